@@ -53,8 +53,8 @@ DEFECTS = (
     Defect(
         "iterations beyond the end of a loop run",
         of="split", home="primitives.loops.split",
-        line="        body = _bounded_body(site.node.body, loop, extent=site.node.extent)\n",
-        instead="        body = site.node.body\n",
+        line="        body = _bounded_body(cursor.node.body, loop, extent=cursor.node.extent)\n",
+        instead="        body = cursor.node.body\n",
     ),
     Defect(
         "a loop stands around one that its extent depends on",
@@ -65,13 +65,13 @@ DEFECTS = (
     Defect(
         "an init is lost where the fused loop is empty",
         of="fuse", home="primitives.loops.fuse",
-        line="    _require_same_inits(found, module)\n",
+        line="    _require_same_inits(found)\n",
         instead="",
     ),
     Defect(
         "a buffer that is used elsewhere becomes one of each iteration",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    _require_private(site, target, own=own, made=made)\n",
+        line="    _require_private(cursor, target, own=own, made=made)\n",
         instead="",
         along=("cache_read",),
     ),
@@ -84,7 +84,7 @@ DEFECTS = (
     Defect(
         "an element is initialised again in each iteration",
         of="decompose_reduction", home="primitives.blocks.decompose_reduction",
-        line="    _require_outside_reduction(site, top)\n",
+        line="    _require_outside_reduction(cursor, top)\n",
         instead="",
     ),
     Defect(
@@ -97,13 +97,13 @@ DEFECTS = (
     Defect(
         "an init inside runs in each iteration of the loop that leaves the block",
         of="lift_loop", home="primitives.loops.lift_loop",
-        line="    _require_no_reduction(site, block, module=module)\n",
+        line="    _require_no_reduction(cursor, block)\n",
         instead="",
     ),
     Defect(
         "an axis stands before the one that it depends on",
         of="sparse_reorder", home="primitives.coordinate.sparse_reorder",
-        line="    _require_parents_first(site, items)\n",
+        line="    _require_parents_first(cursor, items)\n",
         instead="",
     ),
     Defect(
@@ -122,7 +122,7 @@ DEFECTS = (
     Defect(
         "lanes of a vector may write one element",
         of="vectorize", home="primitives.loops.vectorize",
-        line="        require(site, module, op)\n",
+        line="        require(cursor)\n",
         instead="        pass\n",
         along=("split",),
     ),
@@ -135,21 +135,21 @@ DEFECTS = (
     Defect(
         "a statement runs before one that changes what it uses",
         of="fission", home="primitives.loops.fission",
-        line="        _require_independent(before, parts[at], site, module=module)\n",
+        line="        _require_independent(before, parts[at], cursor)\n",
         instead="",
         draw=draw_nest,
     ),
     Defect(
         "padding is stored where another point has stored a value",
         of="decompose_padding", home="primitives.blocks.decompose_padding",
-        line="    require_distinct(site, padded.buffer, primitive=_NAME, nest=nest.loops)\n",
+        line="    require_distinct(cursor, padded.buffer, nest=nest.loops)\n",
         instead="",
         draw=draw_nest,
     ),
     Defect(
         "a version that a loop chooses begins a reduction again",
         of="specialize", home="primitives.loops.specialize",
-        line="    _require_inits(site, asked, module=module)\n",
+        line="    _require_inits(cursor, asked)\n",
         instead="",
     ),
     Defect(
@@ -168,7 +168,7 @@ DEFECTS = (
     Defect(
         "an index is computed before where it may not exist",
         of="cache_index", home="primitives.buffers.cache_index",
-        line="    if not is_safe(site.function, (part,), iters=iters, held=conditions):\n",
+        line="    if not is_safe(cursor.function, (part,), iters=iters, held=conditions):\n",
         instead="    if False:\n",
         draw=draw_lookup,
     ),
@@ -182,7 +182,7 @@ DEFECTS = (
     Defect(
         "a value of an earlier iteration is kept that depends on the iteration",
         of="rolling_buffer", home="primitives.buffers.rolling_buffer",
-        line="    if window is None or _depends_otherwise(site, target, own, window):\n",
+        line="    if window is None or _depends_otherwise(cursor, target, own, window):\n",
         instead="    if window is None:\n",
         draw=draw_chain,
     ),

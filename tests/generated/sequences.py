@@ -15,7 +15,7 @@ from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, Stmt
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule import ScheduleBuilder
-from gossamer_schedule.cursor.site import BODIES
+from gossamer_schedule.cursor.cursor import BODIES
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
 
 Traces = Mapping[StageName, Trace]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For
 from gossamer_schedule import AmbiguousNameWarning, ScheduleBuilder, get_blocks, get_loops, replay
-from gossamer_schedule.cursor.site import statements
+from gossamer_schedule.cursor.cursor import statements
 from gossamer_testkit import examples
 
 FACTORS = st.sampled_from([(None, 2), (None, 3), (2, None), (2, None, 3), (2, 8), (None, 1)])

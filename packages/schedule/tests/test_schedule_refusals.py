@@ -944,7 +944,7 @@ def refusals_of_source():
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "refusal":
                 text = ast.unparse(call.args[0]).removeprefix("f").strip("'\"")
-                code = re.sub(r"{\w+}", "*", text.replace("{_NAME}", path.stem))
+                code = re.sub(r"{[^}]+}", "*", text.replace("{_NAME}", path.stem))
                 yield code, {keyword.arg for keyword in call.keywords}
 
 

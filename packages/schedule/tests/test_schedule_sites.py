@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
 from gossamer_ir.traversal.effects import TAKING
-from gossamer_schedule.cursor.site import BODIES
+from gossamer_schedule.cursor.cursor import BODIES
 from gossamer_schedule.staging.loads import AROUND
 from gossamer_schedule.tensorization.emit import RENAMING
 

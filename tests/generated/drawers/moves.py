@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Allocate, For
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, stored
 
 
@@ -18,7 +18,7 @@ def reverse_compute_at(scene: Scene) -> Drawn:
     return drawn or _moved(scene, scene.users or scene.blocks)
 
 
-def _moved(scene: Scene, blocks: Sequence[Site]) -> Drawn:
+def _moved(scene: Scene, blocks: Sequence[Cursor]) -> Drawn:
     site = scene.choose(blocks)
     loop = site and scene.loop_around(scene.others(site))
     return loop and {"block": site.node.name, "loop": loop}

@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
 from gossamer_ir.traversal.walk import free_vars, walk
-from gossamer_schedule.cursor.site import Site, sites
+from gossamer_schedule.cursor.cursor import Cursor, cursor_at
 
 T = TypeVar("T")
 Drawn = dict[str, Any] | None
@@ -46,28 +46,28 @@ class Scene:
         return function
 
     @cached_property
-    def sites(self) -> tuple[Site, ...]:
-        return tuple(sites(self.function))
+    def sites(self) -> tuple[Cursor, ...]:
+        return tuple(cursor_at(self.module, self.function).below())
 
-    def of(self, kind: type[Node]) -> list[Site]:
+    def of(self, kind: type[Node]) -> list[Cursor]:
         """Where statements of a kind stand."""
         return [site for site in self.sites if isinstance(site.node, kind)]
 
     @cached_property
-    def loops(self) -> list[Site]:
+    def loops(self) -> list[Cursor]:
         return self.of(For)
 
     @cached_property
-    def serial(self) -> list[Site]:
+    def serial(self) -> list[Cursor]:
         """The loops that have no kind yet."""
         return [site for site in self.loops if site.node.kind == "serial"]
 
     @cached_property
-    def blocks(self) -> list[Site]:
+    def blocks(self) -> list[Cursor]:
         return self.of(Block)
 
     @cached_property
-    def iterations(self) -> list[Site]:
+    def iterations(self) -> list[Cursor]:
         return self.of(Iteration)
 
     @cached_property
@@ -80,12 +80,12 @@ class Scene:
         return [name for name, found in self.buffers.items() if found.handle is None]
 
     @cached_property
-    def makers(self) -> list[Site]:
+    def makers(self) -> list[Cursor]:
         """The blocks that write an allocated buffer."""
         return [site for site in self.blocks if outer_writes((site.node,)) & {*self.allocated}]
 
     @cached_property
-    def users(self) -> list[Site]:
+    def users(self) -> list[Cursor]:
         """The blocks that read an allocated buffer."""
         return [site for site in self.blocks if loaded(site.node) & {*self.allocated}]
 
@@ -96,12 +96,12 @@ class Scene:
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
 
-    def loop_around(self, sites: Sequence[Site]) -> str | None:
+    def loop_around(self, sites: Sequence[Cursor]) -> str | None:
         """A loop around one of some statements."""
         names = [loop.var for site in sites for loop in site.loops]
         return self.choose(names)
 
-    def feeding(self, site: Site, kind: str) -> list[str]:
+    def feeding(self, site: Cursor, kind: str) -> list[str]:
         """The loops directly around a block that an iterator of a kind depends on."""
         used = {
             name for found in site.node.iters if found.kind == kind
@@ -109,7 +109,7 @@ class Scene:
         }  # fmt: skip
         return [loop.var for loop in site.nest if loop.var in used]
 
-    def others(self, site: Site) -> list[Site]:
+    def others(self, site: Cursor) -> list[Cursor]:
         """The blocks that use what a block makes, or make what it uses."""
         touched = outer_writes((site.node,)) | loaded(site.node)
         return [
@@ -132,7 +132,7 @@ def stored(block: Block) -> list[str]:
     return [found.buffer for found in block.body if isinstance(found, Store)]
 
 
-def constant_extent(site: Site) -> int | None:
+def constant_extent(site: Cursor) -> int | None:
     return integer_value(site.node.extent)
 
 

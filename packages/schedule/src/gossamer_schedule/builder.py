@@ -12,6 +12,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import FuseAxes, Iteration, Module
 from gossamer_schedule.cursor.ambiguity import doubles, warn
+from gossamer_schedule.cursor.cursor import statements
 from gossamer_schedule.cursor.handles import Handle, current, loop_names
 from gossamer_schedule.cursor.lookups import (
     get_blocks,
@@ -21,7 +22,6 @@ from gossamer_schedule.cursor.lookups import (
     get_loops,
     get_producers,
 )
-from gossamer_schedule.cursor.site import statements
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.arguments import a_value, arguments_by_name, plain

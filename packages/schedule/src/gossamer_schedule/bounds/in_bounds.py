@@ -27,6 +27,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.walk import collect, map_children, resolve, statements
 from gossamer_schedule.bounds.predicates import in_turn
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import refusal, text_of
 
 OUTSIDE = index(-1)
@@ -37,14 +38,13 @@ Places = Callable[[Sequence[Expr]], tuple[Expr, ...]]
 
 
 def moved_accesses(
-    function: Function,
+    top: Cursor,
     buffer: str,
     places: Places,
     *,
     lost: Mapping[int, Expr],
-    primitive: str,
 ) -> tuple[Stmt, ...]:
-    """The body of a function in which the elements of a buffer are in other places.
+    """The body of the function of a cursor in which the elements of a buffer are in other places.
 
     `lost` are the dimensions, with their extents, of which an index that is out of bounds may lead to a
     place of the new buffer. Where such an index is not proved in bounds, it is tested, and leads out of
@@ -52,9 +52,10 @@ def moved_accesses(
 
     Raises `.not_proved`, where several lanes would have to be tested at once, or a search would.
     """
+    function = top.function
     if any(found.buffer == buffer for found in collect(Search, *function.body)) and lost:
         raise refusal(
-            f"{primitive}.not_proved",
+            f"{top.primitive}.not_proved",
             f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
             needs="the buffer is not searched",
         )
@@ -63,7 +64,7 @@ def moved_accesses(
 
     def at(indices: Sequence[Expr]) -> tuple[Expr, ...]:
         tested = unproved.get(tuple(resolve(found, values) for found in indices), ())
-        conditions = [_within(indices[dim], lost[dim], buffer, primitive) for dim in tested]
+        conditions = [_within(indices[dim], lost[dim], buffer, top) for dim in tested]
         *others, last = places(indices)
         condition = in_turn(conditions)
         if condition is not None:  # of the last index, which may differ from lane to lane
@@ -107,10 +108,10 @@ def _is_in_bounds(at: Expr, extent: Expr, held: EnclosingContext, function: Func
     return point.is_in_range(at, extent)
 
 
-def _within(at: Expr, extent: Expr, buffer: str, primitive: str) -> Expr:
+def _within(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
     if DType.parse(dtype_of(at)).is_vector:
         raise refusal(
-            f"{primitive}.not_proved",
+            f"{top.primitive}.not_proved",
             f"It is not proved that vectors of elements of buffer '{buffer}' are in bounds of it.",
             needs=f"{text_of(at)} is below {text_of(extent)} in all lanes",
         )

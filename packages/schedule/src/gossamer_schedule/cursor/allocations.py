@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from gossamer_ir.nodes import Allocate, AnyBuffer, Function
 from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import refusal
 
 
-def require_allocated(buffer: AnyBuffer, primitive: str) -> None:
+def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
     """Refuses a buffer that is the caller's."""
     if buffer.handle is not None:
         raise refusal(
-            f"{primitive}.parameter",
+            f"{cursor.primitive}.parameter",
             f"Buffer '{buffer.name}' is bound to parameter '{buffer.handle}': where and how it is "
             "stored is the caller's.",
         )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Allocate, Block, Function, Module, Region
 from gossamer_ir.traversal.walk import buffers_read
 from gossamer_ir.verify.regions import without_false_regions
-from gossamer_schedule.cursor.site import BODIES, Site, replaced, sites, statements_of
+from gossamer_schedule.cursor.cursor import BODIES, Cursor, cursor_at, statements_of
 
 
 def with_true_regions(module: Module) -> Module:
@@ -18,21 +18,22 @@ def with_true_regions(module: Module) -> Module:
     >>> with_true_regions(SCALE) is SCALE
     True
     """
-    functions = tuple(map(_of_function, module.functions))
+    functions = tuple(_of_function(cursor_at(module, found)) for found in module.functions)
     is_same = all(new is old for new, old in zip(functions, module.functions, strict=True))
     return module if is_same else replace(module, functions=functions)
 
 
-def _of_function(function: Function) -> Function:
+def _of_function(top: Cursor) -> Function:
+    function = top.function
     blocks = (found for found in statements_of(function) if isinstance(found, Block))
     if not any(block.reads or block.writes for block in blocks):
         return function
-    for site in sites(function):
-        block = site.node
+    for cursor in top.below():
+        block = cursor.node
         if isinstance(block, Block) and (block.reads or block.writes):
-            true = _true(block, _visible(site))
+            true = _true(block, _visible(cursor))
             if true != block:
-                return _of_function(replaced(site, (true,)))
+                return _of_function(cursor.replaced_by((true,)))
     return function
 
 
@@ -46,10 +47,10 @@ def _true(block: Block, visible: set[str]) -> Block:
     return without_false_regions(replace(block, reads=kept("reads"), writes=kept("writes")))
 
 
-def _visible(site: Site) -> set[str]:
+def _visible(cursor: Cursor) -> set[str]:
     """The buffers that may be named where a statement stands."""
-    names = {found.name for found in site.function.buffers}
-    for parent in site.parents:
+    names = {found.name for found in cursor.function.buffers}
+    for parent in cursor.parents:
         bodies = (getattr(parent, field) for field in BODIES[type(parent)])
         names |= {
             stmt.buffer.name for body in bodies for stmt in body if isinstance(stmt, Allocate)

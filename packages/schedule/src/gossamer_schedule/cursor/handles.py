@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Iteration, Module
-from gossamer_schedule.cursor.site import name_of, statements
+from gossamer_schedule.cursor.cursor import name_of, statements
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.result import Result
 

@@ -10,9 +10,9 @@ from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
 from gossamer_ir.traversal.effects import READS, outer_writes
 from gossamer_ir.traversal.walk import walk
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.filters import is_found
 from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
-from gossamer_schedule.cursor.site import Site, statements
 
 
 @typed
@@ -29,10 +29,10 @@ def get_loops(
     >>> get_loops(SPMM, "csrmm")
     ('i', 'j', 'k')
     """
-    owner = find_function(module, "get_loops", function=function)
+    root = find_function(module, "get_loops", function=function)
     if block is not None:
-        return tuple(found.var for found in find_block(owner, "get_loops", block=block).loops)
-    return tuple(found.var for found in statements(owner.body) if isinstance(found, For))
+        return tuple(found.var for found in find_block(root, block=block).loops)
+    return tuple(found.var for found in statements(root.function.body) if isinstance(found, For))
 
 
 @typed
@@ -45,8 +45,8 @@ def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...
     >>> get_blocks(SPMM)
     ('csrmm',)
     """
-    owner = find_function(module, "get_blocks", function=function)
-    return _found(statements(owner.body), owner)
+    root = find_function(module, "get_blocks", function=function)
+    return _found(statements(root.function.body), root.function)
 
 
 @typed
@@ -68,8 +68,10 @@ def get_iterations(module: Module, *, function: str | None = None) -> tuple[str,
     >>> get_iterations(module)
     ('fill',)
     """
-    owner = find_function(module, "get_iterations", function=function)
-    return tuple(found.name for found in statements(owner.body) if isinstance(found, Iteration))
+    root = find_function(module, "get_iterations", function=function)
+    return tuple(
+        found.name for found in statements(root.function.body) if isinstance(found, Iteration)
+    )
 
 
 @typed
@@ -82,9 +84,9 @@ def get_child_blocks(module: Module, name: str, *, function: str | None = None) 
     >>> get_child_blocks(STAGED, "i")
     ('fetch', 'scale')
     """
-    owner = find_function(module, "get_child_blocks", function=function)
-    site = find_named(owner, "get_child_blocks", name=name)
-    return _found(statements(site.node.body), owner)
+    root = find_function(module, "get_child_blocks", function=function)
+    cursor = find_named(root, name=name)
+    return _found(statements(cursor.node.body), root.function)
 
 
 @typed
@@ -97,10 +99,12 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
     >>> get_producers(STAGED, "scale")
     ('fetch',)
     """
-    owner = find_function(module, "get_producers", function=function)
-    site = find_block(owner, "get_producers", block=block)
-    needed = _read(site.node)
-    return _found((found for found in _others(site) if outer_writes((found,)) & needed), owner)
+    root = find_function(module, "get_producers", function=function)
+    cursor = find_block(root, block=block)
+    needed = _read(cursor.node)
+    return _found(
+        (found for found in _others(cursor) if outer_writes((found,)) & needed), root.function
+    )
 
 
 @typed
@@ -113,10 +117,10 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
     >>> get_consumers(STAGED, "fetch")
     ('scale',)
     """
-    owner = find_function(module, "get_consumers", function=function)
-    site = find_block(owner, "get_consumers", block=block)
-    made = outer_writes((site.node,))
-    return _found((found for found in _others(site) if _read(found) & made), owner)
+    root = find_function(module, "get_consumers", function=function)
+    cursor = find_block(root, block=block)
+    made = outer_writes((cursor.node,))
+    return _found((found for found in _others(cursor) if _read(found) & made), root.function)
 
 
 def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
@@ -125,10 +129,10 @@ def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
     return tuple(block.name for block in blocks if is_found(block, function))
 
 
-def _others(site: Site) -> Iterator[Block]:
+def _others(cursor: Cursor) -> Iterator[Block]:
     """The blocks that are neither around a block, nor it, nor in it."""
-    apart = set(map(id, (*site.parents, site.node, *statements((site.node,)))))
-    for found in statements(site.function.body):
+    apart = set(map(id, (*cursor.parents, cursor.node, *statements((cursor.node,)))))
+    for found in statements(cursor.function.body):
         if isinstance(found, Block) and id(found) not in apart:
             yield found
 

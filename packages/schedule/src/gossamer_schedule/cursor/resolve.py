@@ -1,19 +1,19 @@
-"""From names to sites, or an error that lists what exists."""
+"""Cursors at what has a name, or an error that lists what exists."""
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Module
+from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_schedule.cursor.site import Site, name_of, named, sites, statements
+from gossamer_schedule.cursor.cursor import Cursor, name_of, named, statements
 from gossamer_schedule.errors import listing, refusal
 
 
-def find_function(module: Module, primitive: str, *, function: str | None) -> Function:
-    """The named function, else the entry."""
+def find_function(module: Module, primitive: str, *, function: str | None) -> Cursor:
+    """The cursor of a primitive at the named function, else at the entry."""
     wanted = module.entry if function is None else function
     for found in module.functions:
         if found.name == wanted:
-            return found
+            return Cursor(module, primitive, found, ())
     names = [found.name for found in module.functions]
     raise refusal(
         f"{primitive}.no_function",
@@ -22,31 +22,31 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Fu
     )
 
 
-def find_loop(function: Function, primitive: str, *, loop: str) -> Site:
-    """The site of a loop."""
-    return _find(function, For, loop, code=f"{primitive}.no_loop")
+def find_loop(top: Cursor, *, loop: str) -> Cursor:
+    """The cursor at a loop."""
+    return _find(top, For, loop, reason="no_loop")
 
 
-def find_block(function: Function, primitive: str, *, block: str) -> Site:
-    """The site of a block."""
-    return _find(function, Block, block, code=f"{primitive}.no_block")
+def find_block(top: Cursor, *, block: str) -> Cursor:
+    """The cursor at a block."""
+    return _find(top, Block, block, reason="no_block")
 
 
-def find_iteration(function: Function, primitive: str, *, iteration: str) -> Site:
-    """The site of a sparse iteration."""
-    return _find(function, Iteration, iteration, code=f"{primitive}.no_iteration")
+def find_iteration(top: Cursor, *, iteration: str) -> Cursor:
+    """The cursor at a sparse iteration."""
+    return _find(top, Iteration, iteration, reason="no_iteration")
 
 
-def find_named(function: Function, primitive: str, *, name: str) -> Site:
-    """The site of a loop, block or iteration."""
-    found = [site for site in sites(function) if name and name_of(site.node) == name]
+def find_named(top: Cursor, *, name: str) -> Cursor:
+    """The cursor at a loop, block or iteration."""
+    found = [cursor for cursor in top.below() if name and name_of(cursor.node) == name]
     if len(found) == 1:
         return found[0]
     there = "are several statements" if found else "is no loop, block or iteration"
     raise refusal(
-        f"{primitive}.no_name",
-        f"There {there} '{name}' in '{function.name}'.",
-        hint=listing("names", filter(None, map(name_of, statements(function.body)))),
+        f"{top.primitive}.no_name",
+        f"There {there} '{name}' in '{top.function.name}'.",
+        hint=listing("names", filter(None, map(name_of, statements(top.function.body)))),
     )
 
 
@@ -54,29 +54,29 @@ _WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
 """What a kind of statement is called."""
 
 
-def _find(function: Function, kind: type, name: str, *, code: str) -> Site:
-    found = named(function, kind, name)
+def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
+    found = named(top, kind, name)
     if len(found) == 1:
         return found[0]
     word = _WORDS[kind]
-    every = [node for node in statements(function.body) if isinstance(node, kind)]
+    every = [node for node in statements(top.function.body) if isinstance(node, kind)]
     there = f"are several {word}s" if found else f"is no {word}"
     raise refusal(
-        code,
-        f"There {there} '{name}' in '{function.name}'.",
+        f"{top.primitive}.{reason}",
+        f"There {there} '{name}' in '{top.function.name}'.",
         hint=listing(f"{word}s", [name_of(node) for node in every]),
     )
 
 
-def find_buffer(function: Function, primitive: str, *, buffer: str) -> AnyBuffer:
-    """A buffer of the function, also one that it allocates."""
-    for found in all_buffers(function):
+def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
+    """A buffer of the function of a cursor, also one that it allocates."""
+    for found in all_buffers(cursor.function):
         if found.name == buffer:
             return found
     raise refusal(
-        f"{primitive}.no_buffer",
-        f"There is no buffer '{buffer}' in '{function.name}'.",
-        hint=listing("buffers", [found.name for found in all_buffers(function)]),
+        f"{cursor.primitive}.no_buffer",
+        f"There is no buffer '{buffer}' in '{cursor.function.name}'.",
+        hint=listing("buffers", [found.name for found in all_buffers(cursor.function)]),
     )
 
 
@@ -94,11 +94,11 @@ LOOP_STAGES = ("position", "loop")
 """The stages that have loops and blocks."""
 
 
-def require_serial(site: Site, primitive: str) -> None:
+def require_serial(cursor: Cursor) -> None:
     """Refuses a loop that already has a kind."""
-    if site.node.kind != "serial":
+    if cursor.node.kind != "serial":
         raise refusal(
-            f"{primitive}.kind",
-            f"Loop '{site.node.var}' is {site.node.kind}, and {primitive} needs a serial loop.",
-            hint=f"Apply {primitive} before the loop is made {site.node.kind}.",
+            f"{cursor.primitive}.kind",
+            f"Loop '{cursor.node.var}' is {cursor.node.kind}, and {cursor.primitive} needs a serial loop.",
+            hint=f"Apply {cursor.primitive} before the loop is made {cursor.node.kind}.",
         )

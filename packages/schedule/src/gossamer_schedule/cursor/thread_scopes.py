@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.nodes import For, Function, Stmt
+from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.effects import TOUCHING, all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.site import Site, named, replaced, statements_of
+from gossamer_schedule.cursor.cursor import Cursor, named, replaced, statements_of
 
 SEEN_BY: dict[str, tuple[str, ...]] = {
     "global": (),
@@ -19,15 +19,18 @@ SEEN_BY: dict[str, tuple[str, ...]] = {
 """The axes whose different threads each have their own buffer of a scope."""
 
 
-def split_buffers(function: Function) -> Iterator[tuple[Site, str]]:
+def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
     """The loops on threads that do not see each other's buffers of a scope, with such a buffer of which they
     hold some uses, and not all: what one thread stores is not what is used outside of the loop.
 
     >>> from gossamer_schedule import bind
     >>> from gossamer_testkit.examples import STAGED
-    >>> [*split_buffers(bind(STAGED, "i", thread="blockIdx.x").module.functions[0])]
+    >>> from gossamer_schedule.cursor.cursor import cursor_at
+    >>> made = bind(STAGED, "i", thread="blockIdx.x").module
+    >>> [*split_buffers(cursor_at(made, made.functions[0]))]
     []
     """
+    function = top.function
     loops = [
         found
         for found in statements_of(function)
@@ -40,10 +43,10 @@ def split_buffers(function: Function) -> Iterator[tuple[Site, str]]:
         apart = [buffer for buffer, scope in scopes.items() if _is_apart(loop, scope)]
         if not apart:
             continue
-        site = named(function, For, loop.var)[0]
-        outside = _used(replaced(site, ()).body).intersection(apart)
+        cursor = named(top, For, loop.var)[0]
+        outside = _used(replaced(cursor, ()).body).intersection(apart)
         inside = _used(loop.body) if outside else set()
-        yield from [(site, buffer) for buffer in apart if buffer in outside & inside]
+        yield from [(cursor, buffer) for buffer in apart if buffer in outside & inside]
 
 
 def _used(body: tuple[Stmt, ...]) -> set[str]:

@@ -15,13 +15,13 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.effects import buffers_named, buffers_touched
-from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.cursor.cursor import Cursor, statements
 
 
-def values_at(site: Site) -> dict[str, Expr]:
-    """What block variables and lets stand for at a site."""
+def values_at(cursor: Cursor) -> dict[str, Expr]:
+    """What block variables and lets stand for at a cursor."""
     values: dict[str, Expr] = {}
-    for parent, name, index in site.path:
+    for parent, name, index in cursor.path:
         if isinstance(parent, Block):
             values.update({found.var: found.value for found in parent.iters})
         for found in getattr(parent, name)[:index]:
@@ -30,9 +30,9 @@ def values_at(site: Site) -> dict[str, Expr]:
     return values
 
 
-def values_within(site: Site) -> dict[str, Expr]:
-    """What block variables and lets stand for in the block at a site."""
-    return values_at(site) | {found.var: found.value for found in site.node.iters}
+def values_within(cursor: Cursor) -> dict[str, Expr]:
+    """What block variables and lets stand for in the block at a cursor."""
+    return values_at(cursor) | {found.var: found.value for found in cursor.node.iters}
 
 
 def mentioned(body: Iterable[Any]) -> set[str]:
@@ -51,9 +51,9 @@ def used_by(statement: Any) -> set[str]:
     return mentioned((statement,) if is_whole else parts_of(statement))
 
 
-def statements_beside(site: Site, top: Site) -> Iterator[Any]:
-    """The statement at `top` and every one below it, but for that at a site and those below that."""
-    own = {id(found) for found in statements((site.node,))}
+def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
+    """The statement at `top` and every one below it, but for that at a cursor and those below that."""
+    own = {id(found) for found in statements((cursor.node,))}
     return (found for found in statements((top.node,)) if id(found) not in own)
 
 

@@ -21,12 +21,12 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
-from gossamer_schedule.cursor.site import Site, replaced
 
 
-def as_loops(site: Site) -> tuple[Site, tuple[For, ...]]:
-    """The loops that a sparse iteration is, one for each of its variables, and the site of the first, in
+def as_loops(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
+    """The loops that a sparse iteration is, one for each of its variables, and the cursor at the first, in
     a function that is otherwise the same.
 
     Each loop runs over all coordinates of its axis, stored or not: what is true of any two of these points
@@ -36,15 +36,16 @@ def as_loops(site: Site) -> tuple[Site, tuple[For, ...]]:
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_schedule.cursor.resolve import find_iteration
-    >>> found = find_iteration(SPMM_COORDINATE.functions[0], "sparse_reorder", iteration="csrmm")
+    >>> from gossamer_schedule.cursor.cursor import cursor_at
+    >>> top = cursor_at(SPMM_COORDINATE, SPMM_COORDINATE.functions[0])
+    >>> found = find_iteration(top, iteration="csrmm")
     >>> [loop.var for loop in as_loops(found)[1]]
     ['i', 'j', 'k']
     """
-    axes = {axis.name: axis for axis in site.function.axes}
-    namer = namer_of(site.function)
-    chain = _chain(site.node, axes, namer=namer, init=())
-    made = replaced(site, (chain[0],))
-    return find_loop(made, "sparse_reorder", loop=chain[0].var), chain
+    axes = {axis.name: axis for axis in cursor.function.axes}
+    namer = namer_of(cursor.function)
+    chain = _chain(cursor.node, axes, namer=namer, init=())
+    return find_loop(cursor.replaced_by((chain[0],)), loop=chain[0].var), chain
 
 
 def _chain(

@@ -18,8 +18,8 @@ from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
 from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import substitute
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_function, find_loop
-from gossamer_schedule.cursor.site import Site, statements
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import refusal, text_of
 
@@ -31,75 +31,75 @@ AT_ONCE = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations run at once."""
 
 
-def require_unshared(top: Site, made: Module, primitive: str, *, buffers: Set[str]) -> None:
-    """Refuses new buffers for what stands at a site unless iterations that run at once, of loops around it,
+def require_unshared(top: Cursor, made: Module, *, buffers: Set[str]) -> None:
+    """Refuses new buffers for what stands at a cursor unless iterations that run at once, of loops around it,
     touch different elements of them in the module that was made. Raises as `require_no_race`."""
-    function = find_function(made, primitive, function=top.function.name)
+    function = find_function(made, top.primitive, function=top.function.name)
     for found in top.loops:
         if found.kind in AT_ONCE:
-            around = find_loop(function, primitive, loop=found.var)
-            require_no_race(around, made, primitive, buffers=buffers)
+            around = find_loop(function, loop=found.var)
+            require_no_race(around, buffers=buffers)
 
 
 @memoize_by_identity
-def accesses_below(site: Site) -> Mapping[str, Sequence[AccessForm]]:
-    """The accesses of each buffer that the body of the loop at a site stores to."""
-    return written_accesses(site.node.body, values=values_at(site), function=site.function)
+def accesses_below(cursor: Cursor) -> Mapping[str, Sequence[AccessForm]]:
+    """The accesses of each buffer that the body of the loop at a cursor stores to."""
+    return written_accesses(cursor.node.body, values=values_at(cursor), function=cursor.function)
 
 
-def is_unshared(site: Site, buffer: str) -> bool:
-    """Whether it is proved that different iterations of the loop at a site, which writes a buffer, touch
+def is_unshared(cursor: Cursor, buffer: str) -> bool:
+    """Whether it is proved that different iterations of the loop at a cursor, which writes a buffer, touch
     different elements of it."""
-    return _verdict(site, buffer) == "disjoint" or is_ordered(site, buffer)
+    return _verdict(cursor, buffer) == "disjoint" or is_ordered(cursor, buffer)
 
 
-def is_ordered(site: Site, buffer: str) -> bool:
-    """Whether it is proved that, along a dimension of the buffer, iterations of the loop at the site
+def is_ordered(cursor: Cursor, buffer: str) -> bool:
+    """Whether it is proved that, along a dimension of the buffer, iterations of the loop at the cursor
     touch elements in the order of the iterations."""
     return are_ordered(
-        list(accesses(site.node.body, values=values_at(site), buffers={buffer})),
-        site.node,
-        outer=site.loops,
-        changing=buffers_written(site.node.body),
-        function=site.function,
+        list(accesses(cursor.node.body, values=values_at(cursor), buffers={buffer})),
+        cursor.node,
+        outer=cursor.loops,
+        changing=buffers_written(cursor.node.body),
+        function=cursor.function,
     )
 
 
-def _verdict(site: Site, buffer: str) -> Verdict:
-    loop = site.node
+def _verdict(cursor: Cursor, buffer: str) -> Verdict:
+    loop = cursor.node
     varying = loops_within((loop,))
-    return verdict(loop.var, accesses_below(site)[buffer], varying=varying, function=site.function)
+    return verdict(
+        loop.var, accesses_below(cursor)[buffer], varying=varying, function=cursor.function
+    )
 
 
-def require_no_race(
-    site: Site, module: Module, primitive: str, *, buffers: Set[str] | None = None
-) -> None:
-    """Refuses the loop at a site unless different iterations provably touch different elements of
+def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
+    """Refuses the loop at a cursor unless different iterations provably touch different elements of
     whatever one of them writes (of these `buffers`): `race` where two do not, else `not_proved`."""
-    touched = accesses_below(site)
+    touched = accesses_below(cursor)
     for buffer in touched if buffers is None else buffers & touched.keys():
-        if not is_unshared(site, buffer):
-            raise _race(site, module, primitive, buffer=buffer)
+        if not is_unshared(cursor, buffer):
+            raise _race(cursor, buffer=buffer)
 
 
-def _race(site: Site, module: Module, primitive: str, *, buffer: str) -> Exception:
-    loop, found = site.node, accesses_below(site)[buffer]
+def _race(cursor: Cursor, *, buffer: str) -> Exception:
+    loop, found = cursor.node, accesses_below(cursor)[buffer]
     varying = loops_within((loop,))
-    clash = collision(loop, found, loops=loops_of(site.function), varying=varying)
-    if _verdict(site, buffer) == "race" or clash is not None:
+    clash = collision(loop, found, loops=loops_of(cursor.function), varying=varying)
+    if _verdict(cursor, buffer) == "race" or clash is not None:
         return refusal(
-            f"{primitive}.race",
+            f"{cursor.primitive}.race",
             f"Different iterations of loop '{loop.var}' touch the same elements of '{buffer}'"
             f"{f', {clash}' if clash else ''}, and one writes them.",
             hint="Choose a loop that selects the element.",
-            place=site.place(module),
+            place=cursor.place,
         )
     return refusal(
-        f"{primitive}.not_proved",
+        f"{cursor.primitive}.not_proved",
         f"It is not proved that different iterations of loop '{loop.var}' touch different "
         f"elements of '{buffer}'.",
         needs=difference(loop.var, found, varying=varying),
-        place=site.place(module),
+        place=cursor.place,
     )
 
 

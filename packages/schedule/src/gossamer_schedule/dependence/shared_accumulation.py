@@ -7,70 +7,70 @@ from collections.abc import Iterator
 from gossamer_ir.analysis.atomics import ATOMIC_OPS, is_accumulated, is_combined
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, Module, Store
+from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
-from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.dependence.races import accesses_below, is_unshared
 from gossamer_schedule.errors import refusal
 
 
-def required_shared(site: Site, module: Module, *, primitive: str) -> tuple[str, ...]:
-    """The buffers of which iterations of the loop at a site share elements: into each they only
+def required_shared(cursor: Cursor) -> tuple[str, ...]:
+    """The buffers of which iterations of the loop at a cursor share elements: into each they only
     accumulate, by one operation that threads can make in one step. Whatever else the loop writes is
     proved to be touched in one iteration only.
 
     Raises `.not_atomic` and `.no_sum`.
     """
-    shared = tuple(name for name in accesses_below(site) if not is_unshared(site, name))
+    shared = tuple(name for name in accesses_below(cursor) if not is_unshared(cursor, name))
     for name in shared:
-        if not is_accumulated(site.node, name) or _has_another_name(site, name):
-            raise _refused(site, module, primitive, buffer=name)
+        if not is_accumulated(cursor.node, name) or _has_another_name(cursor, name):
+            raise _refused(cursor, buffer=name)
     return shared
 
 
-def _has_another_name(site: Site, buffer: str) -> bool:
+def _has_another_name(cursor: Cursor, buffer: str) -> bool:
     """Whether the loop also touches the memory of a buffer under another name."""
-    handles = {found.name: found.handle for found in all_buffers(site.function)}
+    handles = {found.name: found.handle for found in all_buffers(cursor.function)}
     same = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
         buffer
     }
-    return bool(same & mentioned(site.node.body))
+    return bool(same & mentioned(cursor.node.body))
 
 
-def _refused(site: Site, module: Module, primitive: str, *, buffer: str) -> ScheduleError:
-    loop = site.node
-    for store in _stores(site, buffer):
+def _refused(cursor: Cursor, *, buffer: str) -> ScheduleError:
+    loop = cursor.node
+    for store in _stores(cursor, buffer):
         reduction = match_reduction(store)
-        dtype = next(b.dtype for b in all_buffers(site.function) if b.name == buffer)
+        dtype = next(b.dtype for b in all_buffers(cursor.function) if b.name == buffer)
         if reduction is not None and not (reduction.op in ATOMIC_OPS and is_combined(dtype)):
             return refusal(
-                f"{primitive}.not_atomic",
+                f"{cursor.primitive}.not_atomic",
                 f"No atomic step combines elements of '{buffer}', which are {dtype}, by {reduction.op}.",
                 hint="Expected numbers and add, min or max, or accumulate='privatised'.",
-                place=site.place(module),
+                place=cursor.place,
             )
     return refusal(
-        f"{primitive}.no_sum",
+        f"{cursor.primitive}.no_sum",
         f"Iterations of loop '{loop.var}' may share elements of '{buffer}', and do more to them than "
         "one reduction X[...] = X[...] op value.",
-        hint=_hint(site, buffer),
-        place=site.place(module),
+        hint=_hint(cursor, buffer),
+        place=cursor.place,
     )
 
 
-def _stores(site: Site, buffer: str) -> Iterator[Store]:
-    for found in statements(site.node.body):
+def _stores(cursor: Cursor, buffer: str) -> Iterator[Store]:
+    for found in statements(cursor.node.body):
         if isinstance(found, Store) and found.buffer == buffer:
             yield found
 
 
-def _hint(site: Site, buffer: str) -> str:
+def _hint(cursor: Cursor, buffer: str) -> str:
     """The step after which iterations do no more than to accumulate."""
-    for found in statements(site.node.body):
+    for found in statements(cursor.node.body):
         if isinstance(found, Block) and buffer in outer_writes(found.init):
             return (
-                f"Apply decompose_reduction to block '{found.name}' with loop='{site.node.var}', so that "
+                f"Apply decompose_reduction to block '{found.name}' with loop='{cursor.node.var}', so that "
                 f"'{buffer}' is initialised before the loop."
             )
     return (

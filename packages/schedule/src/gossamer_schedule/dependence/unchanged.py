@@ -5,36 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.nodes import For, Function, Node
+from gossamer_ir.nodes import For, Node
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import refusal
 
 
 def require_unchanged(
-    loop: For,
-    parts: Iterable[Node],
-    *,
-    function: Function,
-    primitive: str,
-    what: str = "the extent",
+    loop: For, parts: Iterable[Node], *, at: Cursor, what: str = "the extent"
 ) -> None:
     """Refuses a rewriting by which some expressions, which are evaluated once before a loop, are evaluated
-    in its iterations, unless these write nothing that the expressions read.
+    in its iterations, unless these write nothing that the expressions read. The loop is in the
+    function of the cursor.
 
     Raises `.not_proved`.
     """
-    if changing := changed_in(loop.body, *parts, function=function):
+    if changing := changed_in(loop.body, *parts, function=at.function):
         names = ", ".join(sorted(changing))
         raise refusal(
-            f"{primitive}.not_proved",
+            f"{at.primitive}.not_proved",
             f"It is not proved that {what} of loop '{loop.var}' stays the same while it runs.",
             needs=f"{names} is not written in loop '{loop.var}'",
         )
 
 
-def require_unchanged_bounds(loops: Iterable[For], *, function: Function, primitive: str) -> None:
+def require_unchanged_bounds(loops: Iterable[For], *, at: Cursor) -> None:
     """`require_unchanged` of the starts and extents of loops.
 
     Raises `.not_proved`.
     """
     for loop in loops:
-        require_unchanged(loop, (loop.start, loop.extent), function=function, primitive=primitive)
+        require_unchanged(loop, (loop.start, loop.extent), at=at)

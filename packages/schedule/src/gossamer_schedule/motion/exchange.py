@@ -8,8 +8,8 @@ from itertools import combinations
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
-from gossamer_ir.nodes import For, Module
-from gossamer_schedule.cursor.site import Site
+from gossamer_ir.nodes import For
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import refusal
@@ -17,10 +17,8 @@ from gossamer_schedule.nests.init_places import blocks_with_init, outside, requi
 from gossamer_schedule.reductions.reassociation import combiner_of
 
 
-def require_exchangeable(
-    top: Site, chain: Sequence[For], moved: Sequence[For], module: Module, *, primitive: str
-) -> set[str]:
-    """Refuses to put a nest of loops, the first of which is at the site, into another order unless its
+def require_exchangeable(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> set[str]:
+    """Refuses to put a nest of loops, the first of which is at the cursor, into another order unless its
     result stays; returns the buffers whose elements are combined in another order.
 
     Two iterations change places only if they differ in two loops that do. They may, where one of these
@@ -32,16 +30,14 @@ def require_exchangeable(
     require_inits_in_place(
         top,
         lambda reducing: outside(chain, reducing) ^ outside(moved, reducing),
-        module=module,
-        primitive=primitive,
     )
-    require_unchanged_bounds(chain, function=top.function, primitive=primitive)
+    require_unchanged_bounds(chain, at=top)
     ordered = _ordered(top, chain, _turned(chain, moved))
     for buffer, names in ordered.items():
         if not _is_combined(top, chain, buffer, names):
             words = " and in ".join(sorted(names))
             raise refusal(
-                f"{primitive}.not_proved",
+                f"{top.primitive}.not_proved",
                 f"It is not proved that the iterations of the loops {', '.join(sorted(names))} may "
                 "be exchanged.",
                 needs=f"iterations that differ in {words} touch different elements of '{buffer}'",
@@ -57,7 +53,7 @@ def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
 
 
 def _ordered(
-    top: Site, chain: Sequence[For], turned: Set[tuple[str, str]]
+    top: Cursor, chain: Sequence[For], turned: Set[tuple[str, str]]
 ) -> dict[str, frozenset[str]]:
     """The buffers of which iterations that change places may touch one element, with the loops in which
     these differ."""
@@ -76,13 +72,13 @@ def _ordered(
     return ordered
 
 
-def _is_combined(top: Site, chain: Sequence[For], buffer: str, names: Set[str]) -> bool:
+def _is_combined(top: Cursor, chain: Sequence[For], buffer: str, names: Set[str]) -> bool:
     """Whether the nest does nothing but combine elements of a buffer, and initialises them, if at all,
     before all iterations of the loops in which those differ that change places."""
     if combiner_of(chain[-1].body, buffer) is None:
         return False
     return all(
-        names <= reduction_loops(site.node, values_at(site))
-        for site in blocks_with_init(top)
-        if buffer in mentioned(site.node.init)
+        names <= reduction_loops(cursor.node, values_at(cursor))
+        for cursor in blocks_with_init(top)
+        if buffer in mentioned(cursor.node.init)
     )

@@ -17,78 +17,77 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Let,
-    Module,
     Stmt,
     Store,
 )
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute
 from gossamer_schedule.bounds.predicates import below
-from gossamer_schedule.cursor.site import Site, replaced, sites, statements
+from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
 from gossamer_schedule.dependence.access import is_wide, mentioned
 from gossamer_schedule.errors import refusal
 
 
-def required_assignment(site: Site, module: Module, *, primitive: str) -> Store:
+def required_assignment(cursor: Cursor) -> Store:
     """The one store of a block that is nothing else, in terms of its iterators.
 
     Raises `.form`.
     """
-    block: Block = site.node
+    block: Block = cursor.node
     if not block.body:
-        raise _not_assigning(site, module, primitive)
+        raise _not_assigning(cursor)
     *lets, last = block.body
     values = {found.var.name: found.value for found in lets if isinstance(found, Let)}
     is_plain = not block.init and all(found.kind == "S" for found in block.iters)
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
-        raise _not_assigning(site, module, primitive)
+        raise _not_assigning(cursor)
     store: Store = resolve(last, values)
     if store.buffer in mentioned((*store.indices, store.value)) or is_wide(store.indices):
-        raise _not_assigning(site, module, primitive)
+        raise _not_assigning(cursor)
     return store
 
 
-def require_no_loops(site: Site, *, primitive: str) -> None:
+def require_no_loops(cursor: Cursor) -> None:
     """What a block does may not mention the loops that are removed with it, only its iterators.
 
     Raises `.predicate`.
     """
-    block: Block = site.node
-    removed = {loop.var for loop in site.loops[len(own_nest(site).loops) :]}
+    block: Block = cursor.node
+    removed = {loop.var for loop in cursor.loops[len(own_nest(cursor).loops) :]}
     domains = (item.domain for item in block.iters)
     used = sorted(free_vars(replace(block, iters=()), *domains) & removed)
     if used:
         raise refusal(
-            f"{primitive}.predicate",
+            f"{cursor.primitive}.predicate",
             f"Block '{block.name}' uses {', '.join(used)} of the loops around it, and not only its "
             "iterators.",
-            hint=f"Apply {primitive} before the loops are split again.",
+            hint=f"Apply {cursor.primitive} before the loops are split again.",
         )
 
 
-def _not_assigning(site: Site, module: Module, primitive: str) -> Exception:
+def _not_assigning(cursor: Cursor) -> Exception:
     return refusal(
-        f"{primitive}.form",
-        f"Block '{site.node.name}' is not one assignment of an element, without a reduction.",
-        place=site.place(module),
+        f"{cursor.primitive}.form",
+        f"Block '{cursor.node.name}' is not one assignment of an element, without a reduction.",
+        place=cursor.place,
     )
 
 
-def required_writer(function: Function, buffer: str, *, primitive: str) -> Site:
-    """The site of the block that holds the only store to a buffer.
+def required_writer(top: Cursor, buffer: str) -> Cursor:
+    """The cursor at the block that holds the only store to a buffer.
 
     Raises `.writers`.
     """
     found = [
-        site
-        for site in sites(function)
-        if isinstance(site.node, Block) and buffer in outer_writes((site.node,))
+        cursor
+        for cursor in top.below()
+        if isinstance(cursor.node, Block) and buffer in outer_writes((cursor.node,))
     ]
-    stores = [node for node in statements(function.body) if isinstance(node, Store)]
+    stores = [node for node in statements(top.function.body) if isinstance(node, Store)]
     count = sum(node.buffer == buffer for node in stores)
     if not found or count != 1:
         raise refusal(
-            f"{primitive}.writers",
+            f"{top.primitive}.writers",
             f"Buffer '{buffer}' is written in {count} places, and not by one block.",
         )
     return found[-1]
@@ -110,19 +109,19 @@ def conditions_at(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
         yield substitute(part, point)
 
 
-def own_nest(site: Site) -> Site:
-    """The site of the block with the loops that hold nothing else."""
+def own_nest(cursor: Cursor) -> Cursor:
+    """The cursor at the block with the loops that hold nothing else."""
     hops = 0
-    for parent, name, _ in reversed(site.path):
+    for parent, name, _ in reversed(cursor.path):
         if not isinstance(parent, For) or len(getattr(parent, name)) != 1:
             break
         hops += 1
-    return site.up(hops)
+    return cursor.up(hops)
 
 
-def without_block(site: Site) -> Function:
+def without_block(cursor: Cursor) -> Function:
     """The function without the block and the loops that hold nothing else."""
-    return replaced(own_nest(site), ())
+    return replaced(own_nest(cursor), ())
 
 
 def without_buffer(function: Function, buffer: str) -> Function:

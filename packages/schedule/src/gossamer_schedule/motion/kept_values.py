@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.walk import collect, free_vars, resolve
 from gossamer_schedule.bounds.prover import point_in
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.definite_assignment import gives_value
 from gossamer_schedule.errors import refusal
@@ -35,13 +35,13 @@ from gossamer_schedule.nests.init_nest import conditions_of_init
 from gossamer_schedule.regions.match_indices import match_all
 
 
-def is_kept(site: Site, buffer: str) -> bool:
-    """Return whether the statement at a site may run again while a buffer that it fills lives on.
+def is_kept(cursor: Cursor, buffer: str) -> bool:
+    """Return whether the statement at a cursor may run again while a buffer that it fills lives on.
 
     An element that it does not store the next time then has the value that it stored before, where it
     would otherwise be undefined.
     """
-    for parent, name, index in reversed(site.path):
+    for parent, name, index in reversed(cursor.path):
         if any(_allocates(found, buffer) for found in getattr(parent, name)[:index]):
             return False
         if isinstance(parent, While):
@@ -63,21 +63,21 @@ def is_lasting(value: Expr, function: Function) -> bool:
 
 
 def require_made_again(
-    site: Site, own: Sequence[For], target: Site, *, made: Set[str], primitive: str
+    cursor: Cursor, own: Sequence[For], target: Cursor, *, made: Set[str]
 ) -> None:
     """What the body of a loop reads of the buffers that a block makes, and that outlive its nest, must be
     made each time that the nest runs: the block makes it in the loop instead.
 
     Raises `.not_proved`.
     """
-    kept = {name for name in made if is_kept(site.up(len(own)), name)}
+    kept = {name for name in made if is_kept(cursor.up(len(own)), name)}
     if not kept:
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):
-        if not access.is_store and not _is_made(site, own, access, target=target):
+        if not access.is_store and not _is_made(cursor, own, access, target=target):
             raise refusal(
-                f"{primitive}.not_proved",
-                f"It is not proved that block '{site.node.name}' makes all that loop "
+                f"{cursor.primitive}.not_proved",
+                f"It is not proved that block '{cursor.node.name}' makes all that loop "
                 f"'{target.node.var}' reads of '{access.buffer}' each time that it runs, so an element may "
                 "be left from an earlier iteration of a loop around both.",
                 needs=f"what is read of '{access.buffer}' is in the domains of the block and under its "
@@ -86,22 +86,22 @@ def require_made_again(
             )
 
 
-def _is_made(site: Site, own: Sequence[For], access: Access, *, target: Site) -> bool:
+def _is_made(cursor: Cursor, own: Sequence[For], access: Access, *, target: Cursor) -> bool:
     """Whether the block makes the element of a touch each time that its nest runs."""
-    block: Block = site.node
-    if access.buffer in with_two_names(site.function):
+    block: Block = cursor.node
+    if access.buffer in with_two_names(cursor.function):
         return False
-    point = _point(site, own, access)
+    point = _point(cursor, own, access)
     if point is None or not gives_value(block.init or block.body, access.buffer):
         return False
     known = _place(access, target)
-    predicate = conjoined(conditions_of_init(site)) if block.init else block.predicate
+    predicate = conjoined(conditions_of_init(cursor)) if block.init else block.predicate
     visited = (item for item in block.iters if item.kind == "S")
     asked = conditions_at(replace(block, iters=tuple(visited), predicate=predicate), point)
     return all(known.proves(resolve(part, point)) for part in asked)
 
 
-def _place(access: Access, target: Site) -> ProgramPoint:
+def _place(access: Access, target: Cursor) -> ProgramPoint:
     """The place where something in a loop is touched."""
     place = point_in(target.function)
     for loop in (*target.loops, target.node):
@@ -111,14 +111,14 @@ def _place(access: Access, target: Site) -> ProgramPoint:
     return place
 
 
-def _point(site: Site, own: Sequence[For], access: Access) -> dict[str, Expr] | None:
+def _point(cursor: Cursor, own: Sequence[For], access: Access) -> dict[str, Expr] | None:
     """A point at which the block makes what is touched, by iterators and loops of the block, and what
     else stands for something there; None where none is known."""
-    block: Block = site.node
+    block: Block = cursor.node
     removed = {loop.var: loop for loop in own}
     bound = {item.var: item.value for item in block.iters if isinstance(item.value, Var)}
     free = {name for name, value in bound.items() if value.name in removed}
-    values = values_at(site)
+    values = values_at(cursor)
     fixed = {item.var: resolve(item.value, values) for item in block.iters if item.var not in free}
     stores = [found for found in collect(Store, block) if found.buffer == access.buffer]
     if len({found.indices for found in stores}) != 1:
@@ -148,7 +148,7 @@ def _completed(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr] | Non
     return completed
 
 
-def is_made_for(reader: Site, load: Load, maker: Site, store: Store) -> bool:
+def is_made_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> bool:
     """Return whether a block makes what another one reads at each of its points, where both run over all
     of their domains."""
     free = {item.var for item in maker.node.iters}

@@ -19,7 +19,6 @@ from gossamer_ir.nodes import (
     For,
     Let,
     Load,
-    Module,
     Stmt,
     Store,
     Var,
@@ -27,7 +26,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import collect, free_vars, resolve, substitute
 from gossamer_schedule.bounds.predicates import bounded_by_domain, guarded
-from gossamer_schedule.cursor.site import Site, name_of
+from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.dependence.access import named, values_at, values_within
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.regions.produced import Part
@@ -44,48 +43,48 @@ def is_recurrence(block: Block) -> bool:
     return len(used) > len(stored)
 
 
-def require_plain_loops(target: Site, module: Module, *, primitive: str) -> None:
+def require_plain_loops(target: Cursor) -> None:
     """Only into serial and unrolled loops can a block move."""
     for found in (*target.loops, target.node):
         if found.kind not in ("serial", "unrolled"):
             raise refusal(
-                f"{primitive}.kind",
-                f"Loop '{found.var}' is {found.kind}, and {primitive} moves into serial and unrolled "
+                f"{target.primitive}.kind",
+                f"Loop '{found.var}' is {found.kind}, and {target.primitive} moves into serial and unrolled "
                 "loops.",
-                hint=f"Apply {primitive} before '{found.var}' is made {found.kind}.",
-                place=target.place(module),
+                hint=f"Apply {target.primitive} before '{found.var}' is made {found.kind}.",
+                place=target.place,
             )
 
 
-def require_own_loops(site: Site, module: Module, *, primitive: str) -> tuple[For, ...]:
+def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
     """The loops that hold nothing but the block, one for each iterator that is bound to one, which run
     over its domain."""
     own: list[For] = []
-    for found in reversed(site.nest):
+    for found in reversed(cursor.nest):
         if len(found.body) != 1:
             break
         own.insert(0, found)
-    bound = [_bound(found) for found in site.node.iters]
+    bound = [_bound(found) for found in cursor.node.iters]
     is_plain = all(
         found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
         for found in own
     )
-    if not is_plain or any(not isinstance(found.value, Var) for found in site.node.iters):
+    if not is_plain or any(not isinstance(found.value, Var) for found in cursor.node.iters):
         raise refusal(
-            f"{primitive}.binding",
-            f"The iterators of block '{site.node.name}' are not its loops, one for one.",
-            hint=f"Apply {primitive} before its loops are split or get a kind.",
-            place=site.place(module),
+            f"{cursor.primitive}.binding",
+            f"The iterators of block '{cursor.node.name}' are not its loops, one for one.",
+            hint=f"Apply {cursor.primitive} before its loops are split or get a kind.",
+            place=cursor.place,
         )
     loops = {found.var: found for found in own}
-    for found in site.node.iters:
+    for found in cursor.node.iters:
         loop = loops.get(_bound(found))
-        if loop is not None and not _is_domain(loop, found, values_within(site)):
+        if loop is not None and not _is_domain(loop, found, values_within(cursor)):
             raise refusal(
-                f"{primitive}.binding",
+                f"{cursor.primitive}.binding",
                 f"Loop '{loop.var}' does not run over all of the domain of iterator '{found.var}' of block "
-                f"'{site.node.name}'.",
-                place=site.place(module),
+                f"'{cursor.node.name}'.",
+                place=cursor.place,
             )
     return tuple(own)
 
@@ -97,8 +96,8 @@ def _is_domain(loop: For, item: BlockIter, values: Values) -> bool:
     return integer_value(item.domain.start) == 0 and extent == whole
 
 
-def nest_beside(target: Site, moving: Site) -> Site | None:
-    """The site, in the body where a nest that moves stands, of the loops around a target; None where
+def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
+    """The cursor, in the body where a nest that moves stands, of the loops around a target; None where
     there is none, or where something other than loops is between."""
     parent, name, _ = moving.path[-1]
     for at, (above, field, _) in enumerate(target.path):
@@ -109,18 +108,18 @@ def nest_beside(target: Site, moving: Site) -> Site | None:
     return None
 
 
-def position(site: Site) -> int:
+def position(cursor: Cursor) -> int:
     """Where a statement stands in its body."""
-    return site.path[-1][2]
+    return cursor.path[-1][2]
 
 
-def path_between(target: Site, top: Site) -> tuple[For, ...]:
-    """The loops from one site down to another."""
+def path_between(target: Cursor, top: Cursor) -> tuple[For, ...]:
+    """The loops from one cursor down to another."""
     inner = tuple(found for found, _, _ in target.path[len(top.path) :])
     return (*inner, target.node)
 
 
-def require_bound_before(moving: Site, top: Site, *, primitive: str) -> None:
+def require_bound_before(moving: Cursor, top: Cursor) -> None:
     """Where a statement moves forward to a nest in the same body, nothing that it uses may be bound or
     allocated between them.
 
@@ -132,13 +131,13 @@ def require_bound_before(moving: Site, top: Site, *, primitive: str) -> None:
     late = bound & (free_vars(moving.node) | named((moving.node,)))
     if late:
         raise refusal(
-            f"{primitive}.scope",
+            f"{moving.primitive}.scope",
             f"What moves uses {', '.join(sorted(late))}, which is not there yet at loop nest "
             f"'{name_of(top.node)}'.",
         )
 
 
-def meeting(top: Site, path: Sequence[For], *, buffers: Set[str]) -> str:
+def meeting(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -> str:
     """The first of some buffers that the nest at `top` writes, of which two iterations of a loop of a path
     there may use one element; nothing where there is none."""
     if not buffers:
@@ -155,10 +154,10 @@ def meeting(top: Site, path: Sequence[For], *, buffers: Set[str]) -> str:
 
 
 def moved(
-    site: Site, own: Sequence[For], parts: Mapping[str, Part]
+    cursor: Cursor, own: Sequence[For], parts: Mapping[str, Part]
 ) -> tuple[Stmt, tuple[str, ...]]:
     """The block in the loops that remain, and their names."""
-    block: Block = site.node
+    block: Block = cursor.node
     bound = {_bound(found): (found, parts.get(found.var)) for found in block.iters}
     values: dict[str, Expr] = {}
     kept: list[For] = []

@@ -7,18 +7,18 @@ import msgspec
 from gossamer_ir.analysis.init_nests import Around, reduction_loops
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Unary
-from gossamer_schedule.cursor.site import Site, has_let
+from gossamer_schedule.cursor.cursor import Cursor, has_let
 from gossamer_schedule.dependence.access import values_at
 
 
 class Nest(msgspec.Struct, frozen=True):
     """A block and what it stands in, outermost first."""
 
-    block: Site
+    block: Cursor
     around: tuple[Around, ...]
 
     @property
-    def top(self) -> Site:
+    def top(self) -> Cursor:
         """The outermost loop, or the block where there is none."""
         return self.block.up(len(self.around))
 
@@ -55,10 +55,10 @@ class Nest(msgspec.Struct, frozen=True):
         return found
 
 
-def around(site: Site) -> tuple[Around, ...]:
+def around(cursor: Cursor) -> tuple[Around, ...]:
     """The loops and conditions that a statement stands in, outermost first, up to anything else."""
     found: list[Around] = []
-    for parent, body, _ in reversed(site.path):
+    for parent, body, _ in reversed(cursor.path):
         match parent:
             case For():
                 found.insert(0, parent)
@@ -69,21 +69,21 @@ def around(site: Site) -> tuple[Around, ...]:
     return tuple(found)
 
 
-def loop_nest(site: Site) -> Nest:
+def loop_nest(cursor: Cursor) -> Nest:
     """The loops directly around a block."""
-    return Nest(site, site.nest)
+    return Nest(cursor, cursor.nest)
 
 
-def reduction_nest(site: Site) -> Nest:
+def reduction_nest(cursor: Cursor) -> Nest:
     """The loops directly around a block; where some outside of these feed its reduction, all that it stands
     in up to them, and the loops directly around them."""
-    fed = reduction_loops(site.node, values_at(site))
-    found = around(site)
-    start = len(found) - len(site.nest)
+    fed = reduction_loops(cursor.node, values_at(cursor))
+    found = around(cursor)
+    start = len(found) - len(cursor.nest)
     for at, part in enumerate(found[:start]):
         if isinstance(part, For) and part.var in fed:
             start = at
             break
     while start and isinstance(found[start - 1], For):
         start -= 1
-    return Nest(site, found[start:])
+    return Nest(cursor, found[start:])

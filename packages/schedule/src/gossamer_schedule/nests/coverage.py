@@ -19,40 +19,38 @@ from gossamer_schedule.nests.block_nest import Nest
 from gossamer_schedule.nests.init_nest import left_out
 
 
-def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> None:
+def require_covered(nest: Nest, iters: Sequence[BlockIter]) -> None:
     """The loops of a nest must visit all combinations of values of some iterators of its block, and those
     that feed none of them must have an iteration, where the init of the block needs them.
 
     Raises `.not_proved`.
     """
-    for found, tile in _visited(nest, iters, primitive=primitive):
+    for found, tile in _visited(nest, iters):
         if tile is not None:
-            raise _not_covered(nest, found, primitive=primitive)
+            raise _not_covered(nest, found)
 
 
-def required_tiles(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> dict[str, Range]:
+def required_tiles(nest: Nest, iters: Sequence[BlockIter]) -> dict[str, Range]:
     """What the loops of a nest visit of the domains of some iterators, where that is not all: so many
     values from one on that is bound around the nest. Otherwise as `require_covered`.
 
     Raises `.not_proved`.
     """
-    visited = _visited(nest, iters, primitive=primitive)
+    visited = _visited(nest, iters)
     return {item.var: tile for item, tile in visited if tile is not None}
 
 
-def _visited(
-    nest: Nest, iters: Sequence[BlockIter], *, primitive: str
-) -> Iterator[tuple[BlockIter, Range | None]]:
+def _visited(nest: Nest, iters: Sequence[BlockIter]) -> Iterator[tuple[BlockIter, Range | None]]:
     """Each iterator with the part of its domain that the loops visit, None for all of it."""
-    site = nest.block
-    outer = values_at(site)
+    cursor = nest.block
+    outer = values_at(cursor)
     inside = {
         found.var: replace(found, extent=resolve(found.extent, outer)) for found in nest.loops
     }
-    loops = {**loops_of(site.function), **inside}
-    values = outer | {found.var: found.value for found in site.node.iters}
+    loops = {**loops_of(cursor.function), **inside}
+    values = outer | {found.var: found.value for found in cursor.node.iters}
     idle = {found.var for found in nest.loops if (integer_value(found.extent) or 0) < 1}
-    idle -= left_out(site)
+    idle -= left_out(cursor)
     free = {found.var for found in nest.loops}
     for found in iters:
         form = form_of(found.value, outer, loops=loops)
@@ -61,14 +59,14 @@ def _visited(
         if not is_covering(form, extent, loops=loops) or used - free:
             used, tile = used & inside.keys(), _tile(nest, found)
             if tile is None or used - free:
-                raise _not_covered(nest, found, primitive=primitive)
+                raise _not_covered(nest, found)
         yield found, tile
         free -= used
         idle -= used
     if idle:
         raise refusal(
-            f"{primitive}.not_proved",
-            f"It is not proved that loop '{min(idle)}' around block '{site.node.name}', which selects no "
+            f"{nest.block.primitive}.not_proved",
+            f"It is not proved that loop '{min(idle)}' around block '{cursor.node.name}', which selects no "
             "element, has an iteration.",
             needs=f"{text_of(loops[min(idle)].extent)} >= 1",
         )
@@ -88,13 +86,13 @@ def _tile(nest: Nest, found: BlockIter) -> Range | None:
     return tile if free_vars(tile).isdisjoint(loops) else None
 
 
-def _not_covered(nest: Nest, found: BlockIter, *, primitive: str) -> Exception:
-    site = nest.block
-    outer = values_at(site)
-    values = outer | {item.var: item.value for item in site.node.iters}
+def _not_covered(nest: Nest, found: BlockIter) -> Exception:
+    cursor = nest.block
+    outer = values_at(cursor)
+    values = outer | {item.var: item.value for item in cursor.node.iters}
     return refusal(
-        f"{primitive}.not_proved",
-        f"It is not proved that the loops around block '{site.node.name}' visit the whole domain of "
+        f"{nest.block.primitive}.not_proved",
+        f"It is not proved that the loops around block '{cursor.node.name}' visit the whole domain of "
         f"'{found.var}'.",
         needs=f"{text_of(resolve(found.value, outer))} takes each value from 0 to before "
         f"{text_of(resolve(found.domain.extent, values))}, whatever the other iterators are",

@@ -12,75 +12,75 @@ from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.nests.block_nest import Nest, around
 
 
-def require_init_nest(site: Site, found: Sequence[Around], *, primitive: str) -> tuple[Around, ...]:
+def require_init_nest(cursor: Cursor, found: Sequence[Around]) -> tuple[Around, ...]:
     """What the init of a block runs in of what is around the block.
 
     Raises `.dependence`.
     """
-    nest, dropped = Nest(site, tuple(found)), unselecting(site)
+    nest, dropped = Nest(cursor, tuple(found)), unselecting(cursor)
     loops = (found for found in nest.loops if found.var not in dropped)
     used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
-    used |= free_vars(*site.node.init, *(item.domain for item in selecting(site.node)))
+    used |= free_vars(*cursor.node.init, *(item.domain for item in selecting(cursor.node)))
     if used & dropped or nest.has_let:
         raise refusal(
-            f"{primitive}.dependence",
-            f"The init of block '{site.node.name}' or its loops depend on "
+            f"{cursor.primitive}.dependence",
+            f"The init of block '{cursor.node.name}' or its loops depend on "
             f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
         )
     return tuple(without_loops(found, dropped))
 
 
 def init_nest(
-    site: Site, kept: Sequence[Around], *, namer: Namer, suffix: str = "init"
+    cursor: Cursor, kept: Sequence[Around], *, namer: Namer, suffix: str = "init"
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Block `<block>_init` of what the init of a block does, in loops `<loop>_init` and conditions like
     those that are kept, and the names of the block and the loops."""
     loops = (found for found in kept if isinstance(found, For))
     names = {found.var: namer.fresh(f"{found.var}_{suffix}") for found in loops}
-    made = _init_block(site, names, namer=namer, suffix=suffix)
+    made = _init_block(cursor, names, namer=namer, suffix=suffix)
     return _nest(kept, names, (made,)), (made.name, *names.values())
 
 
-def needed_by_init(site: Site) -> set[str]:
+def needed_by_init(cursor: Cursor) -> set[str]:
     """The loops around a block that select what its init writes, and those that their bounds mention."""
-    return init_nests.needed_by_init(site.node, site.scope, values_at(site))
+    return init_nests.needed_by_init(cursor.node, cursor.scope, values_at(cursor))
 
 
-def left_out(site: Site) -> set[str]:
+def left_out(cursor: Cursor) -> set[str]:
     """The loops around a block, in the same block as it, that are not run for its init."""
-    return init_nests.left_out(site.node, site.scope, values_at(site))
+    return init_nests.left_out(cursor.node, cursor.scope, values_at(cursor))
 
 
-def unselecting(site: Site) -> set[str]:
+def unselecting(cursor: Cursor) -> set[str]:
     """The iterators of a block that select no element to be initialised, and the loops that are not run for
     its init."""
-    return init_nests.unselecting(site.node, site.scope, values_at(site))
+    return init_nests.unselecting(cursor.node, cursor.scope, values_at(cursor))
 
 
-def conditions_around(site: Site) -> tuple[Expr, ...]:
+def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
     """The parts of the conditions that a block stands under in the block around it, and of its predicate."""
-    return (*Nest(site, around(site)).conditions, *conjuncts(site.node.predicate))
+    return (*Nest(cursor, around(cursor)).conditions, *conjuncts(cursor.node.predicate))
 
 
-def conditions_of_init(site: Site) -> tuple[Expr, ...]:
+def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
     """The parts of the predicate of a block that hold where its init runs."""
-    return init_nests.conditions_of_init(site.node, site.scope, values_at(site))
+    return init_nests.conditions_of_init(cursor.node, cursor.scope, values_at(cursor))
 
 
-def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
-    block: Block = site.node
+def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
+    block: Block = cursor.node
     spatial = [replace(found, kind="S") for found in selecting(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {found.var: namer.fresh(f"{found.var}_{suffix}") for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
-    predicate = conjoined(conditions_of_init(site))
+    predicate = conjoined(conditions_of_init(cursor))
     return Block(
         namer.fresh(f"{block.name}_{suffix}"),
         iters,

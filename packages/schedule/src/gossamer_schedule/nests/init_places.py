@@ -13,10 +13,10 @@ from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.analysis.loops import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.dependence.init_conflicts import may_meet
-from gossamer_ir.nodes import Block, Expr, For, Module
+from gossamer_ir.nodes import Block, Expr, For
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.walk import free_vars, resolve, walk
-from gossamer_schedule.cursor.site import Site, sites
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned, values_at, values_within
 from gossamer_schedule.dependence.races import difference, is_ordered
 from gossamer_schedule.errors import refusal, text_of
@@ -24,31 +24,32 @@ from gossamer_schedule.nests.block_nest import Nest, around
 from gossamer_schedule.nests.init_nest import needed_by_init
 
 
-def blocks_with_init(top: Site) -> Iterator[Site]:
+def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
     """The blocks in a loop, but for those in other blocks, that have an init."""
-    for found in sites(top.node):
-        is_own = not any(isinstance(parent, Block) for parent in found.parents)
+    for found in top.below():
+        between = found.parents[len(top.path) :]
+        is_own = not any(isinstance(parent, Block) for parent in between)
         if is_own and isinstance(found.node, Block) and found.node.init:
-            yield Site(found.node, (*top.path, *found.path))
+            yield found
 
 
-def meeting_loops(site: Site, among: Set[str]) -> set[str]:
+def meeting_loops(cursor: Cursor, among: Set[str]) -> set[str]:
     """Those of some loops around a block in which it may initialise the same element in several
     iterations: the init then runs before the first of them, once for each element."""
-    loops, values = site.scope, values_within(site)
+    loops, values = cursor.scope, values_within(cursor)
     found: set[str] = set()
     for count, loop in enumerate(loops):
-        between = chain(loops[count + 1 :], _conditions_within(site, loop))
+        between = chain(loops[count + 1 :], _conditions_within(cursor, loop))
         if loop.var in among and may_meet(
-            loop, site.node, between, values=values, function=site.function
+            loop, cursor.node, between, values=values, function=cursor.function
         ):
             found.add(loop.var)
     return found
 
 
-def _conditions_within(site: Site, loop: For) -> Iterator[Expr]:
+def _conditions_within(cursor: Cursor, loop: For) -> Iterator[Expr]:
     """The conditions between a loop around a block and the block."""
-    found = around(site)
+    found = around(cursor)
     inside = next((at for at, part in enumerate(found) if part is loop), len(found))
     yield from (part for part in found[inside:] if not isinstance(part, For))
 
@@ -58,23 +59,19 @@ def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:
     return {loop.var for loop in takewhile(lambda loop: loop.var not in reducing, loops)}
 
 
-def require_inits_in_place(
-    top: Site, crossing: Callable[[Set[str]], Set[str]], *, module: Module, primitive: str
-) -> None:
+def require_inits_in_place(top: Cursor, crossing: Callable[[Set[str]], Set[str]]) -> None:
     """Refuses a rewriting of the loop at `top` unless its inits have the same effect, where `crossing` says
     which loops it moves out of, or into, the loops that feed a reduction, given these.
 
     Raises `.not_proved`.
     """
-    for site in blocks_with_init(top):
-        reducing = reduction_loops(site.node, values_at(site))
+    for cursor in blocks_with_init(top):
+        reducing = reduction_loops(cursor.node, values_at(cursor))
         if not any(loop.var in reducing for loop in top.scope):
-            require_same_effect(site, top, crossing(reducing), module=module, primitive=primitive)
+            require_same_effect(cursor, top, crossing(reducing))
 
 
-def require_inits_beside(
-    fed: Site, feeding: Set[str], factors: Iterable[Expr], *, module: Module, primitive: str
-) -> None:
+def require_inits_beside(fed: Cursor, feeding: Set[str], factors: Iterable[Expr]) -> None:
     """Refuses a rewriting of the loop at `fed` by which factors come into what some loops there feed, unless
     inits have the same effect outside of the loops that these mention.
 
@@ -85,119 +82,117 @@ def require_inits_beside(
     top = _outermost(fed, mentions)
     if top is None:
         return
-    for site in blocks_with_init(fed):
-        reducing = reduction_loops(site.node, values_at(site))
+    for cursor in blocks_with_init(fed):
+        reducing = reduction_loops(cursor.node, values_at(cursor))
         if reducing.isdisjoint(feeding):
-            require_points_kept(site, mentions, module=module, primitive=primitive)
+            require_points_kept(cursor, mentions)
             continue
-        _require_conditions(site, mentions, module=module, primitive=primitive)
+        _require_conditions(cursor, mentions)
         if not any(loop.var in reducing for loop in top.scope):
             crossed = outside(fed.scope[len(top.scope) :], reducing)
-            require_same_effect(site, top, crossed, module=module, primitive=primitive)
+            require_same_effect(cursor, top, crossed)
 
 
-def require_points_kept(site: Site, feeding: Set[str], *, module: Module, primitive: str) -> None:
-    """Refuses a rewriting by which some loops come to feed the block at a site, unless its init has the same
-    effect where it runs once for all iterations of those that fed no iterator before.
+def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
+    """Refuses a rewriting by which some loops come to feed the block at a cursor, unless its init has the
+    same effect where it runs once for all iterations of those that fed no iterator before.
 
     Raises `.not_proved`.
     """
-    values = values_at(site)
-    before = reduction_loops(site.node, values) | spatial_loops(site.node, values)
-    added = {loop.var for loop in site.scope if loop.var in feeding - before}
-    top = _outermost(site, added)
+    values = values_at(cursor)
+    before = reduction_loops(cursor.node, values) | spatial_loops(cursor.node, values)
+    added = {loop.var for loop in cursor.scope if loop.var in feeding - before}
+    top = _outermost(cursor, added)
     if top is not None:
-        require_same_effect(site, top, added, module=module, primitive=primitive)
+        require_same_effect(cursor, top, added)
 
 
-def require_init_in_copies(
-    site: Site, selecting: Set[str], *, module: Module, primitive: str
-) -> None:
-    """Refuses copies of the block at a site that run at different points of some loops, unless all points
+def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
+    """Refuses copies of the block at a cursor that run at different points of some loops, unless all points
     that meet in an element are of the same copy: each copy has an init, which would start anew what
     another copy has begun.
 
     Raises `.not_proved`.
     """
-    scope = {loop.var for loop in site.scope}
+    scope = {loop.var for loop in cursor.scope}
     # The init runs once for what stands in this loop, and anew for each iteration of those around it.
-    sharing = meeting_loops(site, scope) | reduction_loops(site.node, values_at(site))
-    top = _outermost(site, sharing)
+    sharing = meeting_loops(cursor, scope) | reduction_loops(cursor.node, values_at(cursor))
+    top = _outermost(cursor, sharing)
     if top is not None:
         inside = {top.node.var} | (scope - {loop.var for loop in top.scope})
-        require_same_effect(site, top, selecting & inside, module=module, primitive=primitive)
+        require_same_effect(cursor, top, selecting & inside)
 
 
-def _outermost(site: Site, names: Set[str]) -> Site | None:
-    """The outermost loop around a site, in the same block, that has one of some names."""
-    loop = next((loop for loop in site.scope if loop.var in names), None)
+def _outermost(cursor: Cursor, names: Set[str]) -> Cursor | None:
+    """The outermost loop around a cursor, in the same block, that has one of some names."""
+    loop = next((loop for loop in cursor.scope if loop.var in names), None)
     return next(
-        (found for found in map(site.up, range(len(site.path))) if found.node is loop), None
+        (found for found in map(cursor.up, range(len(cursor.path))) if found.node is loop), None
     )
 
 
-def require_init_of_nest(nest: Nest, *, primitive: str) -> None:
+def require_init_of_nest(nest: Nest) -> None:
     """Refuses the block of a nest where its init runs before a loop around the nest, once for points that
     meet there in an element, so that an iteration of that loop goes on from what others left.
 
     Raises `.not_proved`.
     """
-    site = nest.block
+    cursor = nest.block
     beyond = {loop.var for loop in nest.top.scope}
-    if site.node.init and (meeting := meeting_loops(site, beyond)):
+    if cursor.node.init and (meeting := meeting_loops(cursor, beyond)):
         loop = min(meeting)
         raise refusal(
-            f"{primitive}.not_proved",
+            f"{nest.block.primitive}.not_proved",
             f"It is not proved that iterations of loop '{loop}' initialise different elements, and block "
-            f"'{site.node.name}' initialises each once.",
+            f"'{cursor.node.name}' initialises each once.",
             needs=f"a different element in each iteration of {loop}",
             hint=f"Only loops may stand between loop '{loop}' and the block.",
         )
 
 
-def require_inits_apart(top: Site, *, module: Module, primitive: str) -> None:
+def require_inits_apart(top: Cursor) -> None:
     """Refuses a rewriting by which the inits of different blocks in the loop at `top`, which all run before a
     loop, change places, unless none of them touches what another one writes.
 
     Raises `.not_proved`.
     """
     hoisted = [
-        site for site in blocks_with_init(top) if reduction_loops(site.node, values_at(site))
+        cursor
+        for cursor in blocks_with_init(top)
+        if reduction_loops(cursor.node, values_at(cursor))
     ]
     for first, second in permutations(hoisted, 2):
-        writes = [written_in(site.node.init, top.function) for site in (first, second)]
+        writes = [written_in(cursor.node.init, top.function) for cursor in (first, second)]
         shared = writes[0] & (writes[1] | read_by_init(second))
         if shared:
             raise refusal(
-                f"{primitive}.not_proved",
+                f"{top.primitive}.not_proved",
                 f"It is not proved that the inits of the blocks '{first.node.name}' and "
                 f"'{second.node.name}' may run in another order.",
                 needs=f"they use different elements of {', '.join(sorted(shared))}",
                 hint="Apply decompose_reduction before.",
-                place=second.place(module),
+                place=second.place,
             )
 
 
-def _require_conditions(site: Site, fed: Set[str], *, module: Module, primitive: str) -> None:
+def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
     """Loops that come to feed a reduction are not run for its init, so no condition may be about them."""
-    idle, values = fed - needed_by_init(site), values_at(site)
-    for condition in Nest(site, around(site)).conditions:
+    idle, values = fed - needed_by_init(cursor), values_at(cursor)
+    for condition in Nest(cursor, around(cursor)).conditions:
         about = sorted(free_vars(resolve(condition, values)) & idle)
         if about:
             raise refusal(
-                f"{primitive}.not_proved",
-                f"The init of block '{site.node.name}' would run without loop '{about[0]}', and stands "
+                f"{cursor.primitive}.not_proved",
+                f"The init of block '{cursor.node.name}' would run without loop '{about[0]}', and stands "
                 "under a condition on it.",
                 needs=f"{text_of(condition)} for all values of {about[0]}",
                 hint="Apply decompose_reduction before.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 
-def require_same_effect(
-    site: Site, top: Site, crossed: Set[str], *, module: Module, primitive: str
-) -> None:
-    """Refuses the init of the block at a site unless each iteration of some loops, in or at that at `top`,
+def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
+    """Refuses the init of the block at a cursor unless each iteration of some loops, in or at that at `top`,
     initialises elements of its own.
 
     Raises `.not_proved`.
@@ -206,45 +201,45 @@ def require_same_effect(
         return
     varying = loops_within((top.node,))
     touched = written_accesses(top.node.body, values=values_at(top), function=top.function)
-    _require_allocated(site, top, module=module, primitive=primitive)
-    for buffer in sorted(_used(site) & touched.keys()):
+    _require_allocated(cursor, top)
+    for buffer in sorted(_used(cursor) & touched.keys()):
         for loop in sorted(crossed):
             found = touched[buffer]
             is_own = verdict(loop, found, varying=varying, function=top.function) == "disjoint"
             if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
                 raise refusal(
-                    f"{primitive}.not_proved",
-                    f"It is not proved that the init of block '{site.node.name}' may run before all "
+                    f"{cursor.primitive}.not_proved",
+                    f"It is not proved that the init of block '{cursor.node.name}' may run before all "
                     f"iterations of loop '{loop}' as well as in each of them.",
                     needs=difference(loop, found, varying=varying),
                     hint="Apply decompose_reduction before.",
-                    place=site.place(module),
+                    place=cursor.place,
                 )
 
 
-def _require_allocated(site: Site, top: Site, *, module: Module, primitive: str) -> None:
+def _require_allocated(cursor: Cursor, top: Cursor) -> None:
     """What an init uses is allocated outside of the loop at `top`, before which it runs."""
-    for name in sorted(buffers_allocated(top.node.body) & _used(site)):
+    for name in sorted(buffers_allocated(top.node.body) & _used(cursor)):
         raise refusal(
-            f"{primitive}.not_proved",
-            f"The init of block '{site.node.name}' would run before loop '{top.node.var}', in which "
+            f"{cursor.primitive}.not_proved",
+            f"The init of block '{cursor.node.name}' would run before loop '{top.node.var}', in which "
             f"'{name}' is allocated.",
             needs=f"'{name}' is allocated outside of loop '{top.node.var}'",
             hint="Apply decompose_reduction before.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 
-def read_by_init(site: Site) -> set[str]:
+def read_by_init(cursor: Cursor) -> set[str]:
     """The buffers that the init of a block reads, or that say where it runs."""
-    asked = (*site.node.init, *parts_of(site.node))
+    asked = (*cursor.node.init, *parts_of(cursor.node))
     loads = (found for part in asked for found in walk(part) if isinstance(found, READS))
     return {found.buffer for found in loads}
 
 
-def _used(site: Site) -> set[str]:
+def _used(cursor: Cursor) -> set[str]:
     """The buffers that an init touches, and those that tell where it runs."""
-    block: Block = site.node
-    outside = site.parents[1:]  # the first one is the function
+    block: Block = cursor.node
+    outside = cursor.parents[1:]  # the first one is the function
     around = (part for parent in outside for part in parts_of(parent))
-    return mentioned((*block.init, *parts_of(block), *around, *values_at(site).values()))
+    return mentioned((*block.init, *parts_of(block), *around, *values_at(cursor).values()))

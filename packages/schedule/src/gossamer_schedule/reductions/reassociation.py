@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.write_conflicts import is_accumulation
-from gossamer_schedule.cursor.site import BODIES
+from gossamer_schedule.cursor.cursor import BODIES
 
 REASSOCIATES = "reassociates"
 """The annotation of a block whose terms a schedule combines in another order than the program."""

@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import free_vars, resolve, substitute
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.combining import Combining
@@ -81,14 +81,14 @@ def selected_by(block: Block, loop: str) -> dict[str, Var]:
     }
 
 
-def factored(site: Site, found: Combining, parts: Parts, *, namer: Namer) -> tuple[Block, str]:
-    """The block at a site, reducing into the part of the loop's iteration, and the iterator which tells
+def factored(cursor: Cursor, found: Combining, parts: Parts, *, namer: Namer) -> tuple[Block, str]:
+    """The block at a cursor, reducing into the part of the loop's iteration, and the iterator which tells
     the part; each iterator that the loop feeds is replaced by one for each loop that feeds it."""
-    block: Block = site.node
-    change = _change(site, parts.loop, namer=namer)
+    block: Block = cursor.node
+    change = _change(cursor, parts.loop, namer=namer)
     part = change.variables[parts.loop.var].name
     iters = _iterators(block, change, part=part)
-    asked, conditions = _conditions(site, change, iters, loop=parts.loop.var)
+    asked, conditions = _conditions(cursor, change, iters, loop=parts.loop.var)
 
     elements = [
         replace(term, buffer=new.name, indices=parts.element(term.indices, part))
@@ -126,12 +126,12 @@ class _Change(msgspec.Struct, frozen=True):
         return {item.var: substitute(item.value, variables) for item in self.fed}
 
 
-def _change(site: Site, loop: For, *, namer: Namer) -> _Change:
+def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _Change:
     """An iterator that is one loop keeps its name."""
-    fed = fed_iterators(site.node, loop.var)
-    selected = selected_by(site.node, loop.var)
+    fed = fed_iterators(cursor.node, loop.var)
+    selected = selected_by(cursor.node, loop.var)
     feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
-    loops = tuple(found for found in reduction_nest(site).loops if found.var in feeding)
+    loops = tuple(found for found in reduction_nest(cursor).loops if found.var in feeding)
     kept = {item.value: item.var for item in fed}
     names = {
         found.var: kept.get(index_var(found.var)) or namer.fresh(f"v{found.var}") for found in loops
@@ -165,16 +165,16 @@ def _iterators(block: Block, change: _Change, *, part: str) -> tuple[BlockIter, 
 
 
 def _conditions(
-    site: Site, change: _Change, iters: tuple[BlockIter, ...], *, loop: str
+    cursor: Cursor, change: _Change, iters: tuple[BlockIter, ...], *, loop: str
 ) -> tuple[list[Expr], list[Expr]]:
     """The conditions on the loop that no reduction decides, which would keep parts from starting, and
     the others."""
-    values = values_at(site)
-    known = values | {item.var: item.value for item in site.node.iters}
-    reducing = reduction_loops(replace(site.node, iters=iters), values)
+    values = values_at(cursor)
+    known = values | {item.var: item.value for item in cursor.node.iters}
+    reducing = reduction_loops(replace(cursor.node, iters=iters), values)
     asked: list[Expr] = []
     others: list[Expr] = []
-    for condition in conjuncts(site.node.predicate):
+    for condition in conjuncts(cursor.node.predicate):
         used = free_vars(resolve(condition, known))
         is_of_part = loop in used and used.isdisjoint(reducing)
         (asked if is_of_part else others).append(substitute(condition, change.replaced))

@@ -8,10 +8,10 @@ import msgspec
 
 from gossamer_ir.analysis.reductions import Reduction
 from gossamer_ir.core.build import conjuncts
-from gossamer_ir.nodes import Block, Buffer, Expr, For, Module
+from gossamer_ir.nodes import Block, Buffer, Expr, For
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.walk import free_vars, resolve
-from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.dependence.access import is_wide, values_at
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.errors import refusal, text_of
@@ -21,49 +21,50 @@ from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 class Sum(msgspec.Struct, frozen=True):
     """The one reduction below a loop, with the indices of its element in terms of loops."""
 
-    site: Site
+    cursor: Cursor
     block: Block
     reduction: Reduction
     element: tuple[Expr, ...]
     buffer: Buffer
 
 
-def require_sum(site: Site, module: Module, *, primitive: str = "parallel") -> Sum:
-    """The reduction that is all that the loop at a site does, without an init."""
-    block = single_block(site.node.body)
+def require_sum(cursor: Cursor) -> Sum:
+    """The reduction that is all that the loop at a cursor does, without an init."""
+    block = single_block(cursor.node.body)
     reduction = None if block is None else reduction_of(block)
-    if block is None or reduction is None or block.init or not _is_all(site, reduction):
+    if block is None or reduction is None or block.init or not _is_all(cursor, reduction):
         raise refusal(
-            f"{primitive}.no_sum",
-            f"Loop '{site.node.var}' does more than one reduction X[...] = X[...] op value.",
+            f"{cursor.primitive}.no_sum",
+            f"Loop '{cursor.node.var}' does more than one reduction X[...] = X[...] op value.",
             hint="Apply decompose_reduction to a block with an init.",
-            place=site.place(module),
+            place=cursor.place,
         )
-    values = values_at(site) | {found.var: found.value for found in block.iters}
+    values = values_at(cursor) | {found.var: found.value for found in block.iters}
     element = tuple(resolve(at, values) for at in reduction.store.indices)
-    (buffer,) = (b for b in all_buffers(site.function) if b.name == reduction.store.buffer)
+    (buffer,) = (b for b in all_buffers(cursor.function) if b.name == reduction.store.buffer)
     assert isinstance(buffer, Buffer)  # of the loop stage
-    return Sum(site, block, reduction, element, buffer)
+    return Sum(cursor, block, reduction, element, buffer)
 
 
-def _is_all(site: Site, reduction: Reduction) -> bool:
+def _is_all(cursor: Cursor, reduction: Reduction) -> bool:
     """Whether nothing in the loop, such as a bound of a loop inside, uses what is added up, one element at
     a time."""
     store = reduction.store
-    return not is_wide(store.indices) and combiner_of(site.node.body, store.buffer) is not None
+    return not is_wide(store.indices) and combiner_of(cursor.node.body, store.buffer) is not None
 
 
-def require_segments(found: Sum, module: Module) -> int:
+def require_segments(found: Sum) -> int:
     """The dimension whose index alone changes with the loop, and never decreases."""
-    loop: For = found.site.node
+    loop: For = found.cursor.node
     inner = {below.var for below in statements(loop.body) if isinstance(below, For)}
     changing = [dim for dim, at in enumerate(found.element) if loop.var in free_vars(at)]
     ordered = [
         dim
         for dim in changing
-        if not free_vars(found.element[dim]) & inner and is_monotone(found.element[dim], found.site)
+        if not free_vars(found.element[dim]) & inner
+        and is_monotone(found.element[dim], found.cursor)
     ]
-    _require_every_iteration(found, inner, module=module)
+    _require_every_iteration(found, inner)
     if len(changing) == 1 and ordered:
         return ordered[0]
     raise refusal(
@@ -73,21 +74,21 @@ def require_segments(found: Sum, module: Module) -> int:
         needs=" or ".join(f"{text_of(found.element[dim])} never decreases" for dim in changing)
         or "an index of the element follows the loop",
         hint="accumulate='privatised' needs no order.",
-        place=found.site.place(module),
+        place=found.cursor.place,
     )
 
 
-def _require_every_iteration(found: Sum, inner: Set[str], *, module: Module) -> None:
+def _require_every_iteration(found: Sum, inner: Set[str]) -> None:
     """The first element of a part is read off its first iteration, which must therefore have one."""
-    values = values_at(found.site) | {item.var: item.value for item in found.block.iters}
-    outer = {loop.var for loop in found.site.loops} | {found.site.node.var}
+    values = values_at(found.cursor) | {item.var: item.value for item in found.block.iters}
+    outer = {loop.var for loop in found.cursor.loops} | {found.cursor.node.var}
     for part in conjuncts(found.block.predicate):
         names = free_vars(resolve(part, values))
         if names & outer or not names & inner:
             raise refusal(
                 "parallel.not_proved",
-                f"It is not proved that each iteration of loop '{found.site.node.var}' has an element.",
+                f"It is not proved that each iteration of loop '{found.cursor.node.var}' has an element.",
                 needs=text_of(part),
                 hint="Make the loop parallel before it is split.",
-                place=found.site.place(module),
+                place=found.cursor.place,
             )

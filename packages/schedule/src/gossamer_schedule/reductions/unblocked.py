@@ -10,33 +10,33 @@ from gossamer_ir.nodes import Block, For, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import substitute_body
 from gossamer_schedule.cursor.clones import is_clone
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
-from gossamer_schedule.cursor.site import Site, replaced
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.reductions.reassociation import single_block
 
 
-def unblocked(site: Site, *, primitive: str) -> Site:
+def unblocked(cursor: Cursor) -> Cursor:
     """The innermost block of outer ones as `blockize` makes them, where it stands once the outer ones are
     taken away; the block itself where it holds no other, or something beside it.
 
     Raises `.dependence` where the init of an outer block depends on a reduction.
     """
-    outer: Block = site.node
+    outer: Block = cursor.node
     inner = single_block(outer.body)
     if inner is None:
-        return site
+        return cursor
     joined = inner
     if outer.init:
-        found = _with_init(site, outer, inner, primitive=primitive)
+        found = _with_init(cursor, outer, inner)
         if found is None:
-            return site
+            return cursor
         joined = found
     values = {item.var: item.value for item in outer.iters}
     predicate = conjoined((*conjuncts(outer.predicate), *conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)
-    function = replaced(site, substitute_body(_holding(outer.body, joined), values))
-    return unblocked(find_block(function, primitive, block=inner.name), primitive=primitive)
+    made = cursor.replaced_by(substitute_body(_holding(outer.body, joined), values))
+    return unblocked(find_block(made, block=inner.name))
 
 
 def _holding(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
@@ -45,7 +45,7 @@ def _holding(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
     return (replace(stmt, body=_holding(stmt.body, block)),) if isinstance(stmt, For) else (block,)
 
 
-def _with_init(site: Site, outer: Block, inner: Block, *, primitive: str) -> Block | None:
+def _with_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
     """The inner block with the init of the outer one, if that is what becomes of it there."""
     made = single_block(outer.init)
     iters = selecting(inner)
@@ -54,7 +54,7 @@ def _with_init(site: Site, outer: Block, inner: Block, *, primitive: str) -> Blo
     values = {item.var: index_var(of.var) for item, of in zip(made.iters, iters, strict=True)}
     joined = replace(inner, init=substitute_body(made.body, values))
     alone = replace(outer, init=(), body=_holding(outer.body, joined))
-    held = find_block(replaced(site, (alone,)), primitive, block=inner.name)
-    kept = require_init_nest(held, held.nest, primitive=primitive)
+    held = find_block(cursor.replaced_by((alone,)), block=inner.name)
+    kept = require_init_nest(held, held.nest)
     expected, _ = init_nest(held, kept, namer=namer_of(held.function))
     return joined if is_clone(expected, outer.init) else None

@@ -17,31 +17,31 @@ from gossamer_ir.dependence.disjointness import coordinate_of
 from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.nodes import Expr, Fact, For, Var
 from gossamer_ir.traversal.walk import free_vars, substitute
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.regions.produced import Part
 
 
 def selected_parts(
-    site: Site, own: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
+    cursor: Cursor, own: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
 ) -> dict[str, Part]:
     """The one value of each iterator by which the block reads the coordinate that all producers
     store to, in a dimension where each iteration of the path stores to another coordinate."""
-    facts = invariant_facts(site.function)
-    read = _read_coordinates(site, stores[0].buffer)
+    facts = invariant_facts(cursor.function)
+    read = _read_coordinates(cursor, stores[0].buffer)
     for dim, coordinate in enumerate(read):
         made = {coordinate_of(store.indices[dim]) for store in stores}
         (stored,) = made if len(made) == 1 else (None,)
         if stored is not None and coordinate is not None and _is_one_each(stored, path, facts):
             names = _correspondence(coordinate, stored, own=own, path=path)
-            return _parts(site, own, names, path=path)
+            return _parts(cursor, own, names, path=path)
     return {}
 
 
-def _read_coordinates(site: Site, buffer: str) -> tuple[Expr | None, ...]:
+def _read_coordinates(cursor: Cursor, buffer: str) -> tuple[Expr | None, ...]:
     """The coordinates at which the block reads a buffer, in terms of its loops."""
-    values = values_at(site) | {found.var: found.value for found in site.node.iters}
-    found = access_forms(site.node.body, {buffer}, values=values, function=site.function)
+    values = values_at(cursor) | {found.var: found.value for found in cursor.node.iters}
+    found = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
     reads = {tuple(coordinate_of(at) for at in access.indices) for access in found}
     return reads.pop() if len(reads) == 1 else ()
 
@@ -66,12 +66,12 @@ def _correspondence(
 
 
 def _parts(
-    site: Site, own: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
+    cursor: Cursor, own: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
 ) -> dict[str, Part]:
     extents = {loop.var: without_guard(loop.extent) for loop in path}
     mine = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
     parts: dict[str, Part] = {}
-    for found in site.node.iters:
+    for found in cursor.node.iters:
         name = found.value.name if isinstance(found.value, Var) else ""
         at = names.get(name)
         if isinstance(at, Var):

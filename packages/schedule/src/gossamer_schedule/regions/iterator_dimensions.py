@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.walk import free_vars
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import is_wide, mentioned
 from gossamer_schedule.errors import listing, refusal
 
@@ -47,12 +47,11 @@ class Dimension(msgspec.Struct, frozen=True):
 
 
 def required_dimensions(
-    site: Site,
+    cursor: Cursor,
     iters: Sequence[BlockIter],
     order: tuple[str, ...],
     *,
     elements: Iterable[Sequence[Expr]],
-    primitive: str,
 ) -> tuple[Dimension, ...]:
     """The dimensions of a cache that holds one element for all values of the iterators, in an order
     (empty: that of the iterators), instead of these elements.
@@ -61,16 +60,16 @@ def required_dimensions(
     """
     if any(map(is_wide, elements)):
         raise refusal(
-            f"{primitive}.shape",
-            f"Block '{site.node.name}' accesses vectors, and the cache has one element for each point.",
+            f"{cursor.primitive}.shape",
+            f"Block '{cursor.node.name}' accesses vectors, and the cache has one element for each point.",
         )
     found: dict[str, Dimension] = {}
     for item in iters:
-        dimension = _dimension(site.function, item, found)
+        dimension = _dimension(cursor.function, item, found)
         if dimension is None:
             raise refusal(
-                f"{primitive}.shape",
-                f"The domain of '{item.var}' in block '{site.node.name}' is neither of a size that is "
+                f"{cursor.primitive}.shape",
+                f"The domain of '{item.var}' in block '{cursor.node.name}' is neither of a size that is "
                 "known before the function runs, nor a fibre.",
             )
         found[item.var] = dimension
@@ -78,8 +77,8 @@ def required_dimensions(
     needed = [name for name in found if name not in inside]
     if order and sorted(order) != sorted(needed):
         raise refusal(
-            f"{primitive}.order",
-            f"'{', '.join(order)}' does not name each iterator of block '{site.node.name}' that "
+            f"{cursor.primitive}.order",
+            f"'{', '.join(order)}' does not name each iterator of block '{cursor.node.name}' that "
             "selects an element once.",
             hint=listing("iterators", needed),
         )
@@ -87,15 +86,15 @@ def required_dimensions(
     return dimensions or (Dimension(ZERO, ONE, frozenset()),)
 
 
-def determined_by(site: Site, access: Load | Store) -> frozenset[str]:
+def determined_by(cursor: Cursor, access: Load | Store) -> frozenset[str]:
     """The iterators of a block that an element which it touches determines, by its indices and numbers."""
-    numbers = numbers_of(site.function, access.buffer, access.indices)
+    numbers = numbers_of(cursor.function, access.buffer, access.indices)
     found: dict[str, Dimension] = {}
-    for item in site.node.iters:
-        dimension = _dimension(site.function, item, found)
+    for item in cursor.node.iters:
+        dimension = _dimension(cursor.function, item, found)
         if dimension is not None:
             found[item.var] = dimension
-    own = {item.var for item in site.node.iters}
+    own = {item.var for item in cursor.node.iters}
     known = (at for at in (*access.indices, *numbers) if at is not None)
     return frozenset().union(*(_determined(at, found) for at in known)) & own
 

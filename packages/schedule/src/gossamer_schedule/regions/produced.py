@@ -22,7 +22,7 @@ from gossamer_ir.dependence.mixed_radix import (
 )
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.traversal.walk import collect, resolve
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
@@ -38,10 +38,10 @@ class Part(msgspec.Struct, frozen=True):
     is_within: bool
 
 
-def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
+def dimensions_of(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
     """The dimensions along which the block reads the buffer by one of its iterators."""
-    by_name = {found.var: found for found in site.node.iters}
-    loads = {found.indices for found in collect(Load, site.node) if found.buffer == buffer}
+    by_name = {found.var: found for found in cursor.node.iters}
+    loads = {found.indices for found in collect(Load, cursor.node) if found.buffer == buffer}
     if len(loads) != 1:
         return []
     (indices,) = loads
@@ -52,14 +52,14 @@ def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
     ]
 
 
-def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form | None]]:
+def matched_forms(cursor: Cursor, buffer: str, target: Cursor) -> dict[str, list[Form | None]]:
     """How the stores below a target loop select each iterator of the block, where the indices at which the
     block reads tell all of its iterators."""
-    loads = {found for found in collect(Load, site.node) if found.buffer == buffer}
-    names, loops = {item.var for item in site.node.iters}, loops_of(site.function)
-    if buffer in with_two_names(site.function):
+    loads = {found for found in collect(Load, cursor.node) if found.buffer == buffer}
+    names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
+    if buffer in with_two_names(cursor.function):
         return {}
-    if len(loads) != 1 or not names <= determined_by(site, next(iter(loads))):
+    if len(loads) != 1 or not names <= determined_by(cursor, next(iter(loads))):
         return {}
     (load,) = loads
     forms: dict[str, list[Form | None]] = {name: [] for name in names}
@@ -75,7 +75,7 @@ def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form 
 
 
 def part_of(
-    site: Site,
+    cursor: Cursor,
     found: BlockIter,
     *,
     forms: Sequence[Form | None],
@@ -83,7 +83,7 @@ def part_of(
     known: Mapping[str, Part],
 ) -> Part | None:
     """The part of an iterator's domain, from the producers' indices along its dimension."""
-    loops, names = loops_of(site.function), {loop.var for loop in path}
+    loops, names = loops_of(cursor.function), {loop.var for loop in path}
     plain = [form for form in forms if form is not None]
     if len(plain) < len(forms) or any(form.opaque & names for form in plain):
         return None
@@ -93,7 +93,7 @@ def part_of(
         return None
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
         return None
-    extent = _domain_extent(site, found, known=known)
+    extent = _domain_extent(cursor, found, known=known)
     if not is_covering(plain[0], extent, loops=loops):
         return None
     return _made(plain[0], names, extent, loops=loops)
@@ -122,11 +122,11 @@ def _outer_digits(
     return None if any(name in names for name in order[:count]) else order[count:]
 
 
-def _domain_extent(site: Site, found: BlockIter, *, known: Mapping[str, Part]) -> Expr:
+def _domain_extent(cursor: Cursor, found: BlockIter, *, known: Mapping[str, Part]) -> Expr:
     """The extent of an iterator's domain by the producers' loops."""
-    values: dict[str, Expr] = {item.var: item.value for item in site.node.iters}
+    values: dict[str, Expr] = {item.var: item.value for item in cursor.node.iters}
     values |= {name: part.base for name, part in known.items() if part.count == UNIT}
-    resolved: Expr = resolve(found.domain.extent, values | values_at(site))
+    resolved: Expr = resolve(found.domain.extent, values | values_at(cursor))
     return resolved
 
 

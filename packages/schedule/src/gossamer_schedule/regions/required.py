@@ -21,7 +21,7 @@ from gossamer_ir.traversal.walk import collect, free_vars, map_children, resolve
 from gossamer_schedule.bounds.predicates import below
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.safe_loads import is_safe_in
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
@@ -30,11 +30,13 @@ from gossamer_schedule.regions.produced import Part
 Parts = dict[str, Part]
 
 
-def consumed_parts(site: Site, own: Sequence[For], target: Site, *, changing: Set[str]) -> Parts:
+def consumed_parts(
+    cursor: Cursor, own: Sequence[For], target: Cursor, *, changing: Set[str]
+) -> Parts:
     """The part of each iterator of a block over which it must run in one iteration of the target loop to
     make all that is read there; an iterator without a part must run over its whole domain. `changing`
     are the buffers that may not select parts."""
-    block: Block = site.node
+    block: Block = cursor.node
     names = {loop.var for loop in own}
     free = {
         item.var for item in block.iters if isinstance(item.value, Var) and item.value.name in names
@@ -42,11 +44,11 @@ def consumed_parts(site: Site, own: Sequence[For], target: Site, *, changing: Se
     parts: list[Parts] = []
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer in outer_writes((block,)):
-            is_named_twice = access.buffer in with_two_names(site.function)
-            found = None if is_named_twice else _matched(site, access, free=free)
+            is_named_twice = access.buffer in with_two_names(cursor.function)
+            found = None if is_named_twice else _matched(cursor, access, free=free)
             if found is None:
                 return {}
-            parts.append(_parts(site, found, access, target=target, changing=changing))
+            parts.append(_parts(cursor, found, access, target=target, changing=changing))
     return _below_fixed(reduce(_common, parts), block, free) if parts else {}
 
 
@@ -80,18 +82,18 @@ def _united(first: Part, second: Part) -> Part | None:
     return replace(first, count=Affine({}, count), is_within=first.is_within and second.is_within)
 
 
-def _matched(site: Site, access: Access, *, free: set[str]) -> dict[str, Expr] | None:
+def _matched(cursor: Cursor, access: Access, *, free: set[str]) -> dict[str, Expr] | None:
     """The values of the iterators at which the block makes the element that is touched; those of a
     reduction have all values: others may contribute to it, and its init runs before the loops that it
     is fed by."""
-    block: Block = site.node
+    block: Block = cursor.node
     stores = collect(Store, block)
     made = [found for found in stores if found.buffer == access.buffer]
-    if len({found.indices for found in made}) != 1 or not is_own_value(site, made[0]):
+    if len({found.indices for found in made}) != 1 or not is_own_value(cursor, made[0]):
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
     fixed = {item.var: item.value for item in block.iters if item.var not in free}
-    values = fixed | values_at(site)
+    values = fixed | values_at(cursor)
     patterns = tuple(resolve(at, values) for at in made[0].indices)
     found = match_all(patterns, points, free=free)
     if found is None:
@@ -101,11 +103,11 @@ def _matched(site: Site, access: Access, *, free: set[str]) -> dict[str, Expr] |
     return chosen | {at: resolve(fixed[at], values) for at in fixed}
 
 
-def is_own_value(site: Site, store: Store) -> bool:
+def is_own_value(cursor: Cursor, store: Store) -> bool:
     """Whether the element that a point stores to keeps the value that this point gives it: other points
     store to others, or all that store to it store the same."""
-    block: Block = site.node
-    determined = determined_by(site, store)
+    block: Block = cursor.node
+    determined = determined_by(cursor, store)
     if all(item.var in determined for item in block.iters if item.kind == "S"):
         return True
     return not block.init and block.predicate is None and is_function_of_element(block, store)
@@ -126,11 +128,11 @@ def with_parts(node: Expr, parts: Mapping[Expr, Expr]) -> Expr:
 
 
 def _parts(
-    site: Site, found: Mapping[str, Expr], access: Access, *, target: Site, changing: Set[str]
+    cursor: Cursor, found: Mapping[str, Expr], access: Access, *, target: Cursor, changing: Set[str]
 ) -> Parts:
     parts: Parts = {}
-    for item in site.node.iters:
-        part = _part(site, item, found, access=access, target=target)
+    for item in cursor.node.iters:
+        part = _part(cursor, item, found, access=access, target=target)
         if (
             part is not None
             and not mentioned((part.base, product_of(part.count or UNIT))) & changing
@@ -140,13 +142,13 @@ def _parts(
 
 
 def _part(
-    site: Site, item: BlockIter, found: Mapping[str, Expr], *, access: Access, target: Site
+    cursor: Cursor, item: BlockIter, found: Mapping[str, Expr], *, access: Access, target: Cursor
 ) -> Part | None:
     """The values that an iterator has in one iteration of the target loop."""
-    value, loops = found.get(item.var), loops_of(site.function)
-    if value is None or not is_safe_in(site.function, value, (*target.loops, target.node)):
+    value, loops = found.get(item.var), loops_of(cursor.function)
+    if value is None or not is_safe_in(cursor.function, value, (*target.loops, target.node)):
         return None
-    point = _point(site, access, value, target=target)
+    point = _point(cursor, access, value, target=target)
     if not point.proves(Compare("ge", value, ZERO)):
         return None
     is_within = point.proves(below(value, _extent(item, found)))
@@ -157,15 +159,15 @@ def _part(
     count = count_of(digits_of(form, inner, loops=loops).values())
     if lowest(form, inner, loops=loops) is None or free_vars(product_of(count)) & inner:
         return None
-    if not is_safe_in(site.function, product_of(count), (*target.loops, target.node)):
+    if not is_safe_in(cursor.function, product_of(count), (*target.loops, target.node)):
         return None
     return Part(without(form, inner, loops=loops), count, frozenset(), is_within)
 
 
-def _point(site: Site, access: Access, value: Expr, *, target: Site) -> ProgramPoint:
+def _point(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:
     """What is known of all values of a part: that the loops run which make them, not that something is
     touched at each."""
-    point = point_in(site.function)
+    point = point_in(cursor.function)
     making = (loop for loop in access.held.loops if loop.var in free_vars(value))
     for loop in (*target.loops, target.node, *making):
         point.assume_loop(loop)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import AnyBuffer, Block, Function, Module, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, Module, Stmt
+from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -12,7 +13,6 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.nests.block_nest import Nest
 from gossamer_schedule.staging.copies import require_scope
@@ -20,39 +20,36 @@ from gossamer_schedule.staging.copies import require_scope
 
 def cached_buffer(
     module: Module, primitive: str, *, block: str, buffer: str, scope: str, function: str | None
-) -> tuple[Function, Site, AnyBuffer]:
-    """The function, the block and the buffer of which it gets a cache in a scope.
+) -> tuple[Cursor, AnyBuffer]:
+    """The block and the buffer of which it gets a cache in a scope.
 
     Raises `.stage`, `.no_function`, `.no_block`, `.no_buffer` and `.scope`.
     """
     require_stage(module, primitive, stages=LOOP_STAGES)
-    owner = find_function(module, primitive, function=function)
-    site = find_block(owner, primitive, block=block)
-    old = find_buffer(owner, primitive, buffer=buffer)
-    require_scope(scope, primitive)
-    return owner, site, old
+    root = find_function(module, primitive, function=function)
+    cursor = find_block(root, block=block)
+    old = find_buffer(root, buffer=buffer)
+    require_scope(scope, cursor)
+    return cursor, old
 
 
 def with_cache(
-    module: Module,
-    owner: Function,
     cache: AnyBuffer,
     *,
     nest: Nest,
     block: Block,
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
-    primitive: str,
 ) -> Module:
     """The module with a new buffer, with the block of a nest replaced by one that uses it, and with copies
     before and after the nest.
 
     Raises `.race` and `.not_proved` where iterations around the nest that run at once share the cache.
     """
-    made = find_block(replaced(nest.block, (block,)), primitive, block=block.name)
+    made = find_block(nest.block.replaced_by((block,)), block=block.name)
     top = Nest(made, nest.around).top
     changed = replaced(top, (*before, top.node, *after))
     changed = replace(changed, buffers=(*changed.buffers, cache))
-    rewritten = with_function(module, owner, changed)
-    require_unshared(nest.top, rewritten, primitive, buffers={cache.name})
+    rewritten = made.with_function(changed).module
+    require_unshared(nest.top, rewritten, buffers={cache.name})
     return rewritten

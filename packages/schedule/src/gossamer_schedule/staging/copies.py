@@ -16,7 +16,6 @@ from gossamer_ir.nodes import (
     Buffer,
     Expr,
     For,
-    Function,
     IfThenElse,
     Node,
     Range,
@@ -26,32 +25,33 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import buffers_read, free_vars, substitute, substitute_body
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.nests.block_nest import Nest
 
 
-def require_scope(scope: str, primitive: str) -> None:
+def require_scope(scope: str, cursor: Cursor) -> None:
     """Refuses what is no storage scope."""
     if scope not in get_args(Scope):
         raise refusal(
-            f"{primitive}.scope",
+            f"{cursor.primitive}.scope",
             f"'{scope}' is not a scope.",
             hint=listing("scopes", get_args(Scope)),
         )
 
 
-def require_outside(nest: Nest, buffer: str, *, primitive: str) -> None:
+def require_outside(nest: Nest, buffer: str) -> None:
     """A buffer must be there outside of the nest of a block, where it will be used, too.
 
     Raises `.inner`.
     """
     if buffer in buffers_allocated((nest.top.node,)):
         raise refusal(
-            f"{primitive}.inner",
+            f"{nest.block.primitive}.inner",
             f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
             "which it would be used.",
-            hint=f"Apply {primitive} before what makes it moves there.",
+            hint=f"Apply {nest.block.primitive} before what makes it moves there.",
         )
 
 
@@ -65,7 +65,7 @@ def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter,
 
 
 def require_own_selectors(
-    nest: Nest, iters: Sequence[BlockIter], selectors: Sequence[Node], *, primitive: str
+    nest: Nest, iters: Sequence[BlockIter], selectors: Sequence[Node]
 ) -> None:
     """What selects elements must be the same outside of the nest: it depends on iterators, on what is
     bound around the nest, and on buffers that the nest neither writes nor allocates; domains start at 0."""
@@ -81,18 +81,19 @@ def require_own_selectors(
         or any(integer_value(found.domain.start) != 0 for found in iters)
     ):
         raise refusal(
-            f"{primitive}.domain",
+            f"{nest.block.primitive}.domain",
             f"The elements of block '{nest.name}' depend on more than its iterators, what is bound "
             "around its nest, and buffers that its nest does not write.",
         )
 
 
-def require_lasting_size(function: Function, buffer: AnyBuffer, *, primitive: str) -> None:
+def require_lasting_size(buffer: AnyBuffer, cursor: Cursor) -> None:
     """A new buffer of the function as large as another one: its size may depend on nothing that is bound
     only where the other one is allocated, or that changes before.
 
     Raises `.inner`.
     """
+    function = cursor.function
     if buffer in function.buffers or not isinstance(buffer, Buffer):
         return
     params = {param.name for param in function.params}
@@ -100,7 +101,7 @@ def require_lasting_size(function: Function, buffer: AnyBuffer, *, primitive: st
     others = free_vars(*buffer.shape) - params | changed
     if others:
         raise refusal(
-            f"{primitive}.inner",
+            f"{cursor.primitive}.inner",
             f"The size of buffer '{buffer.name}' depends on {', '.join(sorted(others))}, and a buffer of "
             "the function cannot have it.",
         )

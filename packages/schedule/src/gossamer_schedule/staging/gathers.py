@@ -27,7 +27,7 @@ from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.walk import free_vars, rewrite_body
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
-from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.nests.block_nest import loop_nest
@@ -44,23 +44,23 @@ class Elements(msgspec.Struct, frozen=True):
     conditions: tuple[Expr, ...]
 
 
-def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
+def required_elements(cursor: Cursor, buffer: str) -> Elements:
     """The elements that the body of a block reads, all of which may be read before its nest.
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
-    require_outside(loop_nest(site), buffer, primitive=primitive)
-    reads = _require_reads(site, buffer, primitive=primitive)
-    return elements_of(site, buffer, reads, primitive=primitive)
+    require_outside(loop_nest(cursor), buffer)
+    reads = _require_reads(cursor, buffer)
+    return elements_of(cursor, buffer, reads)
 
 
-def elements_of(site: Site, buffer: str, reads: tuple[Read, ...], *, primitive: str) -> Elements:
+def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Elements:
     """The elements of some accesses in the body of a block, all of which may be read before its nest.
 
     Raises `.domain` and `.not_proved`.
     """
-    nest = loop_nest(site)
-    block: Block = site.node
+    nest = loop_nest(cursor)
+    block: Block = cursor.node
     conditions = tuple(
         part
         for part in conjuncts(block.predicate)
@@ -70,31 +70,31 @@ def elements_of(site: Site, buffer: str, reads: tuple[Read, ...], *, primitive: 
     known = {found.var for found in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = Elements(reads, iters, own)
-    if not is_safely_read(site, elements, buffer=buffer):
+    if not is_safely_read(cursor, elements, buffer=buffer):
         elements = Elements(reads, block.iters, conditions)
-        require_covered(nest, elements.iters, primitive=primitive)
+        require_covered(nest, elements.iters)
     selectors = (*_selectors(reads), *elements.conditions)
-    require_own_selectors(nest, elements.iters, selectors, primitive=primitive)
+    require_own_selectors(nest, elements.iters, selectors)
     return elements
 
 
-def _require_reads(site: Site, buffer: str, *, primitive: str) -> tuple[Read, ...]:
-    reads = reads_of(site, buffer)
+def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
+    reads = reads_of(cursor, buffer)
     if not reads:
         raise refusal(
-            f"{primitive}.loads",
-            f"The body of block '{site.node.name}' does not load from '{buffer}'.",
+            f"{cursor.primitive}.loads",
+            f"The body of block '{cursor.node.name}' does not load from '{buffer}'.",
         )
-    inside = (found for found in statements(site.node.body) if isinstance(found, Block))
+    inside = (found for found in statements(cursor.node.body) if isinstance(found, Block))
     if any(buffer in mentioned([item.domain for item in found.iters]) for found in inside):
         raise refusal(
-            f"{primitive}.domain",
-            f"The domains of a block inside of block '{site.node.name}' are read from '{buffer}'.",
+            f"{cursor.primitive}.domain",
+            f"The domains of a block inside of block '{cursor.node.name}' are read from '{buffer}'.",
         )
-    if buffer in buffers_written((site.up(len(site.nest)).node,)):
+    if buffer in buffers_written((cursor.up(len(cursor.nest)).node,)):
         raise refusal(
-            f"{primitive}.written",
-            f"The nest of block '{site.node.name}' writes '{buffer}' itself.",
+            f"{cursor.primitive}.written",
+            f"The nest of block '{cursor.node.name}' writes '{buffer}' itself.",
         )
     return reads
 
@@ -105,11 +105,11 @@ def _selectors(reads: Sequence[Read]) -> tuple[Expr, ...]:
     return (*(at for read in reads for at in read.indices), *conditions)
 
 
-def is_safely_read(site: Site, elements: Elements, *, buffer: str) -> bool:
+def is_safely_read(cursor: Cursor, elements: Elements, *, buffer: str) -> bool:
     """Whether all elements are proved to be in bounds for all values of the iterators."""
     return all(
         is_safe(
-            site.function,
+            cursor.function,
             (Load(buffer, read.indices, read.dtype),),
             iters=elements.iters,
             held=(*elements.conditions, *_condition(read)),
@@ -118,16 +118,14 @@ def is_safely_read(site: Site, elements: Elements, *, buffer: str) -> bool:
     )
 
 
-def require_stored(
-    site: Site, old: AnyBuffer, elements: Elements, *, primitive: str, hint: str = ""
-) -> None:
+def require_stored(cursor: Cursor, old: AnyBuffer, elements: Elements, *, hint: str = "") -> None:
     """What is read beyond a varied fibre is the fill value: no copy of it can be stored there.
 
     Raises `.not_proved`.
     """
     if not isinstance(old, SparseBuffer):
         return
-    axes = {axis.name: axis for axis in site.function.axes}
+    axes = {axis.name: axis for axis in cursor.function.axes}
     varied = [isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes]
     computed = tuple(
         read
@@ -137,9 +135,9 @@ def require_stored(
             for at, varies in zip(read.indices, varied, strict=True)
         )
     )
-    if not is_safely_read(site, replace(elements, reads=computed), buffer=old.name):
+    if not is_safely_read(cursor, replace(elements, reads=computed), buffer=old.name):
         raise refusal(
-            f"{primitive}.not_proved",
+            f"{cursor.primitive}.not_proved",
             f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
             "has no place for them.",
             needs="each position lies in its fibre",

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.walk import children, resolve
 from gossamer_schedule.bounds.predicates import in_turn
-from gossamer_schedule.cursor.site import BODIES, Site
+from gossamer_schedule.cursor.cursor import BODIES, Cursor
 from gossamer_schedule.nests.init_nest import conditions_of_init, left_out
 
 Conditions = tuple[Expr, ...]
@@ -48,24 +48,26 @@ class Read(msgspec.Struct, frozen=True):
     condition: Expr | None
 
 
-def reads_of(site: Site, buffer: str) -> tuple[Read, ...]:
-    """Each element of the buffer that the body of the block at a site loads, once."""
-    return _once(_Reading(buffer).body(site, "body", {}, _Place((), ())))
+def reads_of(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
+    """Each element of the buffer that the body of the block at a cursor loads, once."""
+    return _once(_Reading(buffer).body(cursor, "body", {}, _Place((), ())))
 
 
-def accesses_of(site: Site, buffer: str, dtype: str) -> tuple[tuple[Read, ...], frozenset[Indices]]:
-    """Each element of the buffer that the body of the block at a site loads or stores to, once; and the
+def accesses_of(
+    cursor: Cursor, buffer: str, dtype: str
+) -> tuple[tuple[Read, ...], frozenset[Indices]]:
+    """Each element of the buffer that the body of the block at a cursor loads or stores to, once; and the
     indices of those that it stores to."""
     start = _Place((), ())
-    stored = list(_Storing(buffer, dtype).body(site, "body", {}, start))
-    every = chain(_Reading(buffer).body(site, "body", {}, start), stored)
+    stored = list(_Storing(buffer, dtype).body(cursor, "body", {}, start))
+    every = chain(_Reading(buffer).body(cursor, "body", {}, start), stored)
     return _once(every), frozenset([found.indices for found, _ in stored])
 
 
-def evaluated_under(site: Site, expr: Expr) -> Expr | None:
-    """The condition under which the body of the block at a site evaluates an expression of the block's
+def evaluated_under(cursor: Cursor, expr: Expr) -> Expr | None:
+    """The condition under which the body of the block at a cursor evaluates an expression of the block's
     iterators, but for what the headers of loops and blocks evaluate; None for everywhere."""
-    return _any_of([held for _, held in _Looking(expr).body(site, "body", {}, _Place((), ()))])
+    return _any_of([held for _, held in _Looking(expr).body(cursor, "body", {}, _Place((), ()))])
 
 
 def _once(every: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
@@ -114,12 +116,12 @@ class _Reading:
         self._buffer = buffer
 
     def body(
-        self, site: Site, field: str, values: Mapping[str, Expr], around: _Place
+        self, cursor: Cursor, field: str, values: Mapping[str, Expr], around: _Place
     ) -> Iterator[tuple[Any, Conditions]]:
-        """The loads in a body of the statement at a site."""
+        """The loads in a body of the statement at a cursor."""
         values, held = dict(values), around.held()
-        for index, statement in enumerate(getattr(site.node, field)):
-            below = Site(statement, (*site.path, (site.node, field, index)))
+        for index, statement in enumerate(getattr(cursor.node, field)):
+            below = cursor.down(field, index)
             if isinstance(statement, Block):
                 values |= {item.var: resolve(item.value, values) for item in statement.iters}
             yield from self._own(statement, values, held)
@@ -139,19 +141,19 @@ class _Reading:
             yield from self._expression(resolve(part, values), held)
 
     def _init(
-        self, site: Site, values: Mapping[str, Expr], around: _Place
+        self, cursor: Cursor, values: Mapping[str, Expr], around: _Place
     ) -> Iterator[tuple[Any, Conditions]]:
         """What an init reads runs also where loops are empty that only feed the reduction; so do the
         bounds and conditions of the loops that it needs."""
-        if not site.node.init:
+        if not cursor.node.init:
             return
         held = around.above
-        own = (_resolved(part, values) for part in conditions_of_init(site))
-        for part in (*without_loops(around.within, left_out(site)), *own):
+        own = (_resolved(part, values) for part in conditions_of_init(cursor))
+        for part in (*without_loops(around.within, left_out(cursor)), *own):
             for asked in (part.start, part.extent) if isinstance(part, For) else (part,):
                 yield from self._expression(asked, held)
             held = (*held, *_holding(part))
-        yield from self.body(site, "init", values, _Place(held, ()))
+        yield from self.body(cursor, "init", values, _Place(held, ()))
 
     def _is_sought(self, expr: Node) -> bool:
         return isinstance(expr, Load) and expr.buffer == self._buffer

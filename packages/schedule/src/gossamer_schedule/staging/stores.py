@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Search, 
 from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
-from gossamer_schedule.cursor.site import Site, name_of, statements
+from gossamer_schedule.cursor.cursor import Cursor, name_of, statements
 from gossamer_schedule.dependence.access import statements_beside, used_by
 from gossamer_schedule.dependence.definite_assignment import always_stores, gives_value
 from gossamer_schedule.errors import refusal, text_of
@@ -35,108 +35,101 @@ class Element(msgspec.Struct, frozen=True):
     conditions: tuple[Expr, ...]
 
 
-def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
+def required_element(cursor: Cursor, buffer: str) -> Element:
     """The element that a block writes, all of which may be copied behind its nest.
 
     Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
     `.not_proved`.
     """
-    nest = reduction_nest(site)
-    require_outside(nest, buffer, primitive=primitive)
-    store = _require_one_store(site, buffer, primitive=primitive)
-    _require_own_element(site, store, primitive=primitive)
-    require_sole_user(site, nest.top, buffer, primitive=primitive)
-    iters = selecting_iters(site.node, store.indices)
-    _require_spatial(site, iters, store=store, primitive=primitive)
-    tiles = required_tiles(nest, iters, primitive=primitive)
+    nest = reduction_nest(cursor)
+    require_outside(nest, buffer)
+    store = _require_one_store(cursor, buffer)
+    _require_own_element(cursor, store)
+    require_sole_user(cursor, nest.top, buffer)
+    iters = selecting_iters(cursor.node, store.indices)
+    _require_spatial(cursor, iters, store=store)
+    tiles = required_tiles(nest, iters)
     whole = [found for found in iters if found.var not in tiles]
-    conditions = _require_conditions(nest, iters, whole, store=store, primitive=primitive)
+    conditions = _require_conditions(nest, iters, whole, store=store)
     selectors = (*store.indices, *conditions, *tiles.values())
-    require_own_selectors(nest, iters, selectors, primitive=primitive)
+    require_own_selectors(nest, iters, selectors)
     return Element(store, iters, tiles, conditions)
 
 
-def _require_one_store(site: Site, buffer: str, *, primitive: str) -> Store:
+def _require_one_store(cursor: Cursor, buffer: str) -> Store:
     found = [
         item
-        for item in statements(site.node.body)
+        for item in statements(cursor.node.body)
         if isinstance(item, Store) and item.buffer == buffer
     ]
     if len(found) != 1:
         raise refusal(
-            f"{primitive}.stores",
-            f"Block '{site.node.name}' stores to '{buffer}' in {len(found)} places, not in one.",
+            f"{cursor.primitive}.stores",
+            f"Block '{cursor.node.name}' stores to '{buffer}' in {len(found)} places, not in one.",
         )
     return found[0]
 
 
-def _require_own_element(site: Site, store: Store, *, primitive: str) -> None:
+def _require_own_element(cursor: Cursor, store: Store) -> None:
     """Every access in the block must be to the element of the store."""
-    for node in walk(replace(site.node, reads=None, writes=None)):
+    for node in walk(replace(cursor.node, reads=None, writes=None)):
         if not isinstance(node, (Load, Search, Store)) or node.buffer != store.buffer:
             continue
         if isinstance(node, Search) or node.indices != store.indices:
             raise refusal(
-                f"{primitive}.reads",
-                f"Block '{site.node.name}' uses other elements of '{store.buffer}' than the one it "
+                f"{cursor.primitive}.reads",
+                f"Block '{cursor.node.name}' uses other elements of '{store.buffer}' than the one it "
                 "writes.",
             )
 
 
-def require_sole_user(site: Site, top: Site, buffer: str, *, primitive: str) -> None:
-    """Nothing in the loop at `top` but the block at a site may use the buffer.
+def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
+    """Nothing in the loop at `top` but the block at a cursor may use the buffer.
 
     Raises `.other_access`.
     """
-    for found in statements_beside(site, top):
+    for found in statements_beside(cursor, top):
         if buffer in used_by(found):
             kind = _KINDS.get(type(found))
             name = f"{kind} '{name_of(found)}'" if kind else "A statement"
             raise refusal(
-                f"{primitive}.other_access",
-                f"{name} uses '{buffer}' in the same nest as block '{site.node.name}'.",
-                hint=f"Apply {primitive} before decompose_reduction; fission gives statements nests of "
-                "their own.",
+                f"{cursor.primitive}.other_access",
+                f"{name} uses '{buffer}' in the same nest as block '{cursor.node.name}'.",
+                hint=f"Apply {cursor.primitive} before decompose_reduction; fission gives statements nests "
+                "of their own.",
             )
 
 
-def _require_spatial(
-    site: Site, iters: Sequence[BlockIter], *, store: Store, primitive: str
-) -> None:
+def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store) -> None:
     for found in iters:
         if found.kind == "R":
             raise refusal(
-                f"{primitive}.element",
-                f"The element of '{store.buffer}' that block '{site.node.name}' writes depends on "
+                f"{cursor.primitive}.element",
+                f"The element of '{store.buffer}' that block '{cursor.node.name}' writes depends on "
                 f"reduction iterator '{found.var}'.",
             )
 
 
 def _require_conditions(
-    nest: Nest,
-    iters: Sequence[BlockIter],
-    whole: Sequence[BlockIter],
-    *,
-    store: Store,
-    primitive: str,
+    nest: Nest, iters: Sequence[BlockIter], whole: Sequence[BlockIter], *, store: Store
 ) -> tuple[Expr, ...]:
     """What must hold of an element that the block visits, but that an iterator is in its domain of which
     the `whole` is visited."""
-    site = nest.block
-    of_elements = conditions_of_init(site)
-    bounded = [found for found in site.node.iters if found in whole or found not in iters]
+    cursor = nest.block
+    of_elements = conditions_of_init(cursor)
+    bounded = [found for found in cursor.node.iters if found in whole or found not in iters]
     kept = tuple(
         part for part in of_elements if not any(is_bound_of(part, found) for found in bounded)
     )
     kept += tuple(_conditions_around(nest))
     allowed = {found.var for found in iters} | nest.known_above
-    is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(of_elements)
-    is_assigned = gives_values(site.node, store.buffer)
+    is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(of_elements)
+    is_assigned = gives_values(cursor.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
         raise refusal(
-            f"{primitive}.predicate",
-            f"A condition of block '{site.node.name}' is not one of the element it writes.",
-            hint=f"Apply {primitive} before the loops are split again.",
+            f"{nest.block.primitive}.predicate",
+            f"A condition of block '{cursor.node.name}' is not one of the element it writes.",
+            hint=f"Apply {nest.block.primitive} before the loops are split again.",
         )
     return kept
 
@@ -150,18 +143,18 @@ def _conditions_around(nest: Nest) -> Iterator[Expr]:
             yield substitute(part, at)
 
 
-def require_existing(site: Site, element: Element, *, primitive: str) -> None:
+def require_existing(cursor: Cursor, element: Element) -> None:
     """What a block goes on from is looked at before it starts: the element must exist, also where the
     reduction turns out to be empty, or the block does not store to it.
 
     Raises `.not_proved`.
     """
-    block, store = site.node, element.store
+    block, store = cursor.node, element.store
     is_reducing = any(found.kind == "R" for found in block.iters)
-    if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(site, element):
+    if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(cursor, element):
         return
     raise refusal(
-        f"{primitive}.not_proved",
+        f"{cursor.primitive}.not_proved",
         f"It is not proved that the element of '{store.buffer}' which block '{block.name}' goes on from "
         "exists, also where its reduction is empty or it stores nothing.",
         needs=f"{', '.join(map(text_of, store.indices))} in bounds",
@@ -169,14 +162,14 @@ def require_existing(site: Site, element: Element, *, primitive: str) -> None:
     )
 
 
-def _exists(site: Site, element: Element) -> bool:
+def _exists(cursor: Cursor, element: Element) -> bool:
     """Whether the element is in bounds wherever the iterators that select it are in their domains."""
     store = element.store
-    above = [parent for parent in site.parents if isinstance(parent, Block)]
+    above = [parent for parent in cursor.parents if isinstance(parent, Block)]
     iters = [found for block in above for found in block.iters]
     held = [part for block in above for part in conjuncts(block.predicate)]
     return is_safe(
-        site.function,
+        cursor.function,
         (Load(store.buffer, store.indices, "int64"),),
         iters=(*iters, *element.iters),
         held=(*held, *element.conditions),

@@ -5,36 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.errors import ParseError, Place
-from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search, Var
+from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Load, Search, Var
 from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import refusal
 
 
 def expression_of(
     text: str,
-    function: Function,
+    at: Cursor,
     variables: Iterable[str] = (),
     *,
-    primitive: str,
     argument: str,
     place: Place = (),
 ) -> Expr:
-    """The expression that an argument of a primitive is the text of, in parameters and buffers of a
-    function and in some index variables.
+    """The expression that an argument of a primitive is the text of, in parameters and buffers of the
+    function of a cursor and in some index variables.
 
     Raises `.text`.
 
+    >>> from gossamer_schedule.cursor.resolve import find_function, find_loop
     >>> from gossamer_testkit.examples import SCALE
-    >>> expression_of("n +", SCALE.functions[0], primitive="parallel", argument="weight")
+    >>> top = find_function(SCALE, "parallel", function=None)
+    >>> expression_of("n +", find_loop(top, loop="i"), argument="weight")
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.ScheduleError: 'n +' is no expression for the argument weight of parallel: The script is no Python text: invalid syntax. [schedule.parallel.text]
     """  # noqa: E501  (the error is one line)
     from gossamer_ir.script import parse_expr  # the parser is for texts only
 
-    buffers = {found.name: found for found in all_buffers(function)}
-    dtypes = {found.name: found.dtype for found in function.params if found.dtype != "handle"}
+    buffers = {found.name: found for found in all_buffers(at.function)}
+    dtypes = {found.name: found.dtype for found in at.function.params if found.dtype != "handle"}
     dtypes |= {name: found.dtype for name, found in buffers.items()}
     try:
         found: Expr = parse_expr(text, dtypes | dict.fromkeys(variables, "int64"))
@@ -50,8 +52,8 @@ def expression_of(
         message = f"'{bad[0]}' has {_rank_of(buffers[bad[0]])} dimensions."
         hint = "Give an index for each."
     raise refusal(
-        f"{primitive}.text",
-        f"{text!r} is no expression for the argument {argument} of {primitive}: {message}",
+        f"{at.primitive}.text",
+        f"{text!r} is no expression for the argument {argument} of {at.primitive}: {message}",
         hint=hint,
         place=place,
     )

@@ -13,8 +13,8 @@ from gossamer_ir.analysis.atomics import is_atomic, shared_otherwise
 from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.nodes import For, Function, Module
+from gossamer_schedule.cursor.cursor import cursor_at, name_of, statements_of
 from gossamer_schedule.cursor.declared_regions import with_true_regions
-from gossamer_schedule.cursor.site import name_of, sites, statements_of
 from gossamer_schedule.cursor.thread_scopes import split_buffers
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
@@ -109,12 +109,16 @@ def _require_marks(module: Module, name: str) -> None:
 def _require_seen(made: Module, module: Module, name: str) -> None:
     """Threads use no buffer of their own for what others use, unless they did so before."""
     for function in made.functions:
-        for site, buffer in split_buffers(function):
-            if any(found[1] == buffer for old in module.functions for found in split_buffers(old)):
+        for cursor, buffer in split_buffers(cursor_at(made, function)):
+            if any(
+                found[1] == buffer
+                for old in module.functions
+                for found in split_buffers(cursor_at(module, old))
+            ):
                 continue
             raise refusal(
                 f"{name}.threads",
-                f"Each thread of loop '{site.node.var}' would have its own '{buffer}', which is used "
+                f"Each thread of loop '{cursor.node.var}' would have its own '{buffer}', which is used "
                 "outside of the loop, too.",
                 hint="Choose a scope that the threads share, by set_scope.",
             )
@@ -150,7 +154,8 @@ def _named(module: Module, arguments: tuple[object, ...]) -> Place:
         part for found in arguments for part in (found if isinstance(found, tuple) else [found])
     ]
     number = next((functions[name] for name in names if name in functions), functions[module.entry])
-    places = {name_of(site.node): site.place(module) for site in sites(module.functions[number])}
+    every = cursor_at(module, module.functions[number]).below()
+    places = {name_of(found.node): found.place for found in every}
     return next((places[name] for name in names if name in places), ("functions", number))
 
 

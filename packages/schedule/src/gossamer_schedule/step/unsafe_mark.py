@@ -11,18 +11,17 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Module
-from gossamer_schedule.cursor.site import Site, with_function
+from gossamer_schedule.cursor.cursor import Cursor, with_function
 from gossamer_schedule.result import Result
 
 UNSAFE = "unsafe"
 """The annotation of a function whose schedule holds steps that nobody proved."""
 
-Requirement: TypeAlias = Callable[[Site, Module, str], None]
-"""Refuses the loop at a site, in the name of a primitive."""
+Requirement: TypeAlias = Callable[[Cursor], None]
+"""Refuses the loop at a cursor."""
 
 
-def trusted(site: Site, module: Module, primitive: str) -> None:
+def trusted(cursor: Cursor) -> None:
     """Requires nothing: the user vouches for it."""
 
 

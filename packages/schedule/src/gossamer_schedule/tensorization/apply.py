@@ -16,13 +16,13 @@ from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.bounds.throughout import throughout
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.errors import refusal, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
@@ -43,7 +43,7 @@ class Nest(msgspec.Struct, frozen=True):
     """Loops, but for those of one iteration, around a block that is one store, which is in terms of these
     loops and of what is outside."""
 
-    site: Site
+    cursor: Cursor
     name: str
     loops: tuple[For, ...]
     store: Store
@@ -63,78 +63,78 @@ def in_emission(
     """The nest of a loop, computed by the emission of an intrinsic wherever it is whole; `is_sparse` says
     whether elements may be read through index arrays."""
     require_stage(module, op, stages=LOOP_STAGES)
-    owner = find_function(module, op, function=function)
-    top = find_loop(owner, op, loop=loop)
+    root = find_function(module, op, function=function)
+    top = find_loop(root, loop=loop)
 
-    described = find_intrinsic(intrinsics, intrinsic, primitive=op)
-    nest = _require_nest(top, module, primitive=op)
-    match = _require_match(nest, described, module=module, primitive=op)
-    _require_direct(nest, match, module=module, primitive=op, is_sparse=is_sparse)
-    _require_own_elements(nest, described, match, module=module, primitive=op)
-    whole = _require_whole(nest, module, primitive=op)
+    described = find_intrinsic(intrinsics, intrinsic, at=top)
+    nest = _require_nest(top)
+    match = _require_match(nest, described)
+    _require_direct(nest, match, is_sparse=is_sparse)
+    _require_own_elements(nest, described, match)
+    whole = _require_whole(nest)
 
-    namer = namer_of(owner)
+    namer = namer_of(root.function)
     emission = emitted(described.emission, match, namer=namer)
 
     def instead(held: For) -> tuple[Stmt, ...]:
         return emission if whole is None else (If(whole, emission, (held,)),)
 
-    made = blocked(nest.site, top, module, primitive=op, namer=namer, instead=instead)
+    made = blocked(nest.cursor, top, namer=namer, instead=instead)
     marks = ((REASSOCIATES, True), (INTRINSIC, described.mark))
     outer = replace(made.outer, annotations=marks)
-    rewritten = with_function(module, owner, replaced(top, (outer,)))
+    rewritten = top.replaced_by((outer,)).module
 
     taken = step(loop=loop, intrinsic=intrinsic, function=function)
     iters = (found.var for found in outer.iters)
     return Result(rewritten, (outer.name, *iters, *made.init_names), Step(op, taken))
 
 
-def _require_nest(top: Site, module: Module, *, primitive: str) -> Nest:
-    site = require_one_block(top, module, primitive=primitive)
-    block: Block = site.node
-    loops = site.nest[len(top.nest) :]
+def _require_nest(top: Cursor) -> Nest:
+    cursor = require_one_block(top)
+    block: Block = cursor.node
+    loops = cursor.nest[len(top.nest) :]
     for loop in loops:
         if loop.kind not in ("serial", "unrolled") or integer_value(loop.start) != 0:
             raise refusal(
-                f"{primitive}.kind",
-                f"Loop '{loop.var}' is {loop.kind} and starts at {text_of(loop.start)}, and {primitive} "
+                f"{top.primitive}.kind",
+                f"Loop '{loop.var}' is {loop.kind} and starts at {text_of(loop.start)}, and {top.primitive} "
                 "replaces serial and unrolled loops that start at 0.",
-                place=top.place(module),
+                place=top.place,
             )
     if len(block.body) != 1 or not isinstance(block.body[0], Store):
         raise refusal(
-            f"{primitive}.store",
+            f"{top.primitive}.store",
             f"Block '{block.name}' is not one store.",
-            place=site.place(module),
+            place=cursor.place,
         )
     values = {found.var: found.value for found in block.iters} | unit_values(loops)
     loops = tuple(loop for loop in loops if loop.var not in values)
     conditions = tuple(resolve(part, values) for part in conjuncts(block.predicate))
-    return Nest(site, top.node.var, loops, resolve(block.body[0], values), conditions)
+    return Nest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)
 
 
-def _require_match(nest: Nest, described: Described, *, module: Module, primitive: str) -> Match:
+def _require_match(nest: Nest, described: Described) -> Match:
     """The way in which the nest is what the intrinsic computes, what the intrinsic uses in vectors being
     runs of elements."""
     found = list(matches(described.store, described.loops, nest.store, nest.loops))
     if not found:
         raise refusal(
-            f"{primitive}.match",
+            f"{nest.cursor.primitive}.match",
             f"Loop '{nest.name}' does {_said(nest.loops, nest.store)}, and intrinsic "
             f"'{described.name}' does {_said(described.loops, described.store)}.",
             hint="They must be the same up to names, the order of loops, and where elements are.",
-            place=nest.site.place(module),
+            place=nest.cursor.place,
         )
     fitting = [match for match in found if _is_laid_out(described, match)]
     if not fitting:
         vectors = vector_loops(described.emission, found[0])
         uses = (f"'{name}' along '{at}'" for name, loops in vectors.items() for at in sorted(loops))
         raise refusal(
-            f"{primitive}.layout",
+            f"{nest.cursor.primitive}.layout",
             f"Intrinsic '{described.name}' uses elements that are next to each other: of "
             f"{', '.join(uses)}; loop '{nest.name}' does {_said(nest.loops, nest.store)}.",
             hint="Change the layout, or cache what is not.",
-            place=nest.site.place(module),
+            place=nest.cursor.place,
         )
     return fitting[0]
 
@@ -151,9 +151,7 @@ def _said(loops: Sequence[For], store: Store) -> str:
     return f"{store.buffer}[{at}] = {text_of(store.value)} for {around}"
 
 
-def _require_direct(
-    nest: Nest, match: Match, *, module: Module, primitive: str, is_sparse: bool
-) -> None:
+def _require_direct(nest: Nest, match: Match, *, is_sparse: bool) -> None:
     """What selects elements is not written, and is not read from index arrays but where it may be."""
     changing = {nest.store.buffer}
     loops = {loop.var for loop in nest.loops}
@@ -161,79 +159,79 @@ def _require_direct(
         indirect = [at for at in view.indices if mentioned((at,)) and free_vars(at) & loops]
         if indirect and not is_sparse:
             raise refusal(
-                f"{primitive}.indirect",
+                f"{nest.cursor.primitive}.indirect",
                 f"Elements of '{view.buffer}' are selected by {text_of(indirect[0])}, which is read from "
                 "an index array.",
                 hint="sparse_tensorize reads through index arrays.",
-                place=nest.site.place(module),
+                place=nest.cursor.place,
             )
     used = (*match.scalars.values(), *(at for view in match.views.values() for at in view.indices))
     if mentioned((*used, *nest.conditions)) & changing:
         raise refusal(
-            f"{primitive}.not_proved",
+            f"{nest.cursor.primitive}.not_proved",
             f"It is not proved that what selects elements stays the same in loop '{nest.name}'.",
             needs=f"{', '.join(sorted(changing))} is not read there",
-            place=nest.site.place(module),
+            place=nest.cursor.place,
         )
 
 
-def _require_own_elements(
-    nest: Nest, described: Described, match: Match, *, module: Module, primitive: str
-) -> None:
+def _require_own_elements(nest: Nest, described: Described, match: Match) -> None:
     """Different points select different elements of what is written, which nothing else views."""
     view = match.views[described.store.buffer]
     others = [found for found in match.views.values() if found is not view]
-    handles = {found.name: found.handle or found.name for found in all_buffers(nest.site.function)}
+    handles = {
+        found.name: found.handle or found.name for found in all_buffers(nest.cursor.function)
+    }
     if any(handles[found.buffer] == handles[view.buffer] for found in others):
         raise refusal(
-            f"{primitive}.alias",
+            f"{nest.cursor.primitive}.alias",
             f"Loop '{nest.name}' also reads other elements of '{view.buffer}', which it writes.",
-            place=nest.site.place(module),
+            place=nest.cursor.place,
         )
-    spatial = spatial_loops(nest.site.node, values_at(nest.site))
+    spatial = spatial_loops(nest.cursor.node, values_at(nest.cursor))
     adding = [loop.var for loop in nest.loops if loop.var in spatial - set(view.loops)]
-    if adding and nest.site.node.init:
+    if adding and nest.cursor.node.init:
         raise refusal(
-            f"{primitive}.init",
+            f"{nest.cursor.primitive}.init",
             f"Iterations of the spatial loop '{adding[0]}' initialise the same elements of "
             f"'{view.buffer}'.",
             hint="Apply decompose_reduction before.",
-            place=nest.site.place(module),
+            place=nest.cursor.place,
         )
     shared = _sharing(nest, view)
     if shared:
         at = ", ".join(map(text_of, view.indices))
         raise refusal(
-            f"{primitive}.not_proved",
+            f"{nest.cursor.primitive}.not_proved",
             f"It is not proved that points of '{shared[0]}' select different elements of "
             f"'{view.buffer}'.",
             needs=f"[{at}] is another element in each iteration of '{shared[0]}'",
-            place=nest.site.place(module),
+            place=nest.cursor.place,
         )
 
 
 def _sharing(nest: Nest, view: View) -> list[str]:
     """The loops that select elements of which points may share some."""
-    site, varying = nest.site, {loop.var for loop in nest.loops}
-    touched = written_accesses((site.node,), values=values_at(site), function=site.function)
+    cursor, varying = nest.cursor, {loop.var for loop in nest.loops}
+    touched = written_accesses((cursor.node,), values=values_at(cursor), function=cursor.function)
     found = touched[view.buffer]
     return [
         name
         for name in view.loops
         if name is not None
-        and verdict(name, found, varying=varying, function=site.function) != "disjoint"
+        and verdict(name, found, varying=varying, function=cursor.function) != "disjoint"
     ]
 
 
-def _require_whole(nest: Nest, module: Module, *, primitive: str) -> Expr | None:
+def _require_whole(nest: Nest) -> Expr | None:
     """The condition under which the block runs in all iterations; None where it always does."""
     found = throughout(nest.conditions, nest.loops)
     if found is None:
         raise refusal(
-            f"{primitive}.predicate",
-            f"Where block '{nest.site.node.name}' runs in all iterations of loop "
+            f"{nest.cursor.primitive}.predicate",
+            f"Where block '{nest.cursor.node.name}' runs in all iterations of loop "
             f"'{nest.name}' does not follow from its condition "
-            f"{text_of(nest.site.node.predicate)}.",
-            place=nest.site.place(module),
+            f"{text_of(nest.cursor.node.predicate)}.",
+            place=nest.cursor.place,
         )
     return conjoined(found)

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.core.build import index_var
-from gossamer_ir.nodes import Block, BlockIter, For, Module, Range, Stmt
+from gossamer_ir.nodes import Block, BlockIter, For, Range, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, substitute_body
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
-from gossamer_schedule.cursor.site import Site
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import refusal
@@ -37,51 +37,47 @@ class Blocked(msgspec.Struct, frozen=True):
     init_names: tuple[str, ...]
 
 
-def require_one_block(top: Site, module: Module, *, primitive: str) -> Site:
-    """The site of the one block that a loop holds, in nothing but loops; raises `.body`."""
+def require_one_block(top: Cursor) -> Cursor:
+    """The cursor at the one block that a loop holds, in nothing but loops; raises `.body`."""
     block = single_block(top.node.body)
     if block is None:
         raise refusal(
-            f"{primitive}.body",
+            f"{top.primitive}.body",
             f"Loop '{top.node.var}' holds more than loops around one block.",
-            place=top.place(module),
+            place=top.place,
         )
-    return find_block(top.function, primitive, block=block.name)
+    return find_block(top.top, block=block.name)
 
 
 def blocked(
-    site: Site,
-    top: Site,
-    module: Module,
+    cursor: Cursor,
+    top: Cursor,
     *,
-    primitive: str,
     namer: Namer,
     instead: Callable[[For], tuple[Stmt, ...]] | None = None,
 ) -> Blocked:
     """The loop at `top`, or what is to stand `instead` of it, in a block `<block>_o`; it holds the block
-    at `site` and nothing else. Where something stands instead, or a loop around feeds a reduction, the
+    at `cursor` and nothing else. Where something stands instead, or a loop around feeds a reduction, the
     init is the outer block's.
 
     Raises `.mixed`, `.dependence` and `.not_proved`.
     """
-    block: Block = site.node
-    around = _loops_around(site, top, module=module, primitive=primitive)
+    block: Block = cursor.node
+    around = _loops_around(cursor, top)
     loops = [loop for loop, _ in around]
-    require_unchanged_bounds(loops, function=top.function, primitive=primitive)
+    require_unchanged_bounds(loops, at=top)
     init: tuple[Stmt, ...] = ()
     init_names: tuple[str, ...] = ()
-    if block.init and (instead is not None or _runs_before(site, around)):
-        require_points_kept(
-            site, {loop.var for loop, _ in around}, module=module, primitive=primitive
-        )
+    if block.init and (instead is not None or _runs_before(cursor, around)):
+        require_points_kept(cursor, {loop.var for loop, _ in around})
         if not any(kind == "R" for _, kind in around):  # else it runs before the loop as it is
-            inner = site.scope[len(top.scope) :]
-            crossed = outside(inner, reduction_loops(site.node, values_at(site)))
-            require_same_effect(site, top, crossed, module=module, primitive=primitive)
-        kept = require_init_nest(site, site.nest[len(top.nest) :], primitive=primitive)
-        init, init_names = init_nest(site, kept, namer=namer)
+            inner = cursor.scope[len(top.scope) :]
+            crossed = outside(inner, reduction_loops(cursor.node, values_at(cursor)))
+            require_same_effect(cursor, top, crossed)
+        kept = require_init_nest(cursor, cursor.nest[len(top.nest) :])
+        init, init_names = init_nest(cursor, kept, namer=namer)
         block = replace(block, init=())
-        _require_init(init, around, block=block, primitive=primitive)
+        _require_init(cursor, init, around)
 
     fresh = {loop.var: index_var(namer.fresh(f"v{loop.var}")) for loop, _ in around}
     iters = tuple(
@@ -93,47 +89,45 @@ def blocked(
         )
         for loop, kind in around
     )
-    held: For = rewrite(top.node, lambda node: block if node == site.node else None)
+    held: For = rewrite(top.node, lambda node: block if node == cursor.node else None)
     inside = (held,) if instead is None else instead(held)
     body, init = substitute_body(inside, fresh), substitute_body(init, fresh)
     return Blocked(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
 
 
-def _runs_before(site: Site, around: Sequence[tuple[For, Kind]]) -> bool:
+def _runs_before(cursor: Cursor, around: Sequence[tuple[For, Kind]]) -> bool:
     """Whether the init runs before one of the loops around: that feeds the reduction, or in which points
     may meet in an element."""
     if any(kind == "R" for _, kind in around):
         return True
-    return bool(meeting_loops(site, {loop.var for loop, _ in around}))
+    return bool(meeting_loops(cursor, {loop.var for loop, _ in around}))
 
 
 def _require_init(
-    init: tuple[Stmt, ...], around: Sequence[tuple[For, Kind]], *, block: Block, primitive: str
+    cursor: Cursor, init: tuple[Stmt, ...], around: Sequence[tuple[For, Kind]]
 ) -> None:
     for loop, kind in around:
         if kind == "R" and loop.var in free_vars(*init):
             raise refusal(
-                f"{primitive}.dependence",
-                f"What the init of block '{block.name}' initialises depends on loop '{loop.var}' of its "
-                "reduction.",
+                f"{cursor.primitive}.dependence",
+                f"What the init of block '{cursor.node.name}' initialises depends on loop '{loop.var}' of "
+                "its reduction.",
             )
 
 
-def _loops_around(
-    site: Site, top: Site, *, module: Module, primitive: str
-) -> list[tuple[For, Kind]]:
+def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, Kind]]:
     """The loops around that what stands below depends on, and which iterators they feed."""
-    values = values_at(site)
-    reducing, selecting = reduction_loops(site.node, values), spatial_loops(site.node, values)
+    values = values_at(cursor)
+    reducing, selecting = reduction_loops(cursor.node, values), spatial_loops(cursor.node, values)
     needed = free_vars(top.node)
     found: list[tuple[For, Kind]] = []
     for loop in reversed(top.scope):
         if loop.var in reducing & selecting:
             raise refusal(
-                f"{primitive}.mixed",
+                f"{cursor.primitive}.mixed",
                 f"Loop '{loop.var}' feeds a spatial and a reduction iterator of block "
-                f"'{site.node.name}'.",
-                place=top.place(module),
+                f"'{cursor.node.name}'.",
+                place=top.place,
             )
         if loop.var in needed:
             needed |= free_vars(loop.start) | free_vars(loop.extent)

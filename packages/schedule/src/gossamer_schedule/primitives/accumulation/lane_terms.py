@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import substitute
-from gossamer_schedule.cursor.site import replaced
+from gossamer_schedule.cursor.cursor import replaced
 from gossamer_schedule.primitives.accumulation.partial_sums import renamed
 from gossamer_schedule.reductions.sums import Sum
 
@@ -26,9 +26,9 @@ from gossamer_schedule.reductions.sums import Sum
 def terms_in_lanes(found: Sum) -> tuple[Function, tuple[str, ...]]:
     """The function in which the lanes of a loop compute the terms of a sum into a buffer of theirs, which
     a loop behind adds in their order; and the names of that loop, of the buffer and of its block."""
-    loop: For = found.site.node
+    loop: For = found.cursor.node
     block, reduction = found.block, found.reduction
-    namer = namer_of(found.site.function)
+    namer = namer_of(found.cursor.function)
     name = namer.fresh(f"{block.name}_terms")
     turn = namer.fresh(f"{loop.var}_turn")
     terms = Buffer(namer.fresh(name), (loop.extent,), dtype_of(reduction.value), scope="local")
@@ -54,7 +54,7 @@ def terms_in_lanes(found: Sum) -> tuple[Function, tuple[str, ...]]:
         writes=None,
     )
     in_turn = replace(loop, var=turn, body=(substitute(adding, {loop.var: index_var(turn)}),))
-    made = replaced(found.site, (Allocate(terms), in_lanes, in_turn))
+    made = replaced(found.cursor, (Allocate(terms), in_lanes, in_turn))
     return made, (loop.var, turn, terms.name, name)
 
 

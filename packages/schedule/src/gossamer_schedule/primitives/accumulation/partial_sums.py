@@ -35,8 +35,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.bounds.predicates import below
+from gossamer_schedule.cursor.cursor import Cursor, name_of, replaced, statements
 from gossamer_schedule.cursor.resolve import find_function, find_loop
-from gossamer_schedule.cursor.site import Site, name_of, replaced, statements, with_function
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.reductions.reassociation import reassociating
@@ -45,48 +45,46 @@ from gossamer_schedule.staging.copies import copy_nest
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """A sum whose loop was split: the site of the loop over `count` parts."""
+    """A sum whose loop was split: the cursor at the loop over `count` parts."""
 
-    site: Site
+    cursor: Cursor
     sum: Sum
     count: int
 
 
-def in_parts(
-    module: Module, site: Site, form: str, *, count: int
-) -> tuple[Module, tuple[str, ...]]:
-    """The module in which the loop at a site runs in so many parts, in parallel, and the names of the
+def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[str, ...]]:
+    """The module in which the loop at a cursor runs in so many parts, in parallel, and the names of the
     loop over parts, of the one inside, and of the blocks that fill and combine what parts have."""
-    loop, function = site.node, site.function
-    whole = require_sum(site, module)
-    dim = require_segments(whole, module) if form == "segmented" else 0
-    cut = split(module, loop.var, factors=(count, None), function=function.name)
-    owner = find_function(cut.module, "parallel", function=function.name)
-    outer, inner = (find_loop(owner, "parallel", loop=name) for name in cut.names)
-    parts = Parts(outer, require_sum(outer, cut.module), count)
+    loop, function = cursor.node, cursor.function
+    whole = require_sum(cursor)
+    dim = require_segments(whole) if form == "segmented" else 0
+    cut = split(cursor.module, loop.var, factors=(count, None), function=function.name)
+    root = find_function(cut.module, "parallel", function=function.name)
+    outer, inner = (find_loop(root, loop=name) for name in cut.names)
+    parts = Parts(outer, require_sum(outer), count)
     if form == "privatised":
         made = privatised(parts)
     else:
         begin = mul(index_var(outer.node.var), inner.node.extent)
         first = substitute(whole.element[dim], {loop.var: begin})
         made = segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
-    before = set(map(name_of, statements(owner.body)))
+    before = set(map(name_of, statements(root.function.body)))
     blocks = (name_of(found) for found in statements(made.body) if isinstance(found, Block))
     added = (name for name in blocks if name not in before)
-    return with_function(cut.module, owner, made), (*cut.names, *added)
+    return root.with_function(made).module, (*cut.names, *added)
 
 
 def privatised(parts: Parts) -> Function:
     """Each part adds up into a copy of the buffer, which starts at the reducer's identity; the copies
     are combined with the buffer afterwards."""
-    found, namer = parts.sum, namer_of(parts.site.function)
+    found, namer = parts.sum, namer_of(parts.cursor.function)
     own = replace(
         found.buffer,
         name=namer.fresh(f"{found.buffer.name}_private"),
         shape=(index(parts.count), *found.buffer.shape),
         handle=None,
     )
-    part = BlockIter(namer.fresh(f"v{parts.site.node.var}"), "S", _all(own, 0), _var(parts))
+    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _all(own, 0), _var(parts))
     at = (index_var(part.var), *found.reduction.store.indices)
     block = _into(found.block, found.reduction, own, at, name=found.block.name)
     block = replace(block, iters=(*block.iters, part))
@@ -99,7 +97,7 @@ def segmented(parts: Parts, dim: int, *, first: Expr, extent: Expr, begin: Expr)
     """Each part adds up directly, but for what concerns the element in dimension `dim` that it visits
     `first`, which parts before may share: that goes into one of its own, combined afterwards. `begin`
     is the iteration, below `extent`, that a part begins with; both are in terms of its number."""
-    found, namer = parts.sum, namer_of(parts.site.function)
+    found, namer = parts.sum, namer_of(parts.cursor.function)
     shape = found.buffer.shape
     own = replace(
         found.buffer,
@@ -107,8 +105,8 @@ def segmented(parts: Parts, dim: int, *, first: Expr, extent: Expr, begin: Expr)
         shape=(index(parts.count), *shape[:dim], *shape[dim + 1 :]),
         handle=None,
     )
-    part = BlockIter(namer.fresh(f"v{parts.site.node.var}"), "S", _all(own, 0), _var(parts))
-    in_part = {parts.site.node.var: index_var(part.var)}
+    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _all(own, 0), _var(parts))
+    in_part = {parts.cursor.node.var: index_var(part.var)}
     at = found.reduction.store.indices
     others = (*at[:dim], *at[dim + 1 :])
     direct = replace(found.block, iters=(*found.block.iters, part))
@@ -120,7 +118,7 @@ def segmented(parts: Parts, dim: int, *, first: Expr, extent: Expr, begin: Expr)
     fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
     carry = renamed(carry, fresh, namer.fresh(carry.name))
     every = _dimensions(own)
-    number = {parts.site.node.var: index_var(every[0].var)}
+    number = {parts.cursor.node.var: index_var(every[0].var)}
     rest = [index_var(item.var) for item in every[1:]]
     element = (*rest[:dim], substitute(first, number), *rest[dim:])
     asked = (below(substitute(begin, number), extent),)
@@ -137,9 +135,9 @@ def _around(
     conditions: Iterable[Expr] = (),
 ) -> Function:
     """The function with what parts have of their own filled before and combined after the loop."""
-    found, loop = parts.sum, parts.site.node
+    found, loop = parts.sum, parts.cursor.node
     buffer, op = found.buffer, found.reduction.op
-    namer = namer_of(replace(parts.site.function, buffers=(*parts.site.function.buffers, own)))
+    namer = namer_of(replace(parts.cursor.function, buffers=(*parts.cursor.function.buffers, own)))
     dimensions = _dimensions(own)
     mine = tuple(index_var(item.var) for item in dimensions)
     empty = Store(own.name, mine, identity(op, own.dtype))
@@ -154,12 +152,12 @@ def _around(
     )
     body = reassociating(_instead(loop.body, blocks))
     run = replace(loop, kind="parallel", body=body)
-    function = replaced(parts.site, (fill, run, combine))
+    function = replaced(parts.cursor, (fill, run, combine))
     return replace(function, buffers=(*function.buffers, own))
 
 
 def _var(parts: Parts) -> Expr:
-    return index_var(parts.site.node.var)
+    return index_var(parts.cursor.node.var)
 
 
 def _all(buffer: Buffer, dim: int) -> Range:
@@ -185,8 +183,8 @@ def _into(
 def _under(parts: Parts, block: Block, condition: Expr) -> Block:
     """The block under one more condition on its element, which is only asked where the others hold
     that are not about inner loops alone."""
-    loop = parts.site.node
-    values = values_at(parts.site) | {item.var: item.value for item in block.iters}
+    loop = parts.cursor.node
+    values = values_at(parts.cursor) | {item.var: item.value for item in block.iters}
     split_loops = {loop.var, loop.body[0].var}
     inner = {found.var for found in statements(loop.body) if isinstance(found, For)} - split_loops
     before = tuple(conjuncts(block.predicate))

@@ -10,7 +10,6 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_ir.verify.statements import REFUSED
 from gossamer_schedule.cursor.resolve import find_function, find_named
-from gossamer_schedule.cursor.site import replaced, with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
@@ -52,8 +51,8 @@ def annotate(
             vi = T.axis.spatial(n, i)
             Y[vi] = X[vi] * 2.0
     """
-    owner = find_function(module, "annotate", function=function)
-    site = find_named(owner, "annotate", name=name)
+    root = find_function(module, "annotate", function=function)
+    cursor = find_named(root, name=name)
 
     if key in RESERVED:
         raise refusal(
@@ -68,10 +67,10 @@ def annotate(
             hint=REFUSED[key],
         )
 
-    others = tuple(item for item in site.node.annotations if item[0] != key)
-    marked = replace(site.node, annotations=(*others, (key, value)))
+    others = tuple(item for item in cursor.node.annotations if item[0] != key)
+    marked = replace(cursor.node, annotations=(*others, (key, value)))
 
-    rewritten = with_function(module, owner, replaced(site, (marked,)))
+    rewritten = cursor.replaced_by((marked,)).module
 
     taken = step(name=name, key=key, value=value, function=function)
     return Result(rewritten, (name,), Step("annotate", taken))

@@ -9,7 +9,6 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Function, Module, Region
 from gossamer_ir.verify.regions import outside
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
-from gossamer_schedule.cursor.site import replaced, with_function
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -53,17 +52,17 @@ def hide_buffer_access(
             Y[vi] = X[P[vi]]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
 
     _require_access(access)
-    regions = _regions(owner, site.node, access)
-    _require_regions(site.node, regions, buffers)
+    regions = _regions(root.function, cursor.node, access)
+    _require_regions(cursor.node, regions, buffers)
     left = tuple(found for found in regions if found.buffer not in buffers)
 
-    changed: Block = replace(site.node, **{f"{access}s": left})
+    changed: Block = replace(cursor.node, **{f"{access}s": left})
     _require_within(changed)
-    rewritten = with_function(module, owner, replaced(site, (changed,)))
+    rewritten = cursor.replaced_by((changed,)).module
 
     taken = step(block=block, access=access, buffers=buffers, function=function)
     return Result(rewritten, (block,), Step(_NAME, taken))

@@ -9,7 +9,6 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.filters import BLOCK_FILTER, without_filter
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
-from gossamer_schedule.cursor.site import with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -36,12 +35,12 @@ def set_block_filter(module: Module, key: str, *, function: str | None = None) -
     ('scale',)
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
+    root = find_function(module, _NAME, function=function)
 
     if not is_identifier(key):
         raise refusal(f"{_NAME}.key", f"'{key}' cannot be the key of an annotation.")
-    annotations = (*without_filter(owner), (BLOCK_FILTER, key))
+    annotations = (*without_filter(root.function), (BLOCK_FILTER, key))
 
-    rewritten = with_function(module, owner, replace(owner, annotations=annotations))
+    rewritten = root.with_function(replace(root.function, annotations=annotations)).module
 
     return Result(rewritten, (), Step(_NAME, step(key=key, function=function)))

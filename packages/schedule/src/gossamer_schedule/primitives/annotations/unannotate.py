@@ -8,7 +8,6 @@ from gossamer_ir.analysis.atomics import ATOMIC
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.resolve import find_function, find_named
-from gossamer_schedule.cursor.site import replaced, with_function
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
@@ -42,10 +41,10 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
     >>> unannotate(marked, "scale", key="origin").module == SCALE
     True
     """
-    owner = find_function(module, "unannotate", function=function)
-    site = find_named(owner, "unannotate", name=name)
+    root = find_function(module, "unannotate", function=function)
+    cursor = find_named(root, name=name)
 
-    keys = [found for found, _ in site.node.annotations]
+    keys = [found for found, _ in cursor.node.annotations]
     if key not in keys:
         raise refusal(
             "unannotate.no_key",
@@ -58,13 +57,13 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
             "unannotate.needed",
             NEEDED[key].format(name=name),
             hint="Leave out the step that made it so.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
-    others = tuple(item for item in site.node.annotations if item[0] != key)
-    plain = replace(site.node, annotations=others)
+    others = tuple(item for item in cursor.node.annotations if item[0] != key)
+    plain = replace(cursor.node, annotations=others)
 
-    rewritten = with_function(module, owner, replaced(site, (plain,)))
+    rewritten = cursor.replaced_by((plain,)).module
 
     taken = step(name=name, key=key, function=function)
     return Result(rewritten, (name,), Step("unannotate", taken))

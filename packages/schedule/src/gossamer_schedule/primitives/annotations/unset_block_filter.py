@@ -8,7 +8,6 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.filters import without_filter
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
-from gossamer_schedule.cursor.site import with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -32,16 +31,16 @@ def unset_block_filter(module: Module, *, function: str | None = None) -> Result
     ('fetch', 'scale')
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
+    root = find_function(module, _NAME, function=function)
 
-    left = without_filter(owner)
-    if left == owner.annotations:
+    left = without_filter(root.function)
+    if left == root.function.annotations:
         raise refusal(
             f"{_NAME}.no_filter",
-            f"Function '{owner.name}' has no block filter.",
+            f"Function '{root.function.name}' has no block filter.",
             hint="Apply set_block_filter before.",
         )
 
-    rewritten = with_function(module, owner, replace(owner, annotations=left))
+    rewritten = root.with_function(replace(root.function, annotations=left)).module
 
     return Result(rewritten, (), Step(_NAME, step(function=function)))

@@ -11,7 +11,6 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import replaced, with_function
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -61,12 +60,12 @@ def blockize(module: Module, loop: str, *, function: str | None = None) -> Resul
                             C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    top = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    top = find_loop(root, loop=loop)
 
-    site = require_one_block(top, module, primitive=_NAME)
-    made = blocked(site, top, module, primitive=_NAME, namer=namer_of(owner))
-    rewritten = with_function(module, owner, replaced(top, (made.outer,)))
+    cursor = require_one_block(top)
+    made = blocked(cursor, top, namer=namer_of(root.function))
+    rewritten = top.replaced_by((made.outer,)).module
 
     taken = step(loop=loop, function=function)
     iters = (found.var for found in made.outer.iters)

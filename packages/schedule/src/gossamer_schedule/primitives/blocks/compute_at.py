@@ -14,6 +14,7 @@ from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Modu
 from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_writes
 from gossamer_ir.traversal.walk import rewrite_body, walk
 from gossamer_schedule.cursor.allocations import require_allocated
+from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -22,7 +23,6 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
 from gossamer_schedule.dependence.access import mentioned, named, values_at
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.motion.kept_values import require_made_again
@@ -80,36 +80,36 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
             Y[vi] = X_local[P[vi]]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    target = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    target = find_loop(root, loop=loop)
 
-    made = _require_repeatable(site, module)
-    require_plain_loops(target, module, primitive=_NAME)
-    own = require_own_loops(site, module, primitive=_NAME)
-    top = _require_before(site, target, own=own, module=module)
-    _require_private(site, target, own=own, made=made)
-    _require_free_way(site, top, own=own)
-    _require_own_updates(site, top, target, made=made)
-    require_made_again(site, own, target, made=made, primitive=_NAME)
-    parts = consumed_parts(site, own, target, changing=buffers_written((top.node,)))
+    made = _require_repeatable(cursor)
+    require_plain_loops(target)
+    own = require_own_loops(cursor)
+    top = _require_before(cursor, target, own=own)
+    _require_private(cursor, target, own=own, made=made)
+    _require_free_way(cursor, top, own=own)
+    _require_own_updates(cursor, top, target, made=made)
+    require_made_again(cursor, own, target, made=made)
+    parts = consumed_parts(cursor, own, target, changing=buffers_written((top.node,)))
 
-    nest, names = moved(site, own, parts)
-    buffers = [found for found in all_buffers(owner) if found.name in made]
+    nest, names = moved(cursor, own, parts)
+    buffers = [found for found in all_buffers(root.function) if found.name in made]
     private = [found for found in buffers if isinstance(found, Buffer)]
-    _require_lasting_sizes(private, owner)
-    bare = _without_allocations(replaced(site.up(len(own)), ()), private)
-    inside = find_loop(bare, _NAME, loop=loop)
+    _require_lasting_sizes(private, root.function)
+    bare = _without_allocations(replaced(cursor.up(len(own)), ()), private)
+    inside = find_loop(root.with_function(bare), loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
-    rewritten = with_function(module, owner, replaced(inside, (replace(inside.node, body=body),)))
+    rewritten = inside.replaced_by((replace(inside.node, body=body),)).module
 
     taken = step(block=block, loop=loop, function=function)
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _require_repeatable(site: Site, module: Module) -> frozenset[str]:
+def _require_repeatable(cursor: Cursor) -> frozenset[str]:
     """The buffers that the block makes; making their elements again must give the same."""
-    block: Block = site.node
+    block: Block = cursor.node
     made = outer_writes((block,))
     is_reading = any(
         isinstance(found, Load) and found.buffer in made
@@ -122,32 +122,32 @@ def _require_repeatable(site: Site, module: Module) -> frozenset[str]:
             f"{_NAME}.updates",
             f"Block '{block.name}' changes elements that have a value already, which cannot be done "
             "again.",
-            place=site.place(module),
+            place=cursor.place,
         )
     for name in made:
-        require_allocated(find_buffer(site.function, _NAME, buffer=name), _NAME)
+        require_allocated(find_buffer(cursor.top, buffer=name), cursor)
     return made
 
 
-def _require_before(site: Site, target: Site, *, own: Sequence[For], module: Module) -> Site:
-    """The site of the nest around the target, which must stand behind the block's."""
-    moving = site.up(len(own))
+def _require_before(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cursor:
+    """The cursor at the nest around the target, which must stand behind the block's."""
+    moving = cursor.up(len(own))
     top = nest_beside(target, moving)
     if top is None or position(top) <= position(moving):
         raise refusal(
             f"{_NAME}.scope",
-            f"Block '{site.node.name}' does not stand before the loop nest of loop "
+            f"Block '{cursor.node.name}' does not stand before the loop nest of loop "
             f"'{target.node.var}'.",
-            place=site.place(module),
+            place=cursor.place,
         )
     return top
 
 
-def _require_private(site: Site, target: Site, *, own: Sequence[For], made: Set[str]) -> None:
+def _require_private(cursor: Cursor, target: Cursor, *, own: Sequence[For], made: Set[str]) -> None:
     """Nothing but the block and the body of the target loop may use what the block makes, and there no
     init, which may run before that body."""
-    emptied = replaced(target, (replace(target.node, body=()),))
-    block = find_block(emptied, _NAME, block=site.node.name)
+    emptied = target.replaced_by((replace(target.node, body=()),))
+    block = find_block(emptied, block=cursor.node.name)
     used = named(replaced(block.up(len(own)), ()).body)
     for found in statements(target.node.body):
         if isinstance(found, Block):
@@ -157,41 +157,41 @@ def _require_private(site: Site, target: Site, *, own: Sequence[For], made: Set[
     if used & made:
         raise refusal(
             f"{_NAME}.other_access",
-            f"What block '{site.node.name}' makes, {', '.join(sorted(used & made))}, is not only used in "
+            f"What block '{cursor.node.name}' makes, {', '.join(sorted(used & made))}, is not only used in "
             f"the body of loop '{target.node.var}' behind its inits.",
         )
 
 
-def _asked_before(site: Site, target: Site) -> set[str]:
+def _asked_before(cursor: Cursor, target: Cursor) -> set[str]:
     """The buffers that tell where the init of a block in a loop runs, where that is before the loop."""
     around = {loop.var for loop in (*target.scope, target.node)}
-    if around.isdisjoint(reduction_loops(site.node, values_at(site))):
+    if around.isdisjoint(reduction_loops(cursor.node, values_at(cursor))):
         return set()
-    between = site.parents[len(target.path) + 1 :]
-    return mentioned(part for parent in (*between, site.node) for part in parts_of(parent))
+    between = cursor.parents[len(target.path) + 1 :]
+    return mentioned(part for parent in (*between, cursor.node) for part in parts_of(parent))
 
 
-def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:
+def _require_free_way(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> None:
     """Nothing between the block and where it moves may write what it reads."""
-    moving = site.up(len(own))
-    reads = mentioned((moving.node,)) - outer_writes((site.node,))
+    moving = cursor.up(len(own))
+    reads = mentioned((moving.node,)) - outer_writes((cursor.node,))
     passed = top.siblings[position(moving) + 1 : position(top) + 1]
     if reads & outer_writes(passed):
         raise refusal(
             f"{_NAME}.other_access",
-            f"Block '{site.node.name}' cannot move past what writes "
+            f"Block '{cursor.node.name}' cannot move past what writes "
             f"{', '.join(sorted(reads & outer_writes(passed)))}, which it reads.",
         )
 
 
-def _require_own_updates(site: Site, top: Site, target: Site, *, made: Set[str]) -> None:
+def _require_own_updates(cursor: Cursor, top: Cursor, target: Cursor, *, made: Set[str]) -> None:
     """Where the body of the loop changes what the block makes, each iteration changes elements of its own:
     the block makes all that an iteration uses once more."""
     met = meeting(top, path_between(target, top), buffers=made & outer_writes((top.node,)))
     if met:
         raise refusal(
             f"{_NAME}.other_access",
-            f"Loop '{target.node.var}' changes '{met}', which block '{site.node.name}' makes, and another "
+            f"Loop '{target.node.var}' changes '{met}', which block '{cursor.node.name}' makes, and another "
             "iteration may use the same element.",
         )
 

@@ -28,6 +28,7 @@ from gossamer_ir.traversal.effects import NAMING, outer_writes
 from gossamer_ir.traversal.walk import collect, map_children, substitute
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.allocations import require_allocated
+from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -35,7 +36,6 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import is_wide, mentioned
 from gossamer_schedule.errors import refusal, text_of
 from gossamer_schedule.motion.inline import (
@@ -99,34 +99,34 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
             Y[vi] = X[P[vi]]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
 
-    store = required_assignment(site, module, primitive=_NAME)
-    require_allocated(find_buffer(owner, _NAME, buffer=store.buffer), _NAME)
-    required_writer(owner, store.buffer, primitive=_NAME)
-    require_no_loops(site, primitive=_NAME)
-    require_covered(loop_nest(site), site.node.iters, primitive=_NAME)
-    bare = without_block(site)
+    store = required_assignment(cursor)
+    require_allocated(find_buffer(root, buffer=store.buffer), root)
+    required_writer(root, store.buffer)
+    require_no_loops(cursor)
+    require_covered(loop_nest(cursor), cursor.node.iters)
+    bare = without_block(cursor)
     _require_only_loads(bare, store)
-    _require_behind(site, store)
-    _require_lasting(site)
+    _require_behind(cursor, store)
+    _require_lasting(cursor)
 
-    inlined = replace(bare, body=_Inlining(site, store).body(bare.body))
-    rewritten = with_function(module, owner, without_buffer(inlined, store.buffer))
+    inlined = replace(bare, body=_Inlining(cursor, store).body(bare.body))
+    rewritten = root.with_function(without_buffer(inlined, store.buffer)).module
 
     taken = step(block=block, function=function)
     return Result(rewritten, (), Step(_NAME, taken))
 
 
-def _require_lasting(site: Site) -> None:
+def _require_lasting(cursor: Cursor) -> None:
     """What the block reads must be the same wherever it is computed instead."""
-    nest = own_nest(site)
-    changed = mentioned((site.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
+    nest = own_nest(cursor)
+    changed = mentioned((cursor.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
     if changed:
         raise refusal(
             f"{_NAME}.changed",
-            f"What block '{site.node.name}' reads of {', '.join(sorted(changed))} may be written before "
+            f"What block '{cursor.node.name}' reads of {', '.join(sorted(changed))} may be written before "
             "what it makes is used.",
         )
 
@@ -148,30 +148,30 @@ def _require_only_loads(function: Function, store: Store) -> None:
             )
 
 
-def _require_behind(site: Site, store: Store) -> None:
+def _require_behind(cursor: Cursor, store: Store) -> None:
     """What the block makes may only be used behind it, each time that it runs."""
-    nest = own_nest(site)
+    nest = own_nest(cursor)
     parent, name, index = nest.path[-1]
     before = replace(parent, **{name: getattr(parent, name)[:index]})
     above = replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
     if store.buffer in mentioned(above.body):
         raise refusal(
             f"{_NAME}.other_access",
-            f"Buffer '{store.buffer}' is not only used behind block '{site.node.name}', in the same body.",
+            f"Buffer '{store.buffer}' is not only used behind block '{cursor.node.name}', in the same body.",
         )
 
 
 class _Inlining:
     """Rewrites statements, knowing what holds where each stands."""
 
-    def __init__(self, site: Site, store: Store) -> None:
-        self._site, self._store = site, store
-        self._point = point_in(site.function)
-        self._is_kept = is_kept(own_nest(site), store.buffer)
+    def __init__(self, cursor: Cursor, store: Store) -> None:
+        self._site, self._store = cursor, store
+        self._point = point_in(cursor.function)
+        self._is_kept = is_kept(own_nest(cursor), store.buffer)
         named = with_parts(store.value, {at: index_var("") for at in store.indices})
-        self._is_lasting = is_lasting(named, site.function)
-        own = {item.var for item in site.node.iters}
-        self._is_determined = own <= determined_by(site, store)
+        self._is_lasting = is_lasting(named, cursor.function)
+        own = {item.var for item in cursor.node.iters}
+        self._is_determined = own <= determined_by(cursor, store)
 
     def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         return tuple(self._statement(stmt) for stmt in body)

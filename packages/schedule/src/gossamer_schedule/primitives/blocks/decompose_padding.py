@@ -36,6 +36,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import contains, free_vars, substitute_body
+from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -43,7 +44,6 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import refusal
@@ -89,24 +89,24 @@ def decompose_padding(
             Y[vi] = X[vi - 2]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    top = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    top = find_loop(root, loop=loop)
 
-    padded = _require_pattern(site, module)
-    nest = _require_enclosing(site, top, module=module)
-    _require_sole_user(nest, padded, module=module)
-    _require_unchanged(nest, padded, module=module)
-    require_distinct(site, padded.buffer, primitive=_NAME, nest=nest.loops)
+    padded = _require_pattern(cursor)
+    nest = _require_enclosing(cursor, top)
+    _require_sole_user(nest, padded)
+    _require_unchanged(nest, padded)
+    require_distinct(cursor, padded.buffer, nest=nest.loops)
 
-    filled = replace(site.node, init=(Store(padded.buffer, padded.indices, padded.padding),))
+    filled = replace(cursor.node, init=(Store(padded.buffer, padded.indices, padded.padding),))
     fill, names = init_nest(
-        Site(filled, site.path), nest.around, namer=namer_of(owner), suffix="pad"
+        replace(cursor, node=filled), nest.around, namer=namer_of(root.function), suffix="pad"
     )
     copy = _interior(nest, padded)
 
     changed = replaced(top, (*fill, copy))
-    rewritten = with_function(module, owner, changed)
+    rewritten = root.with_function(changed).module
 
     taken = step(block=block, loop=loop, function=function)
     return Result(rewritten, names, Step(_NAME, taken))
@@ -122,8 +122,8 @@ class _Padded(NamedTuple):
     padding: Expr
 
 
-def _require_pattern(site: Site, module: Module) -> _Padded:
-    block: Block = site.node
+def _require_pattern(cursor: Cursor) -> _Padded:
+    block: Block = cursor.node
     match block.body:
         case (Store(value=IfThenElse() | Select() as choice, predicate=None) as store,) if (
             not block.init
@@ -137,26 +137,26 @@ def _require_pattern(site: Site, module: Module) -> _Padded:
         f"{_NAME}.pattern",
         f"Block '{block.name}' does not only store T.if_then_else(inside, value, padding).",
         hint="Expected one store, spatial iterators, no init, and padding that reads no buffer.",
-        place=site.place(module),
+        place=cursor.place,
     )
 
 
-def _require_enclosing(site: Site, top: Site, *, module: Module) -> Nest:
+def _require_enclosing(cursor: Cursor, top: Cursor) -> Nest:
     """The loops and conditions from `top` down to the block."""
-    found = around(site)
+    found = around(cursor)
     at = next((at for at, part in enumerate(found) if part is top.node), None)
     if at is None:
         names = ", ".join(part.var for part in found if isinstance(part, For))
         raise refusal(
             f"{_NAME}.not_enclosing",
-            f"Loop '{top.node.var}' is not a loop around block '{site.node.name}'.",
+            f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
             hint=f"The loops around it are {names}." if names else "There is none.",
-            place=site.place(module),
+            place=cursor.place,
         )
-    return Nest(site, found[at:])
+    return Nest(cursor, found[at:])
 
 
-def _require_sole_user(nest: Nest, padded: _Padded, *, module: Module) -> None:
+def _require_sole_user(nest: Nest, padded: _Padded) -> None:
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
     asked = tuple(part for part in (block.predicate, padded.inside) if part is not None)
     used = mentioned((*padded.indices, padded.value, *asked)).union(*map(used_by, others))
@@ -166,11 +166,11 @@ def _require_sole_user(nest: Nest, padded: _Padded, *, module: Module) -> None:
             f"'{padded.buffer}' is used under loop '{nest.top.node.var}' by more than the store of block "
             f"'{block.name}'.",
             hint="Choose a loop that holds only the block.",
-            place=nest.block.place(module),
+            place=nest.block.place,
         )
 
 
-def _require_unchanged(nest: Nest, padded: _Padded, *, module: Module) -> None:
+def _require_unchanged(nest: Nest, padded: _Padded) -> None:
     """The loops and conditions are asked for the padding before the loop, and again in it."""
     bounds = (part for loop in nest.loops for part in (loop.start, loop.extent))
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))
@@ -184,7 +184,7 @@ def _require_unchanged(nest: Nest, padded: _Padded, *, module: Module) -> None:
             f"'{nest.top.node.var}'.",
             needs=f"{', '.join(sorted(clash)) or 'what the lets in it read'} is not written there, and no "
             "let stands between",
-            place=nest.block.place(module),
+            place=nest.block.place,
         )
 
 
@@ -203,7 +203,7 @@ def _interior(nest: Nest, padded: _Padded) -> Stmt:
     return _from(nest, above, made)
 
 
-def _from(nest: Nest, above: Site, made: Stmt) -> Stmt:
+def _from(nest: Nest, above: Cursor, made: Stmt) -> Stmt:
     """The loop of a nest with another statement in place of one in it."""
     depth = len(nest.top.path)
     for parent, name, index in reversed(above.path[depth:]):

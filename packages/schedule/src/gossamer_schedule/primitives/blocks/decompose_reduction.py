@@ -15,6 +15,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, For, Module
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -22,7 +23,6 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by, values_at
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.nests.block_nest import Nest, around
@@ -75,62 +75,62 @@ def decompose_reduction(
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    top = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    top = find_loop(root, loop=loop)
 
-    _require_init(site, module)
-    nest = _require_enclosing(site, top, module=module)
-    _require_outside_reduction(site, top)
-    kept = require_init_nest(site, nest.around, primitive=_NAME)
+    _require_init(cursor)
+    nest = _require_enclosing(cursor, top)
+    _require_outside_reduction(cursor, top)
+    kept = require_init_nest(cursor, nest.around)
     asked = {name for found in kept for name in mentioned(_asked_by(found))}
-    for name in sorted(mentioned(site.node.init) | asked):
-        require_outside(nest, name, primitive=_NAME)
+    for name in sorted(mentioned(cursor.node.init) | asked):
+        require_outside(nest, name)
     _require_one_init(nest, asked)
 
-    inits, names = init_nest(site, kept, namer=namer_of(owner))
-    update = replace(site.node, init=())
+    inits, names = init_nest(cursor, kept, namer=namer_of(root.function))
+    update = replace(cursor.node, init=())
 
-    without = find_loop(replaced(site, (update,)), _NAME, loop=loop)
+    without = find_loop(cursor.replaced_by((update,)), loop=loop)
     changed = replaced(without, (*inits, without.node))
-    rewritten = with_function(module, owner, changed)
+    rewritten = root.with_function(changed).module
 
     taken = step(block=block, loop=loop, function=function)
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _require_init(site: Site, module: Module) -> None:
-    if not site.node.init:
+def _require_init(cursor: Cursor) -> None:
+    if not cursor.node.init:
         raise refusal(
             f"{_NAME}.no_init",
-            f"Block '{site.node.name}' has no init.",
-            place=site.place(module),
+            f"Block '{cursor.node.name}' has no init.",
+            place=cursor.place,
         )
 
 
-def _require_enclosing(site: Site, top: Site, *, module: Module) -> Nest:
+def _require_enclosing(cursor: Cursor, top: Cursor) -> Nest:
     """The loops and conditions from `top` down to the block."""
-    found = around(site)
+    found = around(cursor)
     if all(part is not top.node for part in found):
         names = ", ".join(part.var for part in found if isinstance(part, For))
         raise refusal(
             f"{_NAME}.not_enclosing",
-            f"Loop '{top.node.var}' is not a loop around block '{site.node.name}'.",
+            f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
             hint=f"The loops around it are {names}." if names else "There is none.",
-            place=site.place(module),
+            place=cursor.place,
         )
-    return Nest(site, found[next(at for at, part in enumerate(found) if part is top.node) :])
+    return Nest(cursor, found[next(at for at, part in enumerate(found) if part is top.node) :])
 
 
-def _require_outside_reduction(site: Site, top: Site) -> None:
-    fed = reduction_loops(site.node, values_at(site))
-    meeting = meeting_loops(site, {found.var for found in top.scope})
+def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
+    fed = reduction_loops(cursor.node, values_at(cursor))
+    meeting = meeting_loops(cursor, {found.var for found in top.scope})
     for found in top.scope:
         if found.var in meeting:
             raise refusal(
                 f"{_NAME}.not_proved",
                 f"It is not proved that iterations of loop '{found.var}' initialise different elements, "
-                f"and block '{site.node.name}' initialises each once.",
+                f"and block '{cursor.node.name}' initialises each once.",
                 needs=f"a different element in each iteration of {found.var}",
                 hint=f"Decompose at '{found.var}' or a loop around it.",
             )
@@ -138,7 +138,7 @@ def _require_outside_reduction(site: Site, top: Site) -> None:
             raise refusal(
                 f"{_NAME}.too_deep",
                 f"Loop '{top.node.var}' is inside reduction loop '{found.var}' of block "
-                f"'{site.node.name}'.",
+                f"'{cursor.node.name}'.",
                 hint=f"Decompose at '{found.var}' or a loop around it.",
             )
 
@@ -146,29 +146,29 @@ def _require_outside_reduction(site: Site, top: Site) -> None:
 def _require_one_init(nest: Nest, asked: set[str]) -> None:
     """Above the outermost reduction loop, each iteration must initialise elements of its own that
     nothing else under the loop uses, from what nothing there writes, nor what is `asked` for the init."""
-    site, top = nest.block, nest.top
-    fed = reduction_loops(site.node, values_at(site))
+    cursor, top = nest.block, nest.top
+    fed = reduction_loops(cursor.node, values_at(cursor))
     between = [found.var for found in takewhile(lambda found: found.var not in fed, nest.loops)]
     if not between:
-        _require_first(site, top)
+        _require_first(cursor, top)
         return
-    buffers = outer_writes(site.node.init)
-    values = values_at(site) | {item.var: item.value for item in site.node.iters}
+    buffers = outer_writes(cursor.node.init)
+    values = values_at(cursor) | {item.var: item.value for item in cursor.node.iters}
     # The body, too: it may not read what the init of another iteration then has written before.
-    parts = (*site.node.init, *site.node.body)
-    touched = list(access_forms(parts, buffers, values=values, function=site.function))
+    parts = (*cursor.node.init, *cursor.node.body)
+    touched = list(access_forms(parts, buffers, values=values, function=cursor.function))
     varying = loops_within((top.node,))
     is_once = all(
-        verdict(name, _of(touched, buffer), varying=varying, function=site.function) == "disjoint"
+        verdict(name, _of(touched, buffer), varying=varying, function=cursor.function) == "disjoint"
         for name in between
         for buffer in buffers
     )
-    is_given = (read_by_init(site) | asked).isdisjoint(outer_writes((top.node,)))
-    elsewhere = {name for found in statements_beside(site, top) for name in used_by(found)}
+    is_given = (read_by_init(cursor) | asked).isdisjoint(outer_writes((top.node,)))
+    elsewhere = {name for found in statements_beside(cursor, top) for name in used_by(found)}
     if not is_once or not is_given or buffers & elsewhere:
         raise refusal(
             f"{_NAME}.not_proved",
-            f"It is not proved that the init of block '{site.node.name}' may run before loop "
+            f"It is not proved that the init of block '{cursor.node.name}' may run before loop "
             f"'{top.node.var}'.",
             needs=f"each element of {', '.join(sorted(buffers))} belongs to one iteration of the loops "
             f"from '{top.node.var}' on, nothing else there uses it, and nothing there writes what the init "
@@ -177,16 +177,16 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
         )
 
 
-def _require_first(site: Site, top: Site) -> None:
+def _require_first(cursor: Cursor, top: Cursor) -> None:
     """The inits of blocks above, which run before the same loop, may not be seen by this one."""
-    own = outer_writes(site.node.init)
-    for other in takewhile(lambda found: found.node is not site.node, blocks_with_init(top)):
+    own = outer_writes(cursor.node.init)
+    for other in takewhile(lambda found: found.node is not cursor.node, blocks_with_init(top)):
         theirs, asked = outer_writes(other.node.init), read_by_init(other)
-        shared = theirs & (own | read_by_init(site)) | own & asked
+        shared = theirs & (own | read_by_init(cursor)) | own & asked
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
             raise refusal(
                 f"{_NAME}.not_proved",
-                f"It is not proved that the init of block '{site.node.name}' may run before that of block "
+                f"It is not proved that the init of block '{cursor.node.name}' may run before that of block "
                 f"'{other.node.name}'.",
                 needs=f"they use different elements of {', '.join(sorted(shared))}",
                 hint=f"Decompose block '{other.node.name}' before.",

@@ -29,6 +29,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import free_vars, resolve, substitute
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.allocations import require_allocated
+from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -36,7 +37,6 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, named, values_at
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.motion.inline import (
@@ -116,30 +116,30 @@ def fuse_reduction_epilogue(
                 Y[vi] = Y[vi] + A[vi, vj]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    after = find_block(owner, _NAME, block=epilogue)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    after = find_block(root, block=epilogue)
 
-    reduction, start = _require_reduction(site)
+    reduction, start = _require_reduction(cursor)
     result = reduction.store.buffer
-    require_allocated(find_buffer(owner, _NAME, buffer=result), _NAME)
-    found = _require_epilogue(site, after, module, reduction)
-    top, moving = _require_nests(site, after)
-    _require_free_way(site, after, (top, moving), found, result=result)
-    _require_same_elements(site, after, (top, moving), found, result=result)
+    require_allocated(find_buffer(root, buffer=result), root)
+    found = _require_epilogue(cursor, after, reduction)
+    top, moving = _require_nests(cursor, after)
+    _require_free_way(cursor, after, (top, moving), found, result=result)
+    _require_same_elements(cursor, after, (top, moving), found, result=result)
 
-    reducing = _started_from(site.node, reduction, found, start=start)
-    changed = replaced(site, (reducing,))
-    bare = without_block(find_block(changed, _NAME, block=epilogue))
-    rewritten = with_function(module, owner, without_buffer(bare, result))
+    reducing = _started_from(cursor.node, reduction, found, start=start)
+    changed = cursor.replaced_by((reducing,))
+    bare = without_block(find_block(changed, block=epilogue))
+    rewritten = root.with_function(without_buffer(bare, result)).module
 
     taken = step(block=block, epilogue=epilogue, function=function)
     return Result(rewritten, (block,), Step(_NAME, taken), forwards={epilogue: (block,)})
 
 
-def _require_reduction(site: Site) -> tuple[Reduction, Expr]:
+def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
     """The reduction that a block is, and what it starts from."""
-    block: Block = site.node
+    block: Block = cursor.node
     reduction = reduction_of(block)
     init = block.init[0] if len(block.init) == 1 else None
     spatial = [item.var for item in block.iters if item.kind == "S"]
@@ -166,33 +166,33 @@ def _names(indices: Sequence[Expr]) -> list[str]:
     return [at.name if isinstance(at, Var) else "" for at in indices]
 
 
-def _require_epilogue(site: Site, after: Site, module: Module, reduction: Reduction) -> _Epilogue:
+def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _Epilogue:
     """What the epilogue does to each result of the reduction, by the iterators of that."""
-    store = required_assignment(after, module, primitive=_NAME)
+    store = required_assignment(after)
     load, op, operand = _require_operation(after.node, store, reduction)
-    own = {item.var: item for item in site.node.iters}
+    own = {item.var: item for item in cursor.node.iters}
     theirs = {item.var: item for item in after.node.iters}
     names = dict(zip(_names(load.indices), _names(reduction.store.indices), strict=True))
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    known = own.keys() | Nest(site, site.nest).known_above
+    known = own.keys() | Nest(cursor, cursor.nest).known_above
     if (
         sorted(_names(load.indices)) != sorted(theirs)
         or sorted(_names(store.indices)) != sorted(theirs)
         or not free_vars(substitute(operand, renamed)) <= known
         or not all(
-            _is_same_domain((after, theirs[old]), (site, own[names[old]]), renamed)
+            _is_same_domain((after, theirs[old]), (cursor, own[names[old]]), renamed)
             for old in theirs
         )
     ):
         raise refusal(
             f"{_NAME}.element",
             f"The iterators of block '{after.node.name}' are not those of the elements that block "
-            f"'{site.node.name}' makes, one for one and with the same domains.",
+            f"'{cursor.node.name}' makes, one for one and with the same domains.",
         )
-    if after.node.predicate is not None or conditions_of_init(site):
+    if after.node.predicate is not None or conditions_of_init(cursor):
         raise refusal(
             f"{_NAME}.predicate",
-            f"Block '{after.node.name}' or '{site.node.name}' visits elements under a condition.",
+            f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",
             hint=f"Apply {_NAME} before the loops are split.",
         )
     pairs = tuple((theirs[old], own[new]) for old, new in names.items())
@@ -200,7 +200,7 @@ def _require_epilogue(site: Site, after: Site, module: Module, reduction: Reduct
 
 
 def _is_same_domain(
-    first: tuple[Site, BlockIter], second: tuple[Site, BlockIter], renamed: Mapping[str, Expr]
+    first: tuple[Cursor, BlockIter], second: tuple[Cursor, BlockIter], renamed: Mapping[str, Expr]
 ) -> bool:
     """Whether an iterator has the domain of another, of whose block some iterators are called otherwise."""
     domain = substitute(first[1].domain, renamed)
@@ -232,74 +232,74 @@ def _require_operation(
     )
 
 
-def _require_nests(site: Site, after: Site) -> tuple[Site, Site]:
-    """The sites of the nests around the reduction and the epilogue, which stand in the same body."""
+def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
+    """The cursors of the nests around the reduction and the epilogue, which stand in the same body."""
     moving = own_nest(after)
-    top = nest_beside(site, moving)
+    top = nest_beside(cursor, moving)
     if top is None or position(top) >= position(moving):
         raise refusal(
             f"{_NAME}.scope",
-            f"Block '{after.node.name}' does not stand after the loops of block '{site.node.name}', in the "
+            f"Block '{after.node.name}' does not stand after the loops of block '{cursor.node.name}', in the "
             "same body.",
         )
     # the result would not start anew for each epilogue that adds to it
-    around = reduction_loops(site.node, values_at(site)) & {loop.var for loop in top.loops}
+    around = reduction_loops(cursor.node, values_at(cursor)) & {loop.var for loop in top.loops}
     if around:
         raise refusal(
             f"{_NAME}.scope",
             f"Block '{after.node.name}' stands in loop '{min(around)}', in which block "
-            f"'{site.node.name}' has not reduced all terms.",
+            f"'{cursor.node.name}' has not reduced all terms.",
         )
     return top, moving
 
 
 def _require_free_way(
-    site: Site, after: Site, nests: tuple[Site, Site], found: _Epilogue, *, result: str
+    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], found: _Epilogue, *, result: str
 ) -> None:
     """Nothing else may use the result; nothing before the epilogue may use what it stores to, or write what
     it reads: the reduction does both earlier."""
     top, moving = nests
     passed = top.siblings[position(top) : position(moving)]
     target, reads = found.store.buffer, mentioned((found.operand,))
-    without = find_block(without_block(after), _NAME, block=site.node.name)
+    without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
     conflicts = ({target} & named(passed)) | (reads & outer_writes(passed))
     conflicts |= {result} & named(replaced(without, ()).body)
     conflicts |= {result, target} & with_two_names(top.function)
     if conflicts:
         raise refusal(
             f"{_NAME}.other_access",
-            f"Block '{site.node.name}' cannot start from what '{after.node.name}' reads and make what it "
+            f"Block '{cursor.node.name}' cannot start from what '{after.node.name}' reads and make what it "
             f"makes: there are other uses of {', '.join(sorted(conflicts))}.",
         )
 
 
 def _require_same_elements(
-    site: Site, after: Site, nests: tuple[Site, Site], found: _Epilogue, *, result: str
+    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], found: _Epilogue, *, result: str
 ) -> None:
     """Both blocks must visit all elements, or those that the same loops around both select; the elements
     of the result exist."""
     top, moving = nests
     own = [
         tuple(at for at, _, _ in block.path[len(nest.path) :])
-        for block, nest in ((site, top), (after, moving))
+        for block, nest in ((cursor, top), (after, moving))
     ]
     names = {loop.var for loops in own for loop in loops}
     free = []
     for pair in found.pairs:
         theirs, ours = (
             resolve(item.value, values_at(block))
-            for item, block in zip(pair, (after, site), strict=True)
+            for item, block in zip(pair, (after, cursor), strict=True)
         )
         if free_vars(theirs, ours) & names or theirs != ours:
             free.append(pair)
-    require_covered(Nest(site, own[0]), [ours for _, ours in free], primitive=_NAME)
-    require_covered(Nest(after, own[1]), [theirs for theirs, _ in free], primitive=_NAME)
+    require_covered(Nest(cursor, own[0]), [ours for _, ours in free])
+    require_covered(Nest(after, own[1]), [theirs for theirs, _ in free])
     places = tuple(index_var(ours.var) for _, ours in found.pairs)
     iters = [ours for _, ours in found.pairs]
-    if not is_safe(site.function, (Load(result, places, "int64"),), iters=iters, held=()):
+    if not is_safe(cursor.function, (Load(result, places, "int64"),), iters=iters, held=()):
         raise refusal(
             f"{_NAME}.not_proved",
-            f"It is not proved that each element which block '{site.node.name}' makes exists.",
+            f"It is not proved that each element which block '{cursor.node.name}' makes exists.",
             needs=f"its iterators are within the shape of {result}",
         )
 

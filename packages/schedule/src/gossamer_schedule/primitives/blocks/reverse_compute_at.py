@@ -13,6 +13,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
 from gossamer_ir.traversal.effects import outer_writes
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -20,7 +21,6 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import refusal
@@ -96,78 +96,78 @@ def reverse_compute_at(
             Y[vi_c] = Y_local[vi_c]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    target = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    target = find_loop(root, loop=loop)
 
-    _require_own_elements(site, module)
-    require_plain_loops(target, module, primitive=_NAME)
-    own = require_own_loops(site, module, primitive=_NAME)
-    top = _require_behind(site, target, own=own, module=module)
-    require_bound_before(site.up(len(own)), top, primitive=_NAME)
+    _require_own_elements(cursor)
+    require_plain_loops(target)
+    own = require_own_loops(cursor)
+    top = _require_behind(cursor, target, own=own)
+    require_bound_before(cursor.up(len(own)), top)
     path = path_between(target, top)
-    shared = _require_free_way(site, top, own=own)
-    produced = _require_producers(site, top, target=target)
-    parts = _require_parts(site, own, path, target=target, produced=produced)
+    shared = _require_free_way(cursor, top, own=own)
+    produced = _require_producers(cursor, top, target=target)
+    parts = _require_parts(cursor, own, path, target=target, produced=produced)
 
-    _require_same_order(site, own, path, parts=parts)
+    _require_same_order(cursor, own, path, parts=parts)
 
-    nest, names = moved(site, own, parts)
+    nest, names = moved(cursor, own, parts)
 
-    consumer = site.up(len(own))
-    bare = replaced(consumer, ())
-    inside = find_loop(bare, _NAME, loop=loop)
+    consumer = cursor.up(len(own))
+    bare = consumer.replaced_by(())
+    inside = find_loop(bare, loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
-    changed = replaced(inside, (extended,))
-    outer = find_loop(changed, _NAME, loop=path[0].var)
+    changed = inside.replaced_by((extended,))
+    outer = find_loop(changed, loop=path[0].var)
     if met := meeting(outer, path, buffers=shared):
         raise _other_access(block, {met})
-    rewritten = with_function(module, owner, changed)
+    rewritten = changed.module
 
     taken = step(block=block, loop=loop, function=function)
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _require_own_elements(site: Site, module: Module) -> None:
+def _require_own_elements(cursor: Cursor) -> None:
     """Each point, or each reduction, must be about an element of its own."""
-    block: Block = site.node
+    block: Block = cursor.node
     is_reducing = block.init or any(found.kind == "R" for found in block.iters)
     stores = [found for found in statements(block.body) if isinstance(found, Store)]
     if is_recurrence(block) or (
-        is_reducing and not all(is_own_value(site, found) for found in stores)
+        is_reducing and not all(is_own_value(cursor, found) for found in stores)
     ):
         raise refusal(
             f"{_NAME}.reduction",
             f"Block '{block.name}' uses other elements of what it writes, or reduces several points into "
             f"one element, and {_NAME} moves neither.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 
-def _require_behind(site: Site, target: Site, *, own: Sequence[For], module: Module) -> Site:
-    """The site of the nest around `target` that stands before the block's."""
-    moving = site.up(len(own))
+def _require_behind(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cursor:
+    """The cursor at the nest around `target` that stands before the block's."""
+    moving = cursor.up(len(own))
     top = nest_beside(target, moving)
     if top is not None and position(top) < position(moving):
         return top
     raise refusal(
         f"{_NAME}.scope",
-        f"Block '{site.node.name}' does not stand behind the loop nest of loop "
+        f"Block '{cursor.node.name}' does not stand behind the loop nest of loop "
         f"'{target.node.var}'.",
-        place=site.place(module),
+        place=cursor.place,
     )
 
 
-def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> Set[str]:
+def _require_free_way(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Set[str]:
     """Nothing between may conflict with the move; gives the buffers that the block writes and the nest
     uses as well."""
-    consumer = site.up(len(own))
-    writes = outer_writes((site.node,))
+    consumer = cursor.up(len(own))
+    writes = outer_writes((cursor.node,))
     reads = mentioned((consumer.node,)) - writes
     between = top.siblings[position(top) + 1 : position(consumer)]
     found = (writes & mentioned(between)) | (reads & outer_writes(between))
     if found:
-        raise _other_access(site.node.name, found)
+        raise _other_access(cursor.node.name, found)
     return writes & mentioned((top.node,))
 
 
@@ -178,16 +178,18 @@ def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
     )
 
 
-def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list[AccessForm]]:
+def _require_producers(
+    cursor: Cursor, top: Cursor, *, target: Cursor
+) -> dict[str, list[AccessForm]]:
     """The stores under the loop to each buffer that the block reads."""
-    reads = mentioned((site.node,)) - outer_writes((site.node,))
+    reads = mentioned((cursor.node,)) - outer_writes((cursor.node,))
     buffers = reads & outer_writes((top.node,))
     inside = _stores(target.node.body, buffers, target)
     is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))
     if not inside or not is_all:
         raise refusal(
             f"{_NAME}.no_producer",
-            f"What block '{site.node.name}' reads is not all produced under loop "
+            f"What block '{cursor.node.name}' reads is not all produced under loop "
             f"'{target.node.var}'.",
         )
     produced: dict[str, list[AccessForm]] = {name: [] for name in buffers}
@@ -196,63 +198,63 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
     return produced
 
 
-def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Site) -> list[AccessForm]:
+def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[AccessForm]:
     found = access_forms(body, buffers, values=values_at(at), function=at.function)
     return [access for access in found if access.is_store]
 
 
 def _require_parts(
-    site: Site,
+    cursor: Cursor,
     own: Sequence[For],
     path: Sequence[For],
     *,
-    target: Site,
+    target: Cursor,
     produced: Mapping[str, list[AccessForm]],
 ) -> dict[str, Part]:
     """What each iterator of the block runs over under the loop."""
     parts: dict[str, Part] = {}
     moving = {index_var(loop.var) for loop in own}
     for buffer, stores in produced.items():
-        selected = selected_parts(site, own, stores=stores, path=path)
+        selected = selected_parts(cursor, own, stores=stores, path=path)
         if any(parts.setdefault(name, part) != part for name, part in selected.items()):
-            raise _not_proved(site, path)
+            raise _not_proved(cursor, path)
         captured = {loop.var for loop in path if integer_value(loop.extent) == 1}
         captured |= {name for part in selected.values() for name in part.path}
-        for found, forms in _selections(site, buffer, stores, target=target):
-            part = part_of(site, found, forms=forms, path=path, known=parts)
+        for found, forms in _selections(cursor, buffer, stores, target=target):
+            part = part_of(cursor, found, forms=forms, path=path, known=parts)
             if part is None or parts.setdefault(found.var, part) != part:
-                raise _not_proved(site, path)
+                raise _not_proved(cursor, path)
             if part.path and found.value not in moving:  # a loop around both selects it
-                raise _not_proved(site, path)
+                raise _not_proved(cursor, path)
             captured |= part.path
         if any(loop.var not in captured for loop in path):
-            raise _not_proved(site, path)
-    reduced = [parts.get(found.var) for found in site.node.iters if found.kind == "R"]
+            raise _not_proved(cursor, path)
+    reduced = [parts.get(found.var) for found in cursor.node.iters if found.kind == "R"]
     if any(part is not None and part.count is not None for part in reduced):
-        raise _not_proved(site, path)
+        raise _not_proved(cursor, path)
     return parts
 
 
 def _selections(
-    site: Site, buffer: str, stores: Sequence[AccessForm], *, target: Site
+    cursor: Cursor, buffer: str, stores: Sequence[AccessForm], *, target: Cursor
 ) -> Iterator[tuple[BlockIter, list[Form | None]]]:
     """Iterators of the block, and how the stores select each."""
-    plain = dimensions_of(site, buffer)
-    if len(plain) < len(site.node.iters):
-        matched = matched_forms(site, buffer, target)
+    plain = dimensions_of(cursor, buffer)
+    if len(plain) < len(cursor.node.iters):
+        matched = matched_forms(cursor, buffer, target)
         if matched:
-            yield from ((found, matched[found.var]) for found in site.node.iters)
+            yield from ((found, matched[found.var]) for found in cursor.node.iters)
             return
     for dim, found in plain:
         yield found, [store.indices[dim] for store in stores]
 
 
 def _require_same_order(
-    site: Site, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, Part]
+    cursor: Cursor, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, Part]
 ) -> None:
     """Where the order of the points changes, which it does unless one loop of the path selects parts of the
     outermost loop of the block, the last of several may not be the one whose value an element keeps."""
-    block: Block = site.node
+    block: Block = cursor.node
     selected = {
         item.value
         for item in block.iters
@@ -263,13 +265,13 @@ def _require_same_order(
     if is_kept or is_reduction(block):
         return
     for buffer in sorted(outer_writes((block,))):
-        require_distinct(site, buffer, primitive=_NAME, nest=own)
+        require_distinct(cursor, buffer, nest=own)
 
 
-def _not_proved(site: Site, path: Sequence[For]) -> Exception:
+def _not_proved(cursor: Cursor, path: Sequence[For]) -> Exception:
     return refusal(
         f"{_NAME}.not_proved",
         f"It is not proved that each iteration of loop '{path[-1].var}' completes elements of its "
-        f"own for block '{site.node.name}'.",
+        f"own for block '{cursor.node.name}'.",
         needs=f"what the block reads is written in one iteration of '{path[-1].var}', and in no other",
     )

@@ -13,13 +13,13 @@ from gossamer_ir.traversal.effects import READS, all_buffers, outer_writes
 from gossamer_ir.traversal.walk import collect, substitute
 from gossamer_schedule.bounds.predicates import in_turn
 from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
     find_function,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, named
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import refusal
@@ -83,26 +83,26 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
             Y[vi] = X[vi] * 2.0
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
 
-    store = required_assignment(site, module, primitive=_NAME)
-    load = _require_own_element(site, store)
-    maker = required_writer(owner, load.buffer, primitive=_NAME)
-    made = required_assignment(maker, module, primitive=_NAME)
-    _require_free_way(site, maker, module=module, between=load.buffer)
-    require_bound_before(site.up(len(site.nest)), maker.up(len(maker.nest)), primitive=_NAME)
-    require_no_loops(site, primitive=_NAME)
-    require_covered(loop_nest(site), site.node.iters, primitive=_NAME)
-    require_distinct(site, store.buffer, primitive=_NAME)
-    if _is_told_by_value(site, store, load):
-        require_distinct(maker, load.buffer, primitive=_NAME)
-    _require_made(site, maker, load, made=made)
+    store = required_assignment(cursor)
+    load = _require_own_element(cursor, store)
+    maker = required_writer(root, load.buffer)
+    made = required_assignment(maker)
+    _require_free_way(cursor, maker, between=load.buffer)
+    require_bound_before(cursor.up(len(cursor.nest)), maker.up(len(maker.nest)))
+    require_no_loops(cursor)
+    require_covered(loop_nest(cursor), cursor.node.iters)
+    require_distinct(cursor, store.buffer)
+    if _is_told_by_value(cursor, store, load):
+        require_distinct(maker, load.buffer)
+    _require_made(cursor, maker, load, made=made)
 
     iters = [at.name for at in load.indices if isinstance(at, Var)]
     point = dict(zip(iters, made.indices, strict=True))
     inlined = _stored(store, load, value=made.value, point=point)
-    conditions = list(_unproved(site, maker, load, value=made.value, point=point))
+    conditions = list(_unproved(cursor, maker, load, value=made.value, point=point))
     _require_scalar(maker, conditions)
     making = replace(
         maker.node,
@@ -111,17 +111,17 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
         reads=None,
         writes=None,
     )
-    bare = without_block(find_block(replaced(maker, (making,)), _NAME, block=block))
-    rewritten = with_function(module, owner, without_buffer(bare, load.buffer))
+    bare = without_block(find_block(maker.replaced_by((making,)), block=block))
+    rewritten = root.with_function(without_buffer(bare, load.buffer)).module
 
     taken = step(block=block, function=function)
     return Result(rewritten, (), Step(_NAME, taken))
 
 
-def _require_own_element(site: Site, store: Store) -> Load:
+def _require_own_element(cursor: Cursor, store: Store) -> Load:
     """The one load of a buffer of the function's, at the iterators of the block."""
-    allocated = {found.name for found in all_buffers(site.function) if found.handle is None}
-    block: Block = site.node
+    allocated = {found.name for found in all_buffers(cursor.function) if found.handle is None}
+    block: Block = cursor.node
     every = [found for found in collect(Load, block) if found.buffer in allocated]
     loads = {found for found in collect(Load, store) if found.buffer in allocated}
     own = sorted(item.var for item in block.iters)
@@ -137,51 +137,51 @@ def _require_own_element(site: Site, store: Store) -> Load:
     )
 
 
-def _require_free_way(site: Site, maker: Site, *, module: Module, between: str) -> None:
+def _require_free_way(cursor: Cursor, maker: Cursor, *, between: str) -> None:
     """The block must stand in a nest of its own behind the maker's, with nothing in the way."""
-    moving, top = site.up(len(site.nest)), maker.up(len(maker.nest))
+    moving, top = cursor.up(len(cursor.nest)), maker.up(len(maker.nest))
     is_beside = moving.path[-1][0] is top.path[-1][0] and moving.path[-1][1] == top.path[-1][1]
     is_behind = is_beside and position(top) < position(moving)
-    if not is_behind or any(len(loop.body) != 1 for loop in site.nest):
+    if not is_behind or any(len(loop.body) != 1 for loop in cursor.nest):
         raise refusal(
             f"{_NAME}.scope",
-            f"Block '{site.node.name}' does not stand in a nest of its own behind that of block "
+            f"Block '{cursor.node.name}' does not stand in a nest of its own behind that of block "
             f"'{maker.node.name}'.",
-            place=site.place(module),
+            place=cursor.place,
         )
     passed = top.siblings[position(top) : position(moving)]
     writes, reads = outer_writes((moving.node,)), mentioned((moving.node,)) - {between}
-    others = named(without_block(find_block(replaced(maker, ()), _NAME, block=site.node.name)).body)
+    others = named(without_block(find_block(maker.replaced_by(()), block=cursor.node.name)).body)
     clash = (writes & mentioned(passed)) | (reads & outer_writes(passed)) | ({between} & others)
     if clash:
         raise refusal(
             f"{_NAME}.other_access",
-            f"Block '{site.node.name}' cannot be computed in block '{maker.node.name}' because of other "
+            f"Block '{cursor.node.name}' cannot be computed in block '{maker.node.name}' because of other "
             f"uses of {', '.join(sorted(clash))}.",
         )
 
 
-def _is_told_by_value(site: Site, store: Store, load: Load) -> bool:
+def _is_told_by_value(cursor: Cursor, store: Store, load: Load) -> bool:
     """Whether the value that is read tells if and where the block stores, or what else it reads: it must
     not do so for values that are replaced before the block runs."""
-    asked = [*conjuncts(site.node.predicate), *store.indices]
+    asked = [*conjuncts(cursor.node.predicate), *store.indices]
     asked += [found for found in collect(READS, store.value) if found != load]
     return bool(collect(Load, *asked)) and load.buffer in mentioned(asked)
 
 
-def _require_made(site: Site, maker: Site, load: Load, *, made: Store) -> None:
+def _require_made(cursor: Cursor, maker: Cursor, load: Load, *, made: Store) -> None:
     """Where elements may be left from an earlier iteration of a loop around both, all that are read must
     be made in this one."""
     if not is_kept(maker.up(len(maker.nest)), load.buffer):
         return
-    require_covered(loop_nest(maker), maker.node.iters, primitive=_NAME)
-    if not is_made_for(site, load, maker, made):
+    require_covered(loop_nest(maker), maker.node.iters)
+    if not is_made_for(cursor, load, maker, made):
         raise refusal(
             f"{_NAME}.not_proved",
-            f"It is not proved that block '{maker.node.name}' makes all that block '{site.node.name}' reads "
-            f"of '{load.buffer}' each time that it runs, so an element may be left from an earlier "
-            "iteration of a loop around both.",
-            needs=f"the points of '{site.node.name}' are some of '{maker.node.name}'",
+            f"It is not proved that block '{maker.node.name}' makes all that block "
+            f"'{cursor.node.name}' reads of '{load.buffer}' each time that it runs, so an "
+            "element may be left from an earlier iteration of a loop around both.",
+            needs=f"the points of '{cursor.node.name}' are some of '{maker.node.name}'",
             hint=f"Allocate '{load.buffer}' in that loop.",
         )
 
@@ -201,25 +201,27 @@ def _at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr])
 
 
 def _unproved(
-    site: Site, maker: Site, load: Load, *, value: Expr, point: Mapping[str, Expr]
+    cursor: Cursor, maker: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
 ) -> Iterator[Expr]:
     """The conditions under which the block reads what is made at a point, but for those that hold."""
-    place = point_in(site.function)
+    place = point_in(cursor.function)
     for item in maker.node.iters:
         place.assume_domain(item)
     if maker.node.predicate is not None:
         place.assume(maker.node.predicate)
     parts = [
-        part for item in site.node.iters for part in domain_conditions(item, point[item.var], point)
+        part
+        for item in cursor.node.iters
+        for part in domain_conditions(item, point[item.var], point)
     ]
-    for part in conjuncts(site.node.predicate):
+    for part in conjuncts(cursor.node.predicate):
         parts.append(_at_point(part, load, value=value, point=point))
     for part in parts:
         if not place.proves(part):
             yield part
 
 
-def _require_scalar(maker: Site, conditions: Sequence[Expr]) -> None:
+def _require_scalar(maker: Cursor, conditions: Sequence[Expr]) -> None:
     """New conditions are not of lanes."""
     for loop in maker.loops:
         if conditions and loop.kind == "vectorized":

@@ -13,6 +13,7 @@ from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, rewrite
+from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -21,7 +22,6 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import refusal, text_of
@@ -97,83 +97,85 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
                 Y[vi_c] = Y[vi_c] + Y_rf[vj_1_c, vi_c]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    top = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    top = find_loop(root, loop=loop)
 
-    site = require_one_block(top, module, primitive=_NAME)
-    _require_kind(top, module)
-    _require_reduction_loop(site, top, module=module)
-    _require_extent(top, module)
-    found = _require_reducer(site, module)
-    element = _require_elements(site, found, module=module)
-    _require_one_start(site, top, element, module=module)
+    cursor = require_one_block(top)
+    _require_kind(top)
+    _require_reduction_loop(cursor, top)
+    _require_extent(top)
+    found = _require_reducer(cursor)
+    element = _require_elements(cursor, found)
+    _require_one_start(cursor, top, element)
     _require_axis(found, axis)
 
-    namer = namer_of(owner)
-    olds = [find_buffer(owner, _NAME, buffer=term.buffer) for term in found.terms]
+    namer = namer_of(root.function)
+    olds = [find_buffer(root, buffer=term.buffer) for term in found.terms]
     for old in olds:
-        require_lasting_size(owner, old, primitive=_NAME)
+        require_lasting_size(old, root)
     parts = parts_of(top.node, olds, axis=axis, namer=namer)
-    inner, part = factored(site, found, parts, namer=namer)
-    changed = parts.added(replaced(site, reassociating((inner,))))
-    outer = _combined(changed, site, element, found=found, parts=parts, part=part)
-    nest = Nest(find_block(changed, _NAME, block=inner.name), reduction_nest(site).around)
-    require_init_of_nest(nest, primitive=_NAME)
-    rewritten = with_function(module, owner, replaced(nest.top, (nest.top.node, outer)))
+    inner, part = factored(cursor, found, parts, namer=namer)
+    changed = parts.added(replaced(cursor, reassociating((inner,))))
+    outer = _combined(changed, cursor, element, found=found, parts=parts, part=part)
+    nest = Nest(
+        find_block(root.with_function(changed), block=inner.name), reduction_nest(cursor).around
+    )
+    require_init_of_nest(nest)
+    rewritten = nest.top.replaced_by((nest.top.node, outer)).module
     made = {new.name for new in parts.buffers}
-    require_unshared(nest.top, rewritten, _NAME, buffers=made)
+    require_unshared(nest.top, rewritten, buffers=made)
 
     taken = step(loop=loop, axis=axis or None, function=function)
     names = (*(new.name for new in parts.buffers), inner.name, *names_of_nest(outer))
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _require_kind(top: Site, module: Module) -> None:
+def _require_kind(top: Cursor) -> None:
     if top.node.kind not in ("serial", "unrolled"):
         raise refusal(
             f"{_NAME}.kind",
             f"Loop '{top.node.var}' is {top.node.kind}, and {_NAME} needs a serial or unrolled loop.",
             hint=f"Apply {_NAME} before the loop is made {top.node.kind}.",
-            place=top.place(module),
+            place=top.place,
         )
 
 
-def _require_reduction_loop(site: Site, top: Site, *, module: Module) -> None:
+def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     """The loop feeds iterators of the reduction, and loops that feed the same are like it."""
-    loop, values = top.node.var, values_at(site)
-    fed = fed_iterators(site.node, loop)
-    spatial = spatial_loops(site.node, values)
-    if loop in spatial or loop not in reduction_loops(site.node, values):
+    loop, values = top.node.var, values_at(cursor)
+    fed = fed_iterators(cursor.node, loop)
+    spatial = spatial_loops(cursor.node, values)
+    if loop in spatial or loop not in reduction_loops(cursor.node, values):
         raise refusal(
             f"{_NAME}.spatial",
-            f"Loop '{loop}' is none of the reduction in block '{site.node.name}': it feeds a spatial "
+            f"Loop '{loop}' is none of the reduction in block '{cursor.node.name}': it feeds a spatial "
             "iterator, or none of a reduction.",
             hint="Split a loop that feeds both.",
-            place=top.place(module),
+            place=top.place,
         )
-    inside = {found.var for found in reduction_nest(site).loops}
-    outside = reduction_loops(site.node, values) & {found.var for found in site.scope} - inside
+    inside = {found.var for found in reduction_nest(cursor).loops}
+    outside = reduction_loops(cursor.node, values) & {found.var for found in cursor.scope} - inside
     if outside:
         raise refusal(
             f"{_NAME}.mixed",
             f"Loop '{min(outside)}' feeds the reduction, too, and something other than loops and conditions "
-            f"stands between it and block '{site.node.name}'.",
-            place=top.place(module),
+            f"stands between it and block '{cursor.node.name}'.",
+            place=top.place,
         )
     feeding = {name for item in fed for name in free_vars(item.value)}
     is_lasting = is_constant(*(item.value for item in fed), function=top.function)
-    feeding -= selected_by(site.node, loop).keys() if fed and is_lasting else set()
-    wrong = feeding & (spatial | (loops_of(site.function).keys() - inside))
+    feeding -= selected_by(cursor.node, loop).keys() if fed and is_lasting else set()
+    wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
     if wrong or loop not in feeding:
         raise refusal(
             f"{_NAME}.mixed",
-            f"What loop '{loop}' feeds in block '{site.node.name}' is also fed by "
+            f"What loop '{loop}' feeds in block '{cursor.node.name}' is also fed by "
             f"{', '.join(sorted(wrong)) or 'a let'}, which is no loop of its reduction.",
-            place=top.place(module),
+            place=top.place,
         )
 
 
-def _require_extent(top: Site, module: Module) -> None:
+def _require_extent(top: Cursor) -> None:
     known = {param.name for param in top.function.params}
     extent = top.node.extent
     is_known = free_vars(extent) <= known and not mentioned((extent,))
@@ -183,65 +185,65 @@ def _require_extent(top: Site, module: Module) -> None:
             f"Loop '{top.node.var}' runs from {text_of(top.node.start)} on {text_of(extent)} times, "
             "for which no buffer can have a dimension.",
             hint=f"Split '{top.node.var}', and apply {_NAME} to the inner loop.",
-            place=top.place(module),
+            place=top.place,
         )
 
 
-def _require_reducer(site: Site, module: Module) -> Combining:
-    found = combining_of(site.node, site.function)
+def _require_reducer(cursor: Cursor) -> Combining:
+    found = combining_of(cursor.node, cursor.function)
     if found is None:
         raise refusal(
             f"{_NAME}.not_reducer",
-            f"Block '{site.node.name}' is no reduction X[...] = X[...] op value by a known reducer.",
-            place=site.place(module),
+            f"Block '{cursor.node.name}' is no reduction X[...] = X[...] op value by a known reducer.",
+            place=cursor.place,
         )
     return found
 
 
-def _require_elements(site: Site, found: Combining, *, module: Module) -> Element:
+def _require_elements(cursor: Cursor, found: Combining) -> Element:
     """What selects the elements that the block combines, each one point of its own."""
-    elements = [required_element(site, term.buffer, primitive=_NAME) for term in found.terms]
+    elements = [required_element(cursor, term.buffer) for term in found.terms]
     for element in elements:
-        missing = {item.var for item in element.iters} - determined_by(site, element.store)
+        missing = {item.var for item in element.iters} - determined_by(cursor, element.store)
         if missing or element.iters != elements[0].iters:
             at = ", ".join(map(text_of, element.store.indices))
             raise refusal(
                 f"{_NAME}.not_proved",
-                f"It is not proved that the points of block '{site.node.name}' select different "
+                f"It is not proved that the points of block '{cursor.node.name}' select different "
                 f"elements of '{element.store.buffer}'.",
                 needs=f"{', '.join(sorted(missing))} follow from [{at}]",
-                place=site.place(module),
+                place=cursor.place,
             )
     known = {item.var for item in elements[0].iters}
-    known |= {param.name for param in site.function.params}
-    others = outer_writes(site.node.init) - {term.buffer for term in found.terms}
-    if others or any(free_vars(stmt) - known for stmt in site.node.init):
+    known |= {param.name for param in cursor.function.params}
+    others = outer_writes(cursor.node.init) - {term.buffer for term in found.terms}
+    if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
         raise refusal(
             f"{_NAME}.init",
-            f"The init of block '{site.node.name}' is about more than the element.",
-            place=site.place(module),
+            f"The init of block '{cursor.node.name}' is about more than the element.",
+            place=cursor.place,
         )
-    if not site.node.init:
+    if not cursor.node.init:
         for element in elements:
-            require_existing(site, element, primitive=_NAME)
+            require_existing(cursor, element)
     return elements[0]
 
 
-def _require_one_start(site: Site, top: Site, element: Element, *, module: Module) -> None:
+def _require_one_start(cursor: Cursor, top: Cursor, element: Element) -> None:
     """The parts start once: outside of what is left of the reduction, loops select elements."""
-    own = {top.node.var, *selected_by(site.node, top.node.var)}
-    reducing = reduction_loops(site.node, values_at(site)) - own
+    own = {top.node.var, *selected_by(cursor.node, top.node.var)}
+    reducing = reduction_loops(cursor.node, values_at(cursor)) - own
     selecting = {name for item in element.iters for name in free_vars(item.value)}
-    for found in reduction_nest(site).loops:
+    for found in reduction_nest(cursor).loops:
         if found.var in reducing:
             return
         if found.var not in selecting | {top.node.var} and integer_value(found.extent) != 1:
             raise refusal(
                 f"{_NAME}.not_proved",
-                f"It is not proved that the parts of block '{site.node.name}' start once.",
+                f"It is not proved that the parts of block '{cursor.node.name}' start once.",
                 needs=f"loop '{found.var}' selects an element, or runs inside of a loop of the reduction",
                 hint="reorder moves loops.",
-                place=top.place(module),
+                place=top.place,
             )
 
 
@@ -256,7 +258,13 @@ def _require_axis(found: Combining, axis: int) -> None:
 
 
 def _combined(
-    function: Function, site: Site, element: Element, *, found: Combining, parts: Parts, part: str
+    function: Function,
+    cursor: Cursor,
+    element: Element,
+    *,
+    found: Combining,
+    parts: Parts,
+    part: str,
 ) -> Stmt:
     """The nest that combines the parts."""
     dtypes = [nothing.dtype for nothing in found.nothing]
@@ -265,16 +273,16 @@ def _combined(
         for term, buffer, dtype in zip(found.terms, parts.buffers, dtypes, strict=True)
     ]
     nest = copy_nest(
-        site.node.name,
+        cursor.node.name,
         (*element.iters, part_iterator(parts, part)),
         (found.statement(terms),),
         conditions=element.conditions,
         tiles=element.tiles,
-        init=site.node.init,
+        init=cursor.node.init,
         reduced=part,
         namer=namer_of(function),
     )
     named = rewrite(
-        nest, lambda node: replace(node, name=site.node.name) if isinstance(node, Block) else None
+        nest, lambda node: replace(node, name=cursor.node.name) if isinstance(node, Block) else None
     )
     return reassociating((named,))[0]

@@ -27,6 +27,7 @@ from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.walk import children, collect, contains, free_vars, map_children, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -34,7 +35,6 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, statements
 from gossamer_schedule.errors import refusal, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
@@ -102,14 +102,14 @@ def cache_index(
                     C[vi, vk] = C[vi, vk] + A[T.int64(J_indptr[vi]) + vj] * B[csrmm_index[T.int64(J_indptr[vi]) + vj], vk]
     """  # noqa: E501  (the script has no line breaks inside an expression)
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
     if buffer is not None:
-        find_buffer(owner, _NAME, buffer=buffer)
-    require_scope(scope, _NAME)
+        find_buffer(root, buffer=buffer)
+    require_scope(scope, cursor)
 
     names: list[str] = []
-    for part in _required_parts(site, buffer):
+    for part in _required_parts(cursor, buffer):
         module, made = _with_part(module, block, part, scope=scope, function=function)
         names += made
 
@@ -117,9 +117,9 @@ def cache_index(
     return Result(module, tuple(names), Step(_NAME, taken))
 
 
-def _required_parts(site: Site, buffer: str | None) -> list[Expr]:
+def _required_parts(cursor: Cursor, buffer: str | None) -> list[Expr]:
     """The parts of indices that are computed before, larger ones first, as they may hold others."""
-    block: Block = site.node
+    block: Block = cursor.node
     varying = {item.var for item in block.iters if integer_value(item.domain.extent) != 1}
     found: dict[Expr, None] = {}
     for index in _indices(block.body, buffer):
@@ -169,13 +169,13 @@ def _with_part(
     module: Module, block: str, part: Expr, *, scope: str, function: str | None
 ) -> tuple[Module, tuple[str, ...]]:
     """The module with a part of an index kept in a buffer, and the names of what is new."""
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    nest = loop_nest(site)
-    iters, conditions = _required_points(site, part)
-    dimensions = required_dimensions(site, iters, (), elements=(), primitive=_NAME)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    nest = loop_nest(cursor)
+    iters, conditions = _required_points(cursor, part)
+    dimensions = required_dimensions(cursor, iters, (), elements=())
 
-    namer = namer_of(owner)
+    namer = namer_of(root.function)
     shape = tuple(found.extent for found in dimensions)
     cache = Buffer(namer.fresh(f"{block}_index"), shape, "int64", scope=cast(Scope, scope))
     place = tuple(found.index for found in dimensions)
@@ -186,24 +186,22 @@ def _with_part(
         conditions=conditions,
         namer=namer,
     )
-    body = _replaced(site.node.body, part, Load(cache.name, place, "int64"))
-    reading = replace(site.node, body=body, reads=None, writes=None)
+    body = _replaced(cursor.node.body, part, Load(cache.name, place, "int64"))
+    reading = replace(cursor.node, body=body, reads=None, writes=None)
 
-    rewritten = with_cache(
-        module, owner, cache, nest=nest, block=reading, before=(fill,), primitive=_NAME
-    )
+    rewritten = with_cache(cache, nest=nest, block=reading, before=(fill,))
     return rewritten, (cache.name, *names_of_nest(fill))
 
 
-def _required_points(site: Site, part: Expr) -> tuple[tuple[BlockIter, ...], tuple[Expr, ...]]:
+def _required_points(cursor: Cursor, part: Expr) -> tuple[tuple[BlockIter, ...], tuple[Expr, ...]]:
     """The iterators for whose values a part is computed, and the conditions under which it is.
 
     Raises `.domain` and `.not_proved`.
     """
-    nest, block = loop_nest(site), site.node
+    nest, block = loop_nest(cursor), cursor.node
     iters = selecting_iters(block, (part,))
     known = {found.var for found in iters} | nest.known_above
-    asked = evaluated_under(site, part)
+    asked = evaluated_under(cursor, part)
     conditions = tuple(
         condition
         for condition in conjuncts(block.predicate)
@@ -212,8 +210,8 @@ def _required_points(site: Site, part: Expr) -> tuple[tuple[BlockIter, ...], tup
     )
     if asked is not None and free_vars(asked) <= known:
         conditions = (*conditions, asked)
-    require_own_selectors(nest, iters, (part, *conditions), primitive=_NAME)
-    if not is_safe(site.function, (part,), iters=iters, held=conditions):
+    require_own_selectors(nest, iters, (part, *conditions))
+    if not is_safe(cursor.function, (part,), iters=iters, held=conditions):
         raise refusal(
             f"{_NAME}.not_proved",
             f"It is not proved that an index in block '{block.name}' may be computed before its loops.",

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import NAMING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import refusal
@@ -92,56 +92,53 @@ def cache_inplace(
                 vi_c_1, vl_c_1 = T.axis.remap("SS", [i_c_1, l_c_1])
                 C[vi_c_1, vl_c_1] = C_local[vi_c_1, vl_c_1]
     """
-    owner, site, old = cached_buffer(
+    cursor, old = cached_buffer(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
-    elements, stored = _elements_in_place(site, old)
+    elements, stored = _elements_in_place(cursor, old)
 
-    require_lasting_size(owner, old, primitive=_NAME)
-    require_stored(site, old, elements, primitive=_NAME)
+    require_lasting_size(old, cursor)
+    require_stored(cursor, old, elements)
 
-    cache = cache_of(old, scope, namer=namer_of(owner))
-    copies = _copies(site, elements, stored, buffer=buffer, cache=cache)
+    cache = cache_of(old, scope, namer=namer_of(cursor.function))
+    copies = _copies(cursor, elements, stored, buffer=buffer, cache=cache)
 
     rewritten = with_cache(
-        module,
-        owner,
         cache,
-        nest=loop_nest(site),
-        block=redirected(site.node, buffer, to=cache.name),
+        nest=loop_nest(cursor),
+        block=redirected(cursor.node, buffer, to=cache.name),
         before=copies[:1],
         after=copies[1:],
-        primitive=_NAME,
     )
-    require_unshared(loop_nest(site).top, rewritten, _NAME, buffers={buffer})
+    require_unshared(loop_nest(cursor).top, rewritten, buffers={buffer})
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     names = (cache.name, *(name for copy in copies for name in names_of_nest(copy)))
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _elements_in_place(site: Site, old: AnyBuffer) -> tuple[Elements, Elements]:
+def _elements_in_place(cursor: Cursor, old: AnyBuffer) -> tuple[Elements, Elements]:
     """The elements that a block reads or writes of a buffer, and those of them that it writes."""
-    nest = loop_nest(site)
-    require_outside(nest, old.name, primitive=_NAME)
-    _require_in_place(site, old.name)
+    nest = loop_nest(cursor)
+    require_outside(nest, old.name)
+    _require_in_place(cursor, old.name)
     _require_in_body(nest, old.name)
-    used, stored = accesses_of(site, old.name, old.dtype)
-    elements = elements_of(site, old.name, used, primitive=_NAME)
+    used, stored = accesses_of(cursor, old.name, old.dtype)
+    elements = elements_of(cursor, old.name, used)
     written = tuple(found for found in elements.reads if found.indices in stored)
     return elements, replace(elements, reads=written)
 
 
 def _copies(
-    site: Site, elements: Elements, stored: Elements, *, buffer: str, cache: AnyBuffer
+    cursor: Cursor, elements: Elements, stored: Elements, *, buffer: str, cache: AnyBuffer
 ) -> tuple[Stmt, ...]:
     """The nests that copy elements in and back out. All that is stored was loaded before, so that nothing
     undefined is written back."""
-    namer = namer_of(site.function)
+    namer = namer_of(cursor.function)
     namer.fresh(cache.name)
     return tuple(
         copy_nest(
-            f"{site.node.name}_{cache.name}_{way}",
+            f"{cursor.node.name}_{cache.name}_{way}",
             chosen.iters,
             copying(chosen, source, to=target, places=[read.indices for read in chosen.reads]),
             conditions=chosen.conditions,
@@ -154,9 +151,11 @@ def _copies(
     )
 
 
-def _require_in_place(site: Site, buffer: str) -> None:
+def _require_in_place(cursor: Cursor, buffer: str) -> None:
     """The body of the block must both load from the buffer and store to it."""
-    nodes = [found for found in walk(*site.node.body) if isinstance(found, (Load, Store, Combine))]
+    nodes = [
+        found for found in walk(*cursor.node.body) if isinstance(found, (Load, Store, Combine))
+    ]
     is_read = any(isinstance(found, Load) and found.buffer == buffer for found in nodes)
     is_written = any(isinstance(found, Store) and found.buffer == buffer for found in nodes)
     is_combined = any(
@@ -165,7 +164,7 @@ def _require_in_place(site: Site, buffer: str) -> None:
     if not (is_written and (is_read or is_combined)):
         raise refusal(
             f"{_NAME}.loads",
-            f"The body of block '{site.node.name}' does not both load from '{buffer}' and store to it.",
+            f"The body of block '{cursor.node.name}' does not both load from '{buffer}' and store to it.",
             hint=f"Apply {'cache_write' if is_written else 'cache_read'}.",
         )
 
@@ -179,7 +178,7 @@ def _require_in_body(nest: Nest, buffer: str) -> None:
             f"The init of block '{block.name}' uses '{buffer}', of which nothing needs to be copied in.",
             hint="Apply cache_write, or decompose_reduction before.",
         )
-    require_sole_user(nest.block, nest.top, buffer, primitive=_NAME)
+    require_sole_user(nest.block, nest.top, buffer)
     header = replace(block, body=(), init=(), reads=None, writes=None)
     others = (found for found in collect(NAMING, *block.body) if found.buffer == buffer)
     if buffer in mentioned((header,)) or any(type(found) not in (Load, Store) for found in others):

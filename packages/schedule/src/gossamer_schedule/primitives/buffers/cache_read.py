@@ -66,16 +66,16 @@ def cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[P[vi]]
     """
-    owner, site, old = cached_buffer(
+    cursor, old = cached_buffer(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
-    elements = required_elements(site, buffer, primitive=_NAME)
+    elements = required_elements(cursor, buffer)
 
-    require_lasting_size(owner, old, primitive=_NAME)
+    require_lasting_size(old, cursor)
     instead = "Use reindex_cache_read, whose buffer has a place for each iteration."
-    require_stored(site, old, elements, primitive=_NAME, hint=instead)
+    require_stored(cursor, old, elements, hint=instead)
 
-    namer = namer_of(owner)
+    namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
     places = tuple(read.indices for read in elements.reads)
     copy = copy_nest(
@@ -85,16 +85,13 @@ def cache_read(
         conditions=elements.conditions,
         namer=namer,
     )
-    reading = reading_from(site.node, buffer, to=cache.name)
+    reading = reading_from(cursor.node, buffer, to=cache.name)
 
     rewritten = with_cache(
-        module,
-        owner,
         cache,
-        nest=loop_nest(site),
+        nest=loop_nest(cursor),
         block=reading,
         before=(copy,),
-        primitive=_NAME,
     )
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)

@@ -13,8 +13,8 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, For, Load, Module, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_block
-from gossamer_schedule.cursor.site import Site, replaced, statements
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.nests.block_nest import Nest, around, reduction_nest
@@ -90,24 +90,24 @@ def cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    owner, site, old = cached_buffer(
+    cursor, old = cached_buffer(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
-    alone = unblocked(site, primitive=_NAME) if _is_of_inner(site, buffer) else site
-    element = required_element(alone, buffer, primitive=_NAME)
+    alone = unblocked(cursor) if _is_of_inner(cursor, buffer) else cursor
+    element = required_element(alone, buffer)
     is_loading = _require_initialised(alone, element)
-    if is_loading and alone is not site:
+    if is_loading and alone is not cursor:
         raise _not_initialised(alone, buffer)
 
-    require_lasting_size(owner, old, primitive=_NAME)
+    require_lasting_size(old, cursor)
     place, dtype = element.store.indices, dtype_of(element.store.value)
     old_value = Load(buffer, place, dtype)
     loaded = (Store(buffer, place, old_value),) if is_loading else ()
     _require_kept(_with_init(alone, loaded), buffer)
 
-    namer = namer_of(owner)
+    namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
-    caching = redirected(site.node, buffer, to=cache.name)
+    caching = redirected(cursor.node, buffer, to=cache.name)
     if is_loading:
         caching = replace(caching, init=(*caching.init, Store(cache.name, place, old_value)))
     copy = copy_nest(
@@ -120,88 +120,85 @@ def cache_write(
     )
 
     rewritten = with_cache(
-        module,
-        owner,
         cache,
-        nest=_same_nest(site, reduction_nest(alone)),
+        nest=_same_nest(cursor, reduction_nest(alone)),
         block=caching,
         after=(copy,),
-        primitive=_NAME,
     )
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
 
 
-def _is_of_inner(site: Site, buffer: str) -> bool:
+def _is_of_inner(cursor: Cursor, buffer: str) -> bool:
     """Whether an inner block tells the element that a block writes."""
-    inside = [found for found in statements(site.node.body) if isinstance(found, Block)]
+    inside = [found for found in statements(cursor.node.body) if isinstance(found, Block)]
     names = {item.var for found in inside for item in found.iters}
-    stores = (store for store in statements(site.node.body) if isinstance(store, Store))
+    stores = (store for store in statements(cursor.node.body) if isinstance(store, Store))
     return any(free_vars(*store.indices) & names for store in stores if store.buffer == buffer)
 
 
-def _same_nest(site: Site, alone: Nest) -> Nest:
+def _same_nest(cursor: Cursor, alone: Nest) -> Nest:
     """The nest of a block, up to where that of its inner block begins once the block is taken away."""
-    found = around(site)
-    count = len(site.path) - len(alone.top.path)
-    return Nest(site, found[len(found) - count :])
+    found = around(cursor)
+    count = len(cursor.path) - len(alone.top.path)
+    return Nest(cursor, found[len(found) - count :])
 
 
-def _not_initialised(site: Site, buffer: str) -> ScheduleError:
+def _not_initialised(cursor: Cursor, buffer: str) -> ScheduleError:
     return refusal(
         f"{_NAME}.element",
         f"Nothing that always runs initialises the element of '{buffer}' that block "
-        f"'{site.node.name}' writes.",
+        f"'{cursor.node.name}' writes.",
         hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum begins at 0.",
     )
 
 
-def _require_initialised(site: Site, element: Element) -> bool:
+def _require_initialised(cursor: Cursor, element: Element) -> bool:
     """Whether the cache must first load the old value."""
-    block: Block = site.node
+    block: Block = cursor.node
     store = element.store
     has_reduction = any(found.kind == "R" for found in block.iters)
     is_given = not has_reduction and gives_values(block, store.buffer)
     if is_given or is_initialising(block, store.buffer):
         return False
     is_changed = store.buffer in mentioned(block.init)
-    if is_changed or not _is_loaded_once(site, store):
-        raise _not_initialised(site, store.buffer)
-    require_existing(site, element, primitive=_NAME)
+    if is_changed or not _is_loaded_once(cursor, store):
+        raise _not_initialised(cursor, store.buffer)
+    require_existing(cursor, element)
     return True
 
 
-def _with_init(site: Site, init: tuple[Store, ...]) -> Site:
-    """The site of a block that has some more inits."""
-    block: Block = site.node
-    changed = replaced(site, (replace(block, init=(*block.init, *init)),))
-    return find_block(changed, _NAME, block=block.name)
+def _with_init(cursor: Cursor, init: tuple[Store, ...]) -> Cursor:
+    """The cursor at a block that has some more inits."""
+    block: Block = cursor.node
+    changed = cursor.replaced_by((replace(block, init=(*block.init, *init)),))
+    return find_block(changed, block=block.name)
 
 
-def _require_kept(site: Site, buffer: str) -> None:
+def _require_kept(cursor: Cursor, buffer: str) -> None:
     """Where points meet in an element in iterations around the nest, the cache, which is initialised once for
     these, holds what the element does: nothing else in such a loop uses it."""
-    meeting = meeting_loops(site, {loop.var for loop in reduction_nest(site).top.scope})
-    outside_first = (site.up(count) for count in range(len(site.path), 0, -1))
+    meeting = meeting_loops(cursor, {loop.var for loop in reduction_nest(cursor).top.scope})
+    outside_first = (cursor.up(count) for count in range(len(cursor.path), 0, -1))
     for top in outside_first:
         if isinstance(top.node, For) and top.node.var in meeting:
-            require_sole_user(site, top, buffer, primitive=_NAME)
+            require_sole_user(cursor, top, buffer)
 
 
-def _is_loaded_once(site: Site, store: Store) -> bool:
+def _is_loaded_once(cursor: Cursor, store: Store) -> bool:
     """Whether the old value is loaded once: each loop outside of the reduction selects elements."""
-    values = values_at(site)
-    fed = reduction_loops(site.node, values)
-    nest, outside = reduction_nest(site), []
+    values = values_at(cursor)
+    fed = reduction_loops(cursor.node, values)
+    nest, outside = reduction_nest(cursor), []
     for found in nest.loops:
         if found.var in fed:
             break
         outside.append(found.var)
-    varying = {found.var for found in nest.loops} | loops_within(site.node.body)
-    every = written_accesses((site.node,), values=values, function=site.function)
+    varying = {found.var for found in nest.loops} | loops_within(cursor.node.body)
+    every = written_accesses((cursor.node,), values=values, function=cursor.function)
     touched = every[store.buffer]
     return not nest.has_let and all(
-        verdict(name, touched, varying=varying, function=site.function) == "disjoint"
+        verdict(name, touched, varying=varying, function=cursor.function) == "disjoint"
         for name in outside
     )

@@ -57,11 +57,11 @@ def reindex(
             Y[vi] = X_reindex[vi]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    old = find_buffer(owner, _NAME, buffer=buffer)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    old = find_buffer(root, buffer=buffer)
 
-    through = scattered if buffer in outer_writes((site.node,)) else gathered
+    through = scattered if buffer in outer_writes((cursor.node,)) else gathered
     made, names = through(
         module,
         block,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.names import namer_of
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
@@ -85,17 +85,17 @@ def gathered(
 ) -> tuple[Module, tuple[str, ...]]:
     """The module in which a block reads a new buffer over its iterators, and the names of the buffer, of
     the block that fills it and of the loops of that."""
-    owner, site, old = cached_buffer(
+    cursor, old = cached_buffer(
         module, primitive, block=block, buffer=buffer, scope=scope, function=function
     )
-    elements = required_elements(site, buffer, primitive=primitive)
-    _require_single(site, elements, buffer=buffer, primitive=primitive)
+    elements = required_elements(cursor, buffer)
+    _require_single(cursor, elements, buffer=buffer)
     # an index that other iterators do not change must not come to depend on them: lanes share elements
     places = [read.indices for read in elements.reads]
-    selecting = selecting_iters(site.node, elements.reads[0].indices)
-    dimensions = required_dimensions(site, selecting, order, elements=places, primitive=primitive)
+    selecting = selecting_iters(cursor.node, elements.reads[0].indices)
+    dimensions = required_dimensions(cursor, selecting, order, elements=places)
 
-    namer = namer_of(owner)
+    namer = namer_of(cursor.function)
     cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
     place = tuple(found.index for found in dimensions)
     copy = copy_nest(
@@ -105,24 +105,21 @@ def gathered(
         conditions=elements.conditions,
         namer=namer,
     )
-    reading = reading_from(site.node, buffer, to=cache.name, at=place)
+    reading = reading_from(cursor.node, buffer, to=cache.name, at=place)
 
     rewritten = with_cache(
-        module,
-        owner,
         cache,
-        nest=loop_nest(site),
+        nest=loop_nest(cursor),
         block=reading,
         before=(copy,),
-        primitive=primitive,
     )
     return rewritten, (cache.name, *names_of_nest(copy))
 
 
-def _require_single(site: Site, elements: Elements, *, buffer: str, primitive: str) -> None:
+def _require_single(cursor: Cursor, elements: Elements, *, buffer: str) -> None:
     if len(elements.reads) != 1:
         raise refusal(
-            f"{primitive}.single",
-            f"Block '{site.node.name}' reads {len(elements.reads)} elements of '{buffer}', and one place in "
-            "the cache holds one.",
+            f"{cursor.primitive}.single",
+            f"Block '{cursor.node.name}' reads {len(elements.reads)} elements of '{buffer}', and one "
+            "place in the cache holds one.",
         )

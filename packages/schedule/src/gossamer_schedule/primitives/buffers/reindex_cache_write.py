@@ -10,8 +10,8 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
 from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block, find_function
-from gossamer_schedule.cursor.site import Site, replaced
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import refusal
@@ -103,22 +103,20 @@ def scattered(
 ) -> tuple[Module, tuple[str, ...]]:
     """The module in which a block writes a new buffer over its iterators, and the names of the buffer, of
     the block that copies it afterwards and of the loops of that."""
-    owner, site, old = cached_buffer(
+    cursor, old = cached_buffer(
         module, primitive, block=block, buffer=buffer, scope=scope, function=function
     )
-    site = _with_points(site, buffer, primitive=primitive)
-    element = required_element(site, buffer, primitive=primitive)
+    cursor = _with_points(cursor, buffer)
+    element = required_element(cursor, buffer)
     elements = (element.store.indices,)
-    dimensions = required_dimensions(
-        site, element.iters, order, elements=elements, primitive=primitive
-    )
-    reduction = _require_initialised(site, element, primitive=primitive)
-    require_init_of_nest(reduction_nest(site), primitive=primitive)
+    dimensions = required_dimensions(cursor, element.iters, order, elements=elements)
+    reduction = _require_initialised(cursor, element)
+    require_init_of_nest(reduction_nest(cursor))
 
-    namer = namer_of(owner)
+    namer = namer_of(cursor.function)
     cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
     place = tuple(found.index for found in dimensions)
-    caching = redirected(site.node, buffer, to=cache.name, at=place)
+    caching = redirected(cursor.node, buffer, to=cache.name, at=place)
     value: Expr = Load(cache.name, place, old.dtype)
     if reduction is not None:
         start = Store(cache.name, place, identity(reduction.op, old.dtype))
@@ -136,65 +134,62 @@ def scattered(
         (copy,) = reassociating((copy,))
 
     rewritten = with_cache(
-        module,
-        owner,
         cache,
-        nest=reduction_nest(site),
+        nest=reduction_nest(cursor),
         block=caching,
         after=(copy,),
-        primitive=primitive,
     )
-    changed = find_function(rewritten, primitive, function=owner.name)
+    changed = find_function(rewritten, primitive, function=cursor.function.name)
     if reduction is not None:
-        made = find_block(changed, primitive, block=block)
-        require_init_of_nest(reduction_nest(made), primitive=primitive)
+        made = find_block(changed, block=block)
+        require_init_of_nest(reduction_nest(made))
     else:
-        scattering = find_block(changed, primitive, block=names_of_nest(copy)[0])
-        require_distinct(scattering, buffer, primitive=primitive)
+        scattering = find_block(changed, block=names_of_nest(copy)[0])
+        require_distinct(scattering, buffer)
     return rewritten, (cache.name, *names_of_nest(copy))
 
 
-def _with_points(site: Site, buffer: str, *, primitive: str) -> Site:
-    """The site of the block where those iterators are spatial that select the element of a reduction that
+def _with_points(cursor: Cursor, buffer: str) -> Cursor:
+    """The cursor at the block where those iterators are spatial that select the element of a reduction that
     is initialised elsewhere: they also select the place in the cache."""
-    block: Block = site.node
+    block: Block = cursor.node
     reduction = reduction_of(block)
     if reduction is None or reduction.store.buffer != buffer or block.init:
-        return site
+        return cursor
     selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
     iters = tuple(
         replace(item, kind="S") if item.var in selecting else item for item in block.iters
     )
-    points = replaced(site, (replace(block, iters=iters),))
-    return find_block(points, primitive, block=block.name)
+    points = cursor.replaced_by((replace(block, iters=iters),))
+    return find_block(points, block=block.name)
 
 
-def _require_initialised(site: Site, element: Element, *, primitive: str) -> Reduction | None:
+def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
     """The reduction whose identity initialises the cache; None where the block initialises it."""
-    block: Block = site.node
+    block: Block = cursor.node
     is_reducing = any(found.kind == "R" for found in block.iters)
     buffer = element.store.buffer
     if is_initialising(block, buffer) or (not is_reducing and gives_values(block, buffer)):
         return None
     reduction = None if buffer in mentioned(block.init) else reduction_of(block)
-    if reduction is None or not _is_initialised_once(site, element):
+    if reduction is None or not _is_initialised_once(cursor, element):
         raise refusal(
-            f"{primitive}.initialised",
+            f"{cursor.primitive}.initialised",
             f"Block '{block.name}' neither gives its element of '{buffer}' a value, nor "
             "reduces it in one go.",
             hint="Give the block an init.",
         )
-    require_existing(site, element, primitive=primitive)
+    require_existing(cursor, element)
     return reduction
 
 
-def _is_initialised_once(site: Site, element: Element) -> bool:
+def _is_initialised_once(cursor: Cursor, element: Element) -> bool:
     """Whether each loop outside of the reduction selects elements of the cache."""
-    values = values_at(site)
-    chosen = replace(site.node, iters=element.iters)
+    values = values_at(cursor)
+    chosen = replace(cursor.node, iters=element.iters)
     selecting = spatial_loops(chosen, values)
-    fed = reduction_loops(site.node, values)
-    nest = reduction_nest(site)
+    fed = reduction_loops(cursor.node, values)
+    nest = reduction_nest(cursor)
     for found in nest.loops:
         if found.var in fed:
             break

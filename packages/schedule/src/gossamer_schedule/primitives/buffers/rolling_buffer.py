@@ -39,6 +39,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, free_vars, resolve, rewrite_body
 from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -48,7 +49,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, sites, statements, with_function
 from gossamer_schedule.dependence.access import mentioned, named, values_at
 from gossamer_schedule.errors import refusal, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
@@ -125,61 +125,63 @@ def rolling_buffer(
             Y[vi] = W[vi % 3] + W[(vi + 1) % 3] + W[(vi + 2) % 3]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    found = find_buffer(owner, _NAME, buffer=buffer)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    found = find_buffer(root, buffer=buffer)
 
-    target = _require_loop(site, buffer)
-    require_serial(target, _NAME)
-    own = _require_own_loops(site, target)
-    _require_repeatable(site, target, own, buffer=buffer)
-    window = _require_window(site, target, own, buffer=buffer)
+    target = _require_loop(cursor, buffer)
+    require_serial(target)
+    own = _require_own_loops(cursor, target)
+    _require_repeatable(cursor, target, own, buffer=buffer)
+    window = _require_window(cursor, target, own, buffer=buffer)
     assert isinstance(found, Buffer)  # only such buffers are allocated by statements
     _require_outside_shape(found, target)
-    _require_after(site, target, buffer=buffer)
+    _require_after(cursor, target, buffer=buffer)
     _require_within(target, window, found)
 
     shape = list(found.shape)
     shape[window.dim] = index(window.width)
     rolled = replace(found, shape=tuple(shape))
-    news, names = _making_news(site, target, own, window)
-    inside = find_loop(news, _NAME, loop=target.node.var)
+    news, names = _making_news(cursor, target, own, window)
+    inside = find_loop(root.with_function(news), loop=target.node.var)
     loop = replace(inside.node, body=_rolled(inside.node.body, window, buffer=buffer))
-    rewritten = with_function(module, owner, replaced(inside, (Allocate(rolled), loop)))
+    rewritten = inside.replaced_by((Allocate(rolled), loop)).module
 
     taken = step(block=block, buffer=buffer, function=function)
     return Result(rewritten, (buffer, *names), Step(_NAME, taken))
 
 
-def _require_loop(site: Site, buffer: str) -> Site:
-    """The site of the loop around the block in the body of which the buffer is allocated."""
-    for found in sites(site.function):
+def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
+    """The cursor at the loop around the block in the body of which the buffer is allocated."""
+    for found in cursor.top.below():
         if isinstance(found.node, Allocate) and found.node.buffer.name == buffer:
             loop = found.up(1)
-            if isinstance(loop.node, For) and any(loop.node is above for above in site.parents):
+            if isinstance(loop.node, For) and any(loop.node is above for above in cursor.parents):
                 return loop
     raise refusal(
         f"{_NAME}.scope",
-        f"Buffer '{buffer}' is not allocated in the body of a loop around block '{site.node.name}'.",
+        f"Buffer '{buffer}' is not allocated in the body of a loop around block '{cursor.node.name}'.",
         hint="Apply compute_at before.",
     )
 
 
-def _require_own_loops(site: Site, target: Site) -> tuple[For, ...]:
+def _require_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
     """The loops between the target and the block, which hold nothing else."""
-    between = [parent for parent, _, _ in site.path[len(target.path) + 1 :]]
+    between = [parent for parent, _, _ in cursor.path[len(target.path) + 1 :]]
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
         return tuple(between)
     raise refusal(
         f"{_NAME}.scope",
-        f"Block '{site.node.name}' does not stand in loops of its own in the body of loop "
+        f"Block '{cursor.node.name}' does not stand in loops of its own in the body of loop "
         f"'{target.node.var}'.",
     )
 
 
-def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffer: str) -> None:
+def _require_repeatable(
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+) -> None:
     """The block makes elements of the buffer, which nothing else does, from what stays the same."""
-    block: Block = site.node
+    block: Block = cursor.node
     if outer_writes((block,)) != {buffer} or _stores(target.node.body, buffer) != _stores(
         (block,), buffer
     ):
@@ -195,7 +197,7 @@ def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffe
             f"{_NAME}.updates",
             f"Block '{block.name}' goes on from values that elements have already.",
         )
-    nest = resolve(own[0] if own else block, values_at(site))
+    nest = resolve(own[0] if own else block, values_at(cursor))
     # the start of the loop is asked for again in each iteration
     reads = nest, target.node.start
     changed = changed_in(target.node.body, *reads, function=target.function) - {buffer}
@@ -211,10 +213,12 @@ def _stores(body: tuple[Stmt, ...], buffer: str) -> int:
     return sum(found.buffer == buffer for found in collect(Store, *body))
 
 
-def _require_window(site: Site, target: Site, own: tuple[For, ...], *, buffer: str) -> _Window:
+def _require_window(
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+) -> _Window:
     """The window that slides with the iterations of a loop."""
-    window = next(_windows(site, target, own, buffer=buffer), None)
-    if window is None or _depends_otherwise(site, target, own, window):
+    window = next(_windows(cursor, target, own, buffer=buffer), None)
+    if window is None or _depends_otherwise(cursor, target, own, window):
         raise refusal(
             f"{_NAME}.window",
             f"An iteration of loop '{target.node.var}' does not make a window of '{buffer}', of constant "
@@ -230,15 +234,17 @@ def _require_window(site: Site, target: Site, own: tuple[For, ...], *, buffer: s
     return window
 
 
-def _windows(site: Site, target: Site, own: tuple[For, ...], *, buffer: str) -> Iterator[_Window]:
+def _windows(
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+) -> Iterator[_Window]:
     """The dimensions along which the block makes a window."""
-    block: Block = site.node
-    loops, by_name = loops_of(site.function), {item.var: item for item in block.iters}
+    block: Block = cursor.node
+    loops, by_name = loops_of(cursor.function), {item.var: item for item in block.iters}
     places = {found.indices for found in collect(Store, block) if found.buffer == buffer}
     for dim, at in enumerate(places.pop() if len(places) == 1 else ()):
         item = by_name.get(at.name) if isinstance(at, Var) else None
         if item is not None and item.kind == "S":
-            form = form_of(item.value, values_at(site), loops=loops)
+            form = form_of(item.value, values_at(cursor), loops=loops)
             found = _window(form, dim, item, target=target, own=own, loops=loops)
             if found is not None:
                 yield found
@@ -249,7 +255,7 @@ def _window(
     dim: int,
     item: BlockIter,
     *,
-    target: Site,
+    target: Cursor,
     own: tuple[For, ...],
     loops: Mapping[str, For],
 ) -> _Window | None:
@@ -269,10 +275,12 @@ def _window(
     return _Window(dim, item.var, without(form, inner, loops=loops), width.constant, count.constant)
 
 
-def _depends_otherwise(site: Site, target: Site, own: tuple[For, ...], window: _Window) -> bool:
+def _depends_otherwise(
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: _Window
+) -> bool:
     """Whether what the block makes depends on the iteration by more than the window."""
-    block: Block = site.node
-    values, loop = values_at(site), target.node.var
+    block: Block = cursor.node
+    values, loop = values_at(cursor), target.node.var
     inner = {found.var for found in own}
     others = [resolve(item.value, values) for item in block.iters if item.var != window.var]
     ranges = [resolve(end, values) for found in own for end in (found.start, found.extent)]
@@ -286,7 +294,7 @@ def _depends_otherwise(site: Site, target: Site, own: tuple[For, ...], window: _
     )
 
 
-def _require_outside_shape(buffer: Buffer, target: Site) -> None:
+def _require_outside_shape(buffer: Buffer, target: Cursor) -> None:
     """The shape of the buffer must be known before the loop."""
     known = {param.name for param in target.function.params}
     known |= {found.var for found in target.loops}
@@ -297,23 +305,23 @@ def _require_outside_shape(buffer: Buffer, target: Site) -> None:
         )
 
 
-def _require_after(site: Site, target: Site, *, buffer: str) -> None:
+def _require_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None:
     """The buffer may only be loaded from, after the block has run."""
-    at = site.path[len(target.path)][2]
+    at = cursor.path[len(target.path)][2]
     body = target.node.body
     used = named(body[:at])
     for found in statements(body):
-        if isinstance(found, Block) and found is not site.node:
+        if isinstance(found, Block) and found is not cursor.node:
             used |= named(found.init)
     used |= {found.buffer for found in collect((Guard, Prefetch), *body)}
     if buffer in used:
         raise refusal(
             f"{_NAME}.other_access",
-            f"Buffer '{buffer}' is not only loaded from, after block '{site.node.name}' has run.",
+            f"Buffer '{buffer}' is not only loaded from, after block '{cursor.node.name}' has run.",
         )
 
 
-def _require_within(target: Site, window: _Window, buffer: Buffer) -> None:
+def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
     """All accesses must be within the window of the iteration, and within the buffer as it was: an index
     that was out of bounds would be another element of the window."""
     held = EnclosingContext((*target.loops, target.node))
@@ -338,11 +346,11 @@ def _require_within(target: Site, window: _Window, buffer: Buffer) -> None:
 
 
 def _making_news(
-    site: Site, target: Site, own: tuple[For, ...], window: _Window
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: _Window
 ) -> tuple[Function, tuple[str, ...]]:
     """The function whose block makes what comes into the window, initialised by a block of its own; the
     names of that block and its loops."""
-    loop, block = target.node, site.node
+    loop, block = target.node, cursor.node
     kept = add(window.base, index(window.width - window.step))
     is_new = Binary(
         "or",
@@ -351,22 +359,22 @@ def _making_news(
     )
     predicate = conjoined((*conjuncts(block.predicate), is_new))
     news = replace(block, predicate=predicate, reads=None, writes=None)
-    function = replaced(site, (news,))
+    changed = cursor.replaced_by((news,))
     if not block.init:
-        return function, ()
-    _require_one_value(site, own)
-    made = find_block(function, _NAME, block=block.name)
-    nest = require_init_nest(made, made.nest[-len(own) :], primitive=_NAME)
-    inits, names = init_nest(made, nest, namer=namer_of(function))
-    updates = find_block(replaced(made, (replace(news, init=()),)), _NAME, block=block.name)
+        return changed.function, ()
+    _require_one_value(cursor, own)
+    made = find_block(changed, block=block.name)
+    nest = require_init_nest(made, made.nest[-len(own) :])
+    inits, names = init_nest(made, nest, namer=namer_of(changed.function))
+    updates = find_block(made.replaced_by((replace(news, init=()),)), block=block.name)
     top = updates.up(len(own))
     return replaced(top, (*inits, top.node)), names
 
 
-def _require_one_value(site: Site, own: tuple[For, ...]) -> None:
+def _require_one_value(cursor: Cursor, own: tuple[For, ...]) -> None:
     """What the block initialises before all of its points is what the first of them initialises."""
-    block: Block = site.node
-    meeting = meeting_loops(site, {found.var for found in own})
+    block: Block = cursor.node
+    meeting = meeting_loops(cursor, {found.var for found in own})
     if meeting and not is_told_by_element(block, own):
         raise refusal(
             f"{_NAME}.not_proved",

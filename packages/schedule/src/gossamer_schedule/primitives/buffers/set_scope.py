@@ -10,7 +10,6 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module, Scope
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
-from gossamer_schedule.cursor.site import with_function
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -36,14 +35,14 @@ def set_scope(module: Module, buffer: str, *, scope: str, function: str | None =
     'local'
     """
     require_stage(module, "set_scope", stages=LOOP_STAGES)
-    owner = find_function(module, "set_scope", function=function)
-    found = find_buffer(owner, "set_scope", buffer=buffer)
+    root = find_function(module, "set_scope", function=function)
+    found = find_buffer(root, buffer=buffer)
 
     if scope not in SCOPES:
         raise refusal("set_scope.scope", f"'{scope}' is no scope.", hint=listing("scopes", SCOPES))
-    require_allocated(found, "set_scope")
+    require_allocated(found, root)
 
-    rewritten = with_function(module, owner, with_buffer(owner, replace(found, scope=scope)))
+    rewritten = root.with_function(with_buffer(root.function, replace(found, scope=scope))).module
 
     taken = step(buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (buffer,), Step("set_scope", taken))

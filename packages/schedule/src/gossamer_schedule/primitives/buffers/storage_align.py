@@ -13,7 +13,6 @@ from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
-from gossamer_schedule.cursor.site import with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -50,10 +49,10 @@ def storage_align(
     ['m', '33']
     """
     require_stage(module, "storage_align", stages=LOOP_STAGES)
-    owner = find_function(module, "storage_align", function=function)
-    found = find_buffer(owner, "storage_align", buffer=buffer)
+    root = find_function(module, "storage_align", function=function)
+    found = find_buffer(root, buffer=buffer)
 
-    require_allocated(found, "storage_align")
+    require_allocated(found, root)
     if not isinstance(found, Buffer):
         raise refusal(
             "storage_align.sparse", f"Buffer '{buffer}' is sparse, and has no rows of one length."
@@ -64,10 +63,10 @@ def storage_align(
 
     shape = (*found.shape[: axis + 1], padded, *found.shape[axis + 2 :])
     lost = {axis + 1: found.shape[axis + 1]} if padded != found.shape[axis + 1] else {}
-    body = moved_accesses(owner, buffer, tuple, lost=lost, primitive="storage_align")
-    aligned = with_buffer(replace(owner, body=body), replace(found, shape=shape))
+    body = moved_accesses(root, buffer, tuple, lost=lost)
+    aligned = with_buffer(replace(root.function, body=body), replace(found, shape=shape))
 
-    rewritten = with_function(module, owner, aligned)
+    rewritten = root.with_function(aligned).module
 
     taken = step(buffer=buffer, axis=axis, factor=factor, offset=offset or None, function=function)
     return Result(rewritten, (buffer,), Step("storage_align", taken))

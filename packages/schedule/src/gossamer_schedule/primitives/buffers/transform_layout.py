@@ -37,13 +37,13 @@ from gossamer_ir.traversal.walk import collect, rewrite_body
 from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated
+from gossamer_schedule.cursor.cursor import statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_buffer,
     find_function,
     require_stage,
 )
-from gossamer_schedule.cursor.site import statements, with_function
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.regions.iterator_map import Layout, layout_of
@@ -100,21 +100,21 @@ def transform_layout(
             Y[vi_c] = Y_local[vi_c % 4, vi_c // 4]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    old = find_buffer(owner, _NAME, buffer=buffer)
+    root = find_function(module, _NAME, function=function)
+    old = find_buffer(root, buffer=buffer)
 
-    require_allocated(old, _NAME)
-    shape = _require_dense(owner, old)
-    layout = _require_layout(index_map, old, shape, owner)
+    require_allocated(old, root)
+    shape = _require_dense(root.function, old)
+    layout = _require_layout(index_map, old, shape, root.function)
     value = _require_pad(pad, old, layout)
-    _require_only_elements(owner, buffer)
-    _require_scalar(owner, buffer, layout)
+    _require_only_elements(root.function, buffer)
+    _require_scalar(root.function, buffer, layout)
 
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
-    nest, names = ((), ()) if value is None else _padding(owner, new, layout, value)
+    nest, names = ((), ()) if value is None else _padding(root.function, new, layout, value)
     lost = {dim: shape[dim] for dim in layout.losing}
-    moved = moved_accesses(owner, buffer, layout.at, lost=lost, primitive=_NAME)
-    rewritten = with_function(module, owner, _declared(owner, moved, new, nest))
+    moved = moved_accesses(root, buffer, layout.at, lost=lost)
+    rewritten = root.with_function(_declared(root.function, moved, new, nest)).module
 
     taken = step(buffer=buffer, index_map=index_map, pad=pad, function=function)
     return Result(rewritten, names, Step(_NAME, taken))

@@ -24,8 +24,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import substitute_body, walk
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
-from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.motion.move_block import position
@@ -81,37 +81,35 @@ def sparse_compute_at(
             A[i_1, j_1] = A[i_1, j_1] / S[i_1]
     """
     require_stage(module, _NAME, stages=("coordinate",))
-    owner = find_function(module, _NAME, function=function)
-    site = find_iteration(owner, _NAME, iteration=iteration)
-    target = find_iteration(owner, _NAME, iteration=into)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_iteration(root, iteration=iteration)
+    target = find_iteration(root, iteration=into)
 
-    shared = _require_shared(site, target, var=var)
-    _require_beside(site, target, module=module)
-    _require_free_way(site, target)
-    _require_own_inits(site, shared)
+    shared = _require_shared(cursor, target, var=var)
+    _require_beside(cursor, target)
+    _require_free_way(cursor, target)
+    _require_own_inits(cursor, shared)
     _require_own_inits(target, shared)
-    _require_independent(site.node, target.node, shared)
+    _require_independent(cursor.node, target.node, shared)
 
     count = len(shared)
     names: dict[str, Expr] = {
-        old: index_var(new) for old, new in zip(site.node.vars, shared, strict=False)
+        old: index_var(new) for old, new in zip(cursor.node.vars, shared, strict=False)
     }
-    body = (*substitute_body(_rest(site.node, count), names), *_rest(target.node, count))
+    body = (*substitute_body(_rest(cursor.node, count), names), *_rest(target.node, count))
     outer = replace(target.node, init=(), body=body)
     if count < len(target.node.vars):
-        name = namer_of(owner).fresh(f"{into}_{var}")
+        name = namer_of(root.function).fresh(f"{into}_{var}")
         outer = Iteration(name, target.node.axes[:count], "S" * count, shared, body)
 
-    bare = replaced(site, ())
-    rewritten = with_function(
-        module, owner, replaced(find_iteration(bare, _NAME, iteration=into), (outer,))
-    )
+    bare = cursor.replaced_by(())
+    rewritten = find_iteration(bare, iteration=into).replaced_by((outer,)).module
 
     taken = step(iteration=iteration, into=into, var=var, function=function)
     return Result(rewritten, (outer.name,), Step(_NAME, taken))
 
 
-def _require_shared(site: Site, target: Site, *, var: str) -> tuple[str, ...]:
+def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
     """The variables of the target's axes that both begin with."""
     into: Iteration = target.node
     if var not in into.vars:
@@ -121,20 +119,20 @@ def _require_shared(site: Site, target: Site, *, var: str) -> tuple[str, ...]:
             hint=listing("variables", into.vars),
         )
     count = into.vars.index(var) + 1
-    axes = {axis.name: axis for axis in site.function.axes}
+    axes = {axis.name: axis for axis in cursor.function.axes}
     is_shared = (
-        site.node.axes[:count] == into.axes[:count]
-        and site.node.kinds[:count] == into.kinds[:count] == "S" * count
+        cursor.node.axes[:count] == into.axes[:count]
+        and cursor.node.kinds[:count] == into.kinds[:count] == "S" * count
         and len(into.axes) >= count
         and all(_is_plain(item, axes) for item in into.axes[:count])
     )
-    left = {item.parent for item in (*site.node.axes[count:], *into.axes[count:])
+    left = {item.parent for item in (*cursor.node.axes[count:], *into.axes[count:])
             if isinstance(item, AttachAxis)}  # fmt: skip
     begun = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
     if not is_shared or left & begun:
         raise refusal(
             f"{_NAME}.axes",
-            f"Iterations '{site.node.name}' and '{into.name}' do not begin with the same {count} spatial "
+            f"Iterations '{cursor.node.name}' and '{into.name}' do not begin with the same {count} spatial "
             "axes, each by itself and holding each coordinate once.",
         )
     return into.vars[:count]
@@ -144,38 +142,38 @@ def _is_plain(item: object, axes: Mapping[str, Axis]) -> bool:
     return isinstance(item, OverAxis) and getattr(axes[item.axis], "unique", True)
 
 
-def _require_beside(site: Site, target: Site, *, module: Module) -> None:
-    parent, name, _ = site.path[-1]
+def _require_beside(cursor: Cursor, target: Cursor) -> None:
+    parent, name, _ = cursor.path[-1]
     other, field, _ = target.path[-1]
-    if parent is not other or name != field or position(site) >= position(target):
+    if parent is not other or name != field or position(cursor) >= position(target):
         raise refusal(
             f"{_NAME}.scope",
-            f"Iteration '{site.node.name}' does not stand before iteration '{target.node.name}', in the "
+            f"Iteration '{cursor.node.name}' does not stand before iteration '{target.node.name}', in the "
             "same body.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 
-def _require_free_way(site: Site, target: Site) -> None:
+def _require_free_way(cursor: Cursor, target: Cursor) -> None:
     """Nothing between the iterations may use what the first writes, or write what it reads."""
-    between = site.siblings[position(site) + 1 : position(target)]
-    writes = outer_writes((site.node,))
-    clash = (writes & mentioned(between)) | (mentioned((site.node,)) & outer_writes(between))
+    between = cursor.siblings[position(cursor) + 1 : position(target)]
+    writes = outer_writes((cursor.node,))
+    clash = (writes & mentioned(between)) | (mentioned((cursor.node,)) & outer_writes(between))
     if clash:
         raise refusal(
             f"{_NAME}.other_access",
-            f"Iteration '{site.node.name}' cannot move past other uses of {', '.join(sorted(clash))}.",
+            f"Iteration '{cursor.node.name}' cannot move past other uses of {', '.join(sorted(clash))}.",
         )
 
 
-def _require_own_inits(site: Site, shared: Sequence[str]) -> None:
+def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
     """The element of an init must be another for each element of the shared axes; and, where there are no
     others, so that it becomes an assignment, for each element of the iterations around."""
-    node: Iteration = site.node
+    node: Iteration = cursor.node
     own = node.vars[: len(shared)]
     if own == node.vars:
         own = (
-            *(v for above in site.parents if isinstance(above, Iteration) for v in above.vars),
+            *(v for above in cursor.parents if isinstance(above, Iteration) for v in above.vars),
             *own,
         )
     inits = [

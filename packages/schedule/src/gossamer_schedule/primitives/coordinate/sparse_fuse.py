@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, Module, OverAxis
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -47,24 +47,24 @@ def sparse_fuse(
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
     """
     require_stage(module, _NAME, stages=("coordinate",))
-    owner = find_function(module, _NAME, function=function)
-    site = find_iteration(owner, _NAME, iteration=iteration)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_iteration(root, iteration=iteration)
 
-    start = _require_side_by_side(site, axes, module=module)
-    _require_chain(site, axes, module=module)
+    start = _require_side_by_side(cursor, axes)
+    _require_chain(cursor, axes)
 
-    node: Iteration = site.node
+    node: Iteration = cursor.node
     entries = (*node.axes[:start], FuseAxes(tuple(axes)), *node.axes[start + len(axes) :])
 
-    rewritten = with_function(module, owner, replaced(site, (replace(node, axes=entries),)))
+    rewritten = cursor.replaced_by((replace(node, axes=entries),)).module
 
     taken = step(iteration=iteration, axes=tuple(axes), function=function)
     return Result(rewritten, tuple(_variables(node, start, len(axes))), Step(_NAME, taken))
 
 
-def _require_side_by_side(site: Site, axes: Sequence[str], *, module: Module) -> int:
+def _require_side_by_side(cursor: Cursor, axes: Sequence[str]) -> int:
     """Where the axes start in the iteration's list."""
-    entries: tuple[IterationAxis, ...] = site.node.axes
+    entries: tuple[IterationAxis, ...] = cursor.node.axes
     wanted = tuple(OverAxis(name) for name in axes)
     for start in range(len(entries)):
         if len(wanted) > 1 and entries[start : start + len(wanted)] == wanted:
@@ -72,22 +72,22 @@ def _require_side_by_side(site: Site, axes: Sequence[str], *, module: Module) ->
     raise refusal(
         f"{_NAME}.axes",
         f"'{', '.join(axes)}' are not two or more axes side by side in iteration "
-        f"'{site.node.name}'.",
+        f"'{cursor.node.name}'.",
         hint=listing("axes", [entry.axis for entry in entries if isinstance(entry, OverAxis)]),
-        place=site.place(module),
+        place=cursor.place,
     )
 
 
-def _require_chain(site: Site, axes: Sequence[str], *, module: Module) -> None:
-    parents = {axis.name: axis.parent for axis in site.function.axes}
+def _require_chain(cursor: Cursor, axes: Sequence[str]) -> None:
+    parents = {axis.name: axis.parent for axis in cursor.function.axes}
     for above, name in pairwise(axes):
         if parents[name] != above:
             raise refusal(
                 f"{_NAME}.chain",
                 f"Axis '{name}' is no child of axis '{above}', so that iteration "
-                f"'{site.node.name}' cannot fuse them.",
+                f"'{cursor.node.name}' cannot fuse them.",
                 hint="Fuse an axis with its parent.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 

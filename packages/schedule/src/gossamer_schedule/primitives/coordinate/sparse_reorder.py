@@ -17,8 +17,8 @@ from gossamer_ir.nodes import (
     IterationAxis,
     Module,
 )
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.coordinate_loops import as_loops, axes_of
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.motion.exchange import require_exchangeable
@@ -66,36 +66,36 @@ def sparse_reorder(
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
     """
     require_stage(module, _NAME, stages=("coordinate",))
-    owner = find_function(module, _NAME, function=function)
-    site = find_iteration(owner, _NAME, iteration=iteration)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_iteration(root, iteration=iteration)
 
-    _require_permutation(site, order, module=module)
-    items = _require_groups(site, order)
-    _require_parents_first(site, items)
-    combined = _require_exchangeable(site, order, module)
+    _require_permutation(cursor, order)
+    items = _require_groups(cursor, order)
+    _require_parents_first(cursor, items)
+    combined = _require_exchangeable(cursor, order)
 
     reordered = replace(
-        site.node,
+        cursor.node,
         axes=tuple(item.axis for item in items),
         kinds="".join(item.kinds for item in items),
         vars=tuple(name for item in items for name in item.vars),
-        annotations=_annotations(site.node, order, is_reassociating=bool(combined)),
+        annotations=_annotations(cursor.node, order, is_reassociating=bool(combined)),
     )
 
-    rewritten = with_function(module, owner, replaced(site, (reordered,)))
+    rewritten = cursor.replaced_by((reordered,)).module
 
     taken = step(iteration=iteration, order=tuple(order), function=function)
     return Result(rewritten, tuple(order), Step(_NAME, taken))
 
 
-def _require_permutation(site: Site, order: Sequence[str], *, module: Module) -> None:
-    if sorted(order) != sorted(site.node.vars):
+def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
+    if sorted(order) != sorted(cursor.node.vars):
         raise refusal(
             f"{_NAME}.order",
-            f"'{', '.join(order)}' does not name each variable of iteration '{site.node.name}' "
+            f"'{', '.join(order)}' does not name each variable of iteration '{cursor.node.name}' "
             "once.",
-            hint=listing("variables", site.node.vars),
-            place=site.place(module),
+            hint=listing("variables", cursor.node.vars),
+            place=cursor.place,
         )
 
 
@@ -107,9 +107,9 @@ def _items(node: Iteration) -> Iterator[_Item]:
         start = end
 
 
-def _require_groups(site: Site, order: Sequence[str]) -> list[_Item]:
+def _require_groups(cursor: Cursor, order: Sequence[str]) -> list[_Item]:
     """The items in the new order."""
-    by_first = {item.vars[0]: item for item in _items(site.node)}
+    by_first = {item.vars[0]: item for item in _items(cursor.node)}
     items: list[_Item] = []
     left = list(order)
     while left:
@@ -117,7 +117,7 @@ def _require_groups(site: Site, order: Sequence[str]) -> list[_Item]:
         if item is None or tuple(left[: len(item.vars)]) != item.vars:
             raise refusal(
                 f"{_NAME}.fused",
-                f"Variable '{left[0]}' of iteration '{site.node.name}' leaves its fused group.",
+                f"Variable '{left[0]}' of iteration '{cursor.node.name}' leaves its fused group.",
                 hint="Fused axes stay together, in their order.",
             )
         items.append(item)
@@ -125,8 +125,8 @@ def _require_groups(site: Site, order: Sequence[str]) -> list[_Item]:
     return items
 
 
-def _require_parents_first(site: Site, items: Sequence[_Item]) -> None:
-    axes: Mapping[str, Axis] = {axis.name: axis for axis in site.function.axes}
+def _require_parents_first(cursor: Cursor, items: Sequence[_Item]) -> None:
+    axes: Mapping[str, Axis] = {axis.name: axis for axis in cursor.function.axes}
     iterated = {name for item in items for name in axes_of(item.axis)}
     seen: set[str] = set()
     for item in items:
@@ -153,12 +153,12 @@ def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
             yield axis.parent
 
 
-def _require_exchangeable(site: Site, order: Sequence[str], module: Module) -> set[str]:
+def _require_exchangeable(cursor: Cursor, order: Sequence[str]) -> set[str]:
     """The buffers whose elements are combined in another order."""
-    top, chain = as_loops(site)
-    by_name = dict(zip(site.node.vars, chain, strict=True))
+    top, chain = as_loops(cursor)
+    by_name = dict(zip(cursor.node.vars, chain, strict=True))
     moved = [by_name[name] for name in order]
-    return require_exchangeable(top, chain, moved, module, primitive=_NAME)
+    return require_exchangeable(top, chain, moved)
 
 
 def _annotations(node: Iteration, order: Sequence[str], *, is_reassociating: bool) -> Annotations:

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import FuseAxes, Iteration, Module, OverAxis
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -44,25 +44,25 @@ def sparse_unfuse(
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
     """
     require_stage(module, _NAME, stages=("coordinate",))
-    owner = find_function(module, _NAME, function=function)
-    site = find_iteration(owner, _NAME, iteration=iteration)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_iteration(root, iteration=iteration)
 
-    at = _require_fused(site, axes, module=module)
+    at = _require_fused(cursor, axes)
 
-    node: Iteration = site.node
+    node: Iteration = cursor.node
     single = tuple(OverAxis(name) for name in axes)
     entries = (*node.axes[:at], *single, *node.axes[at + 1 :])
     before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:at])
 
-    rewritten = with_function(module, owner, replaced(site, (replace(node, axes=entries),)))
+    rewritten = cursor.replaced_by((replace(node, axes=entries),)).module
 
     taken = step(iteration=iteration, axes=tuple(axes), function=function)
     return Result(rewritten, node.vars[before : before + len(axes)], Step(_NAME, taken))
 
 
-def _require_fused(site: Site, axes: tuple[str, ...], *, module: Module) -> int:
+def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
     """Where the axes stand in the iteration's list."""
-    node: Iteration = site.node
+    node: Iteration = cursor.node
     wanted = FuseAxes(tuple(axes))
     if wanted in node.axes:
         return node.axes.index(wanted)
@@ -71,5 +71,5 @@ def _require_fused(site: Site, axes: tuple[str, ...], *, module: Module) -> int:
         f"{_NAME}.axes",
         f"'{', '.join(axes)}' are not fused in iteration '{node.name}'.",
         hint=listing("fused axes", fused),
-        place=site.place(module),
+        place=cursor.place,
     )

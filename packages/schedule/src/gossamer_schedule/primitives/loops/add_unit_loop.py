@@ -7,7 +7,6 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_named, require_stage
-from gossamer_schedule.cursor.site import replaced, with_function
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -35,12 +34,12 @@ def add_unit_loop(module: Module, name: str, *, function: str | None = None) -> 
                 Y[vi] = X[vi] * 2.0
     """
     require_stage(module, "add_unit_loop", stages=LOOP_STAGES)
-    owner = find_function(module, "add_unit_loop", function=function)
-    site = find_named(owner, "add_unit_loop", name=name)
+    root = find_function(module, "add_unit_loop", function=function)
+    cursor = find_named(root, name=name)
 
-    unit = For(namer_of(owner).fresh(f"{name}_unit"), ZERO, ONE, (site.node,))
+    unit = For(namer_of(root.function).fresh(f"{name}_unit"), ZERO, ONE, (cursor.node,))
 
-    rewritten = with_function(module, owner, replaced(site, (unit,)))
+    rewritten = cursor.replaced_by((unit,)).module
 
     taken = step(name=name, function=function)
     return Result(rewritten, (unit.var,), Step("add_unit_loop", taken))

@@ -14,6 +14,7 @@ from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
 from gossamer_ir.traversal.walk import collect, substitute_body
 from gossamer_schedule.bounds.predicates import within
 from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     find_buffer,
     find_function,
@@ -21,7 +22,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import refusal, text_of
@@ -64,53 +64,53 @@ def align(
             Y[vi] = X[vi] * 2.0
     """
     require_stage(module, "align", stages=("loop",))
-    owner = find_function(module, "align", function=function)
-    site = find_loop(owner, "align", loop=loop)
-    found = find_buffer(owner, "align", buffer=buffer)
+    root = find_function(module, "align", function=function)
+    cursor = find_loop(root, loop=loop)
+    found = find_buffer(root, buffer=buffer)
     assert isinstance(found, Buffer), "the loop stage has no other buffers"
 
-    require_serial(site, "align")
-    _require_zero_start(site, module)
-    _require_lanes(lanes, site)
+    require_serial(cursor)
+    _require_zero_start(cursor)
+    _require_lanes(lanes, cursor)
     _require_rows(found, lanes)
-    _require_extent(site, lanes, module)
+    _require_extent(cursor, lanes)
     early = sub(index_var(loop), _misalignment(found, lanes))
 
-    blocks = _blocks(site, module)
-    require_unchanged_bounds((site.node,), function=owner, primitive="align")
-    _require_plain_values(blocks, site, module)
+    blocks = _blocks(cursor)
+    require_unchanged_bounds((cursor.node,), at=root)
+    _require_plain_values(blocks, cursor)
 
-    extent = site.node.extent
+    extent = cursor.node.extent
     bounded = tuple(within(block, loop, extent=extent) for block in blocks)
     body = substitute_body(bounded, {loop: early})
-    aligned = replace(site.node, extent=add(extent, index(lanes)), body=body)
+    aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=body)
 
-    rewritten = with_function(module, owner, replaced(site, (aligned,)))
+    rewritten = cursor.replaced_by((aligned,)).module
 
     taken = step(loop=loop, buffer=buffer, lanes=lanes, function=function)
     return Result(rewritten, (loop,), Step("align", taken))
 
 
-def _require_zero_start(site: Site, module: Module) -> None:
-    if integer_value(site.node.start) != 0:
-        text = f"Loop '{site.node.var}' does not start at 0."
-        raise refusal("align.start", text, place=site.place(module))
+def _require_zero_start(cursor: Cursor) -> None:
+    if integer_value(cursor.node.start) != 0:
+        text = f"Loop '{cursor.node.var}' does not start at 0."
+        raise refusal("align.start", text, place=cursor.place)
 
 
-def _blocks(site: Site, module: Module) -> tuple[Block, ...]:
+def _blocks(cursor: Cursor) -> tuple[Block, ...]:
     """What the loop holds."""
-    blocks = tuple(found for found in site.node.body if isinstance(found, Block))
-    if len(blocks) != len(site.node.body):
+    blocks = tuple(found for found in cursor.node.body if isinstance(found, Block))
+    if len(blocks) != len(cursor.node.body):
         raise refusal(
             "align.innermost",
-            f"Loop '{site.node.var}' holds something else than blocks.",
+            f"Loop '{cursor.node.var}' holds something else than blocks.",
             hint="Align the innermost loop, before it is split.",
-            place=site.place(module),
+            place=cursor.place,
         )
     return blocks
 
 
-def _require_plain_values(blocks: Sequence[Block], site: Site, module: Module) -> None:
+def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
     """The values of iterators must exist in iterations that the loop did not have."""
     values = [found.value for block in blocks for found in block.iters]
     divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
@@ -118,31 +118,31 @@ def _require_plain_values(blocks: Sequence[Block], site: Site, module: Module) -
     if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
         raise refusal(
             "align.not_proved",
-            f"It is not proved that the iterators of the blocks in loop '{site.node.var}' have values before "
-            "and behind it.",
+            f"It is not proved that the iterators of the blocks in loop '{cursor.node.var}' have values "
+            "before and behind it.",
             needs="they read nothing, and divide by constants",
             hint="Align the loop before it is split or fused.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 
-def _require_lanes(lanes: int, site: Site) -> None:
+def _require_lanes(lanes: int, cursor: Cursor) -> None:
     if not is_count(lanes, least=2):
         raise refusal(
             "align.lanes",
-            f"Loop '{site.node.var}' is aligned to {lanes} elements, expected from 2 to {LARGEST_SIZE}.",
+            f"Loop '{cursor.node.var}' is aligned to {lanes} elements, expected from 2 to {LARGEST_SIZE}.",
         )
 
 
-def _require_extent(site: Site, lanes: int, module: Module) -> None:
-    extent = add(site.node.extent, index(lanes))
-    if not magnitudes_of(site.function).is_exact(extent):
+def _require_extent(cursor: Cursor, lanes: int) -> None:
+    extent = add(cursor.node.extent, index(lanes))
+    if not magnitudes_of(cursor.function).is_exact(extent):
         raise refusal(
             "align.not_proved",
-            f"It is not proved that loop '{site.node.var}' can have {lanes} more iterations.",
+            f"It is not proved that loop '{cursor.node.var}' can have {lanes} more iterations.",
             needs=f"{text_of(extent)} does not wrap around",
             hint="Only sizes of arrays are known not to be as large.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 

@@ -11,6 +11,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, ThreadTag
 from gossamer_ir.traversal.walk import free_vars
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -18,7 +19,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import listing, refusal, text_of
 from gossamer_schedule.reductions.reassociation import reassociating
@@ -60,24 +60,24 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
             Y[vi] = X[vi] * 2.0
     """
     require_stage(module, "bind", stages=LOOP_STAGES)
-    owner = find_function(module, "bind", function=function)
-    site = find_loop(owner, "bind", loop=loop)
+    root = find_function(module, "bind", function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, "bind")
+    require_serial(cursor)
     _require_axis(thread)
-    _require_start(site, module)
-    _require_free(site, module, thread=thread)
-    _require_extent(site, module, thread=thread)
-    is_reduction = thread.startswith("threadIdx") and is_reduction_loop(site)
+    _require_start(cursor)
+    _require_free(cursor, thread=thread)
+    _require_extent(cursor, thread=thread)
+    is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
     if is_reduction:
-        require_reducers(site, module, primitive="bind")
+        require_reducers(cursor)
     else:
-        require_no_race(site, module, "bind")
+        require_no_race(cursor)
 
-    body = reassociating(site.node.body) if is_reduction else site.node.body
-    bound = replace(site.node, kind="thread_binding", thread=thread, body=body)
+    body = reassociating(cursor.node.body) if is_reduction else cursor.node.body
+    bound = replace(cursor.node, kind="thread_binding", thread=thread, body=body)
 
-    rewritten = with_function(module, owner, replaced(site, (bound,)))
+    rewritten = cursor.replaced_by((bound,)).module
 
     taken = step(loop=loop, thread=thread, function=function)
     return Result(rewritten, (loop,), Step("bind", taken))
@@ -90,54 +90,54 @@ def _require_axis(thread: str) -> None:
         )
 
 
-def _require_start(site: Site, module: Module) -> None:
-    if integer_value(site.node.start) != 0:
+def _require_start(cursor: Cursor) -> None:
+    if integer_value(cursor.node.start) != 0:
         raise refusal(
             "bind.start",
-            f"Loop '{site.node.var}' does not start at 0, as threads do.",
-            place=site.place(module),
+            f"Loop '{cursor.node.var}' does not start at 0, as threads do.",
+            place=cursor.place,
         )
 
 
-def _require_free(site: Site, module: Module, *, thread: str) -> None:
-    for found in (*site.loops, *statements(site.node.body)):
+def _require_free(cursor: Cursor, *, thread: str) -> None:
+    for found in (*cursor.loops, *statements(cursor.node.body)):
         if isinstance(found, For) and found.thread == thread:
             raise refusal(
                 "bind.twice",
-                f"Loop '{site.node.var}' and loop '{found.var}', of which one is inside the other, "
+                f"Loop '{cursor.node.var}' and loop '{found.var}', of which one is inside the other, "
                 f"cannot both be bound to {thread}.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 
-def _require_extent(site: Site, module: Module, *, thread: str) -> None:
-    count = integer_value(site.node.extent)
+def _require_extent(cursor: Cursor, *, thread: str) -> None:
+    count = integer_value(cursor.node.extent)
     if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MOST_THREADS):
         raise refusal(
             "bind.extent",
-            f"Loop '{site.node.var}' has {text_of(site.node.extent)} iterations; the threads of a "
+            f"Loop '{cursor.node.var}' has {text_of(cursor.node.extent)} iterations; the threads of a "
             f"block are a constant from 1 to {MOST_THREADS}.",
             hint="Split it by a constant factor and bind the inner loop.",
-            place=site.place(module),
+            place=cursor.place,
         )
-    inside = _kernel(site)
-    _require_launch(site, module, inside=inside)
+    inside = _kernel(cursor)
+    _require_launch(cursor, inside=inside)
     for found in inside:
-        if found.thread == thread and found.extent != site.node.extent:
+        if found.thread == thread and found.extent != cursor.node.extent:
             raise refusal(
                 "bind.extent",
                 f"Loop '{found.var}' is bound to {thread} with extent {text_of(found.extent)}, and "
-                f"loop '{site.node.var}' has {text_of(site.node.extent)}.",
-                place=site.place(module),
+                f"loop '{cursor.node.var}' has {text_of(cursor.node.extent)}.",
+                place=cursor.place,
             )
 
 
-def _require_launch(site: Site, module: Module, *, inside: list[For]) -> None:
+def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
     """How many threads there are is known before any of them runs."""
-    outermost = next((loop for loop in site.loops if loop.thread is not None), site.node)
+    outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
     varying = {outermost.var, *(found.var for found in inside)}
-    loops = loops_of(site.function)
-    for found in (site.node, *(loop for loop in inside if loop.thread is not None)):
+    loops = loops_of(cursor.function)
+    for found in (cursor.node, *(loop for loop in inside if loop.thread is not None)):
         extent = loops[found.var].extent
         if free_vars(extent) & varying:
             raise refusal(
@@ -145,11 +145,11 @@ def _require_launch(site: Site, module: Module, *, inside: list[For]) -> None:
                 f"Loop '{found.var}' has {text_of(extent)} iterations, which differ inside of what is "
                 f"started for loop '{outermost.var}'.",
                 hint="Bind a loop whose extent is the same for all of them.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 
-def _kernel(site: Site) -> list[For]:
+def _kernel(cursor: Cursor) -> list[For]:
     """The loops below the outermost loop that is bound to a thread axis, or will be."""
-    outermost = next((loop for loop in site.loops if loop.thread is not None), site.node)
+    outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
     return [found for found in statements(outermost.body) if isinstance(found, For)]

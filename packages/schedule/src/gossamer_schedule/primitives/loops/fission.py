@@ -18,6 +18,7 @@ from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
 from gossamer_ir.traversal.effects import buffers_written, effects_of, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, substitute_body
+from gossamer_schedule.cursor.cursor import Cursor, name_of, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -25,7 +26,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, name_of, replaced, statements, with_function
 from gossamer_schedule.dependence.access import mentioned, named, values_at
 from gossamer_schedule.dependence.iteration_distance import meeting_distance
 from gossamer_schedule.dependence.races import difference, is_ordered, is_unconditional
@@ -81,30 +81,30 @@ def fission(
                 Y[wi, wk] = X_shared[wi, wk] * 2.0
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, _NAME)
-    parts = _require_parts(site, after, module=module)
-    _require_unchanged(site)
+    require_serial(cursor)
+    parts = _require_parts(cursor, after)
+    _require_unchanged(cursor)
     for at in range(1, len(parts)):
         before: Part = sum(parts[:at], ())
-        _require_own_names(before, parts[at], site, module=module)
-        _require_independent(before, parts[at], site, module=module)
-        _require_late_inits(before, parts[at], site, module=module)
+        _require_own_names(before, parts[at], cursor)
+        _require_independent(before, parts[at], cursor)
+        _require_late_inits(before, parts[at], cursor)
 
-    namer = namer_of(owner)
+    namer = namer_of(root.function)
     names = tuple(namer.fresh(f"{loop}_{at}") for at in range(len(parts)))
-    made = tuple(_loop_of(site.node, *pair) for pair in zip(names, parts, strict=True))
+    made = tuple(_loop_of(cursor.node, *pair) for pair in zip(names, parts, strict=True))
 
-    rewritten = with_function(module, owner, replaced(site, made))
+    rewritten = cursor.replaced_by(made).module
 
     taken = step(loop=loop, after=after, function=function)
     return Result(rewritten, names, Step(_NAME, taken), {loop: names})
 
 
-def _require_parts(site: Site, after: str | None, *, module: Module) -> tuple[Part, ...]:
-    body: Part = site.node.body
+def _require_parts(cursor: Cursor, after: str | None) -> tuple[Part, ...]:
+    body: Part = cursor.node.body
     names = [name_of(found) for found in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
     # What is bound belongs to the statements after it.
@@ -113,26 +113,25 @@ def _require_parts(site: Site, after: str | None, *, module: Module) -> tuple[Pa
         what = "holds one statement" if after is None else f"is not cut after '{after}'"
         raise refusal(
             f"{_NAME}.parts",
-            f"Loop '{site.node.var}' {what}.",
+            f"Loop '{cursor.node.var}' {what}.",
             hint=listing("loops and blocks before its last statement", filter(None, names[:-1])),
-            place=site.place(module),
+            place=cursor.place,
         )
     edges = (0, *cuts, len(body))
     return tuple(body[start:end] for start, end in pairwise(edges))
 
 
-def _require_unchanged(site: Site) -> None:
+def _require_unchanged(cursor: Cursor) -> None:
     """Each part evaluates the bounds of the loop again. The domains of iterators are not accesses, so what
     they read must not be written at all."""
-    loop, function = site.node, site.function
-    require_unchanged_bounds((loop,), function=function, primitive=_NAME)
+    loop = cursor.node
+    require_unchanged_bounds((loop,), at=cursor)
     blocks = (found for found in statements(loop.body) if isinstance(found, Block))
     domains = (item.domain for block in blocks for item in block.iters)
-    what = "an iterator's domain"
-    require_unchanged(loop, domains, function=function, primitive=_NAME, what=what)
+    require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
 
 
-def _require_own_names(before: Part, part: Part, site: Site, *, module: Module) -> None:
+def _require_own_names(before: Part, part: Part, cursor: Cursor) -> None:
     effects = [effects_of(found) for found in statements(before)]
     buffers = {found.allocates.name for found in effects if found.allocates is not None}
     variables = {name for found in effects for name in found.binds}
@@ -140,76 +139,74 @@ def _require_own_names(before: Part, part: Part, site: Site, *, module: Module) 
     if shared:
         raise refusal(
             f"{_NAME}.scope",
-            f"'{min(shared)}' is bound in one part of loop '{site.node.var}' and used in a later one.",
+            f"'{min(shared)}' is bound in one part of loop '{cursor.node.var}' and used in a later one.",
             hint="Cut the loop before it, or allocate the buffer outside of the loop.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 
-def _require_independent(before: Part, part: Part, site: Site, *, module: Module) -> None:
+def _require_independent(before: Part, part: Part, cursor: Cursor) -> None:
     """What a part touches in an iteration is not touched in later ones by the parts before it, if one of
     them writes it."""
-    loop, varying = site.node.var, loops_within((site.node,))
+    loop, varying = cursor.node.var, loops_within((cursor.node,))
     shared = (outer_writes(before) & mentioned(part)) | (mentioned(before) & outer_writes(part))
     for buffer in sorted(shared):
-        for later, found in _pairs(before, part, buffer, site):
+        for later, found in _pairs(before, part, buffer, cursor):
             pair = (later, found)
-            if verdict(loop, pair, varying=varying, function=site.function) == "disjoint":
+            if verdict(loop, pair, varying=varying, function=cursor.function) == "disjoint":
                 continue
-            distance = meeting_distance(later, found, site.node, varying=varying)
+            distance = meeting_distance(later, found, cursor.node, varying=varying)
             if distance == 0:
                 continue
-            if distance is None and is_ordered(site, buffer):
+            if distance is None and is_ordered(cursor, buffer):
                 break
-            _refuse(site, pair, distance, module=module)
+            _refuse(cursor, pair, distance)
 
 
 def _pairs(
-    before: Part, part: Part, buffer: str, site: Site
+    before: Part, part: Part, buffer: str, cursor: Cursor
 ) -> Iterator[tuple[AccessForm, AccessForm]]:
     """An access of the parts before and one of this part, of which one is a store."""
-    changing, values = buffers_written(site.node.body), values_at(site)
+    changing, values = buffers_written(cursor.node.body), values_at(cursor)
     first, second = (
         [
             without_changing(found, changing)
-            for found in access_forms(body, {buffer}, values=values, function=site.function)
+            for found in access_forms(body, {buffer}, values=values, function=cursor.function)
         ]
         for body in (before, part)
     )
     return ((a, b) for a, b in product(first, second) if a.is_store or b.is_store)
 
 
-def _refuse(
-    site: Site, pair: tuple[AccessForm, AccessForm], distance: int | None, *, module: Module
-) -> None:
-    loop, buffer = site.node.var, pair[0].buffer
-    if distance is not None and is_unconditional(site.node.body):
+def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int | None) -> None:
+    loop, buffer = cursor.node.var, pair[0].buffer
+    if distance is not None and is_unconditional(cursor.node.body):
         raise refusal(
             f"{_NAME}.dependence",
             f"An iteration of loop '{loop}' touches an element of '{buffer}' that an earlier part of the "
             f"loop touches {distance} iteration{'' if distance == 1 else 's'} later, and one writes it.",
             hint="Cut the loop elsewhere.",
-            place=site.place(module),
+            place=cursor.place,
         )
-    varying = loops_within((site.node,))
+    varying = loops_within((cursor.node,))
     raise refusal(
         f"{_NAME}.not_proved",
         f"It is not proved that the parts of loop '{loop}' touch different elements of '{buffer}' in "
         "different iterations.",
         needs=difference(loop, sorted(pair, key=lambda found: found.is_store), varying=varying),
-        place=site.place(module),
+        place=cursor.place,
     )
 
 
-def _require_late_inits(before: Part, part: Part, site: Site, *, module: Module) -> None:
+def _require_late_inits(before: Part, part: Part, cursor: Cursor) -> None:
     """An init that runs before the loop comes to run after the parts before its own."""
-    for block in blocks_with_init(site):
+    for block in blocks_with_init(cursor):
         reducing = reduction_loops(block.node, values_at(block))
-        is_own = block.path[len(site.path)][2] >= len(before)
+        is_own = block.path[len(cursor.path)][2] >= len(before)
         if (
             not is_own
-            or site.node.var not in reducing
-            or any(o.var in reducing for o in site.scope)
+            or cursor.node.var not in reducing
+            or any(o.var in reducing for o in cursor.scope)
         ):
             continue
         writes = outer_writes(block.node.init)
@@ -218,10 +215,10 @@ def _require_late_inits(before: Part, part: Part, site: Site, *, module: Module)
             raise refusal(
                 f"{_NAME}.not_proved",
                 f"The init of block '{block.node.name}' would run after the first part of loop "
-                f"'{site.node.var}', and not before.",
+                f"'{cursor.node.var}', and not before.",
                 needs=f"that part uses other elements of {', '.join(sorted(clash))}",
                 hint="Apply decompose_reduction before.",
-                place=block.place(module),
+                place=block.place,
             )
 
 

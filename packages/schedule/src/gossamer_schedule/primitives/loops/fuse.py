@@ -15,6 +15,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, resolve, substitute_body
 from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -22,7 +23,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import refusal, text_of
@@ -83,19 +83,19 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
                 C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
     require_stage(module, "fuse", stages=LOOP_STAGES)
-    owner = find_function(module, "fuse", function=function)
-    found = [find_loop(owner, "fuse", loop=name) for name in loops]
+    root = find_function(module, "fuse", function=function)
+    found = [find_loop(root, loop=name) for name in loops]
 
-    _require_chain(found, module)
-    for site in found:
-        require_serial(site, "fuse")
-        _require_plain(site, module)
-    _require_independent(found, module)
-    _require_counts(found, module)
-    _require_same_inits(found, module)
+    _require_chain(found)
+    for cursor in found:
+        require_serial(cursor)
+        _require_plain(cursor)
+    _require_independent(found)
+    _require_counts(found)
+    _require_same_inits(found)
 
-    name = namer_of(owner).fresh("_".join(loops))
-    chain: list[For] = [site.node for site in found]
+    name = namer_of(root.function).fresh("_".join(loops))
+    chain: list[For] = [cursor.node for cursor in found]
     body = substitute_body(chain[-1].body, _values(chain, name))
     notes = {key: value for loop in reversed(chain) for key, value in loop.annotations}
     fused = replace(
@@ -106,13 +106,13 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
         annotations=tuple(notes.items()),
     )
 
-    rewritten = with_function(module, owner, replaced(found[0], (fused,)))
+    rewritten = found[0].replaced_by((fused,)).module
 
     forwards = dict.fromkeys(loops, (name,))
     return Result(rewritten, (name,), Step("fuse", step(loops=loops, function=function)), forwards)
 
 
-def _require_chain(found: Sequence[Site], module: Module) -> None:
+def _require_chain(found: Sequence[Cursor]) -> None:
     if len(found) < 2:
         raise refusal("fuse.loops", "Fewer than two loops are to be fused.")
     for outer, inner in pairwise(found):
@@ -120,40 +120,40 @@ def _require_chain(found: Sequence[Site], module: Module) -> None:
             raise refusal(
                 "fuse.not_nested",
                 f"Loop '{outer.node.var}' does not hold loop '{inner.node.var}' and nothing else.",
-                place=outer.place(module),
+                place=outer.place,
             )
 
 
-def _require_plain(site: Site, module: Module) -> None:
-    if integer_value(site.node.start) != 0:
+def _require_plain(cursor: Cursor) -> None:
+    if integer_value(cursor.node.start) != 0:
         raise refusal(
             "fuse.start",
-            f"Loop '{site.node.var}' does not start at 0.",
-            place=site.place(module),
+            f"Loop '{cursor.node.var}' does not start at 0.",
+            place=cursor.place,
         )
 
 
-def _require_independent(found: Sequence[Site], module: Module) -> None:
-    outer = {site.node.var for site in found}
-    for site in found:
-        if used := free_vars(site.node.extent) & outer:
+def _require_independent(found: Sequence[Cursor]) -> None:
+    outer = {cursor.node.var for cursor in found}
+    for cursor in found:
+        if used := free_vars(cursor.node.extent) & outer:
             raise refusal(
                 "fuse.dependence",
-                f"The extent of loop '{site.node.var}' depends on loop '{min(used)}'.",
+                f"The extent of loop '{cursor.node.var}' depends on loop '{min(used)}'.",
                 hint="sparse_fuse numbers the elements of such axes at the coordinate stage.",
-                place=site.place(module),
+                place=cursor.place,
             )
-    chain = [site.node for site in found]
-    require_unchanged_bounds(chain, function=found[0].function, primitive="fuse")
+    chain = [cursor.node for cursor in found]
+    require_unchanged_bounds(chain, at=found[0])
 
 
-def _require_counts(found: Sequence[Site], module: Module) -> None:
+def _require_counts(found: Sequence[Cursor]) -> None:
     """Two negative extents, of loops that do not run, would make a positive product, and a product that
     wraps around any."""
     point = point_in(found[0].function)
     for outer in found[0].loops:
         point.assume_loop(outer)
-    extents = [site.node.extent for site in found]
+    extents = [cursor.node.extent for cursor in found]
     fits = point.magnitudes.of_product(extents) <= LARGEST_COUNT
     if not fits or not point.is_exact(*extents):
         raise refusal(
@@ -161,48 +161,48 @@ def _require_counts(found: Sequence[Site], module: Module) -> None:
             "It is not proved that the number of iterations of the fused loop fits int64.",
             needs=f"{text_of(product(extents))} is at most {LARGEST_COUNT}",
             hint="Sizes of one array have a product that fits, as do sizes and small numbers.",
-            place=found[0].place(module),
+            place=found[0].place,
         )
-    unknown = [site for site in found if not point.proves(Compare("ge", site.node.extent, ZERO))]
+    unknown = [
+        cursor for cursor in found if not point.proves(Compare("ge", cursor.node.extent, ZERO))
+    ]
     if len(unknown) > 1:
         raise refusal(
             "fuse.not_proved",
             "It is not proved that the fused loop runs as often as the loops do.",
             needs=f"{text_of(unknown[-1].node.extent)} >= 0",
-            place=unknown[-1].place(module),
+            place=unknown[-1].place,
         )
 
 
-def _require_same_inits(found: Sequence[Site], module: Module) -> None:
+def _require_same_inits(found: Sequence[Cursor]) -> None:
     """The fused loop is one of a reduction if any of the loops is."""
-    chain = [site.node for site in found]
+    chain = [cursor.node for cursor in found]
     require_inits_in_place(
         found[0],
         lambda reducing: _joining(chain, reducing),
-        module=module,
-        primitive="fuse",
     )
     feeding, factors = {loop.var for loop in chain}, [loop.extent for loop in chain[1:]]
-    require_inits_beside(found[0], feeding, factors, module=module, primitive="fuse")
-    for site in blocks_with_init(found[0]):
-        _require_same_points(site, found, module=module)
-        idle = [loop for loop in found if loop.node.var in left_out(site)]
+    require_inits_beside(found[0], feeding, factors)
+    for cursor in blocks_with_init(found[0]):
+        _require_same_points(cursor, found)
+        idle = [loop for loop in found if loop.node.var in left_out(cursor)]
         others = [loop for loop in found if loop not in idle]
         if idle and others:
-            is_run = any(loop.node.var in needed_by_init(site) for loop in others)
+            is_run = any(loop.node.var in needed_by_init(cursor) for loop in others)
             changed = idle if is_run else others
-            _require_run(site, changed, module=module)
+            _require_run(cursor, changed)
             names = {loop.node.var for loop in changed}
-            _require_same_conditions(site, names, is_run=is_run, module=module)
+            _require_same_conditions(cursor, names, is_run=is_run)
 
 
-def _require_same_points(block: Site, found: Sequence[Site], *, module: Module) -> None:
+def _require_same_points(block: Cursor, found: Sequence[Cursor]) -> None:
     """All of the loops come to feed the points of a block, if any of them does."""
-    chain, values = {site.node.var for site in found}, values_at(block)
+    chain, values = {cursor.node.var for cursor in found}, values_at(block)
     around = chain | {loop.var for loop in found[0].scope}
     is_before = bool(reduction_loops(block.node, values) & around)
     if not is_before and chain & spatial_loops(block.node, values):
-        require_points_kept(block, chain, module=module, primitive="fuse")
+        require_points_kept(block, chain)
 
 
 def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:
@@ -211,7 +211,7 @@ def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:
     return before if len(before) < len(chain) else set()
 
 
-def _require_run(block: Site, loops: Sequence[Site], *, module: Module) -> None:
+def _require_run(block: Cursor, loops: Sequence[Cursor]) -> None:
     """Refuses an init that comes to run once for each iteration of loops, or no longer does, unless they
     have iterations and it may run any number of times."""
     if clash := read_by_init(block) & outer_writes(block.node.init):
@@ -220,21 +220,21 @@ def _require_run(block: Site, loops: Sequence[Site], *, module: Module) -> None:
             f"It is not proved that the init of block '{block.node.name}' may run any number of times.",
             needs=f"it does not read {', '.join(sorted(clash))}",
             hint="Apply decompose_reduction before.",
-            place=block.place(module),
+            place=block.place,
         )
-    for site in loops:
-        if (integer_value(site.node.extent) or 0) < 1:
+    for cursor in loops:
+        if (integer_value(cursor.node.extent) or 0) < 1:
             raise refusal(
                 "fuse.not_proved",
                 f"It is not proved that the init of block '{block.node.name}' runs as before, as loop "
-                f"'{site.node.var}' may have no iteration.",
-                needs=f"{text_of(site.node.extent)} >= 1",
+                f"'{cursor.node.var}' may have no iteration.",
+                needs=f"{text_of(cursor.node.extent)} >= 1",
                 hint="Apply decompose_reduction before.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 
-def _require_same_conditions(block: Site, loops: Set[str], *, is_run: bool, module: Module) -> None:
+def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) -> None:
     """An init runs under the conditions that are about the loops which are run for it, to which some loops
     come (`is_run`), or of which they go."""
     before = unselecting(block)
@@ -249,7 +249,7 @@ def _require_same_conditions(block: Site, loops: Set[str], *, is_run: bool, modu
                 "as before.",
                 needs=text_of(condition),
                 hint="Apply decompose_reduction before.",
-                place=block.place(module),
+                place=block.place,
             )
 
 

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Block, BlockIter, For, Function, IfThenElse, Module, Range
+from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Module, Range
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -17,7 +18,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, sites, with_function
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import refusal
@@ -60,61 +60,58 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
                     Y[ui, uj] = X[ui, uj] * 2.0
     """
     require_stage(module, "lift_loop", stages=LOOP_STAGES)
-    owner = find_function(module, "lift_loop", function=function)
-    site = find_loop(owner, "lift_loop", loop=loop)
+    root = find_function(module, "lift_loop", function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, "lift_loop")
-    block = _require_block(site, module)
-    _require_unchanged(site.node, block, function=owner)
-    _require_no_reduction(site, block, module=module)
+    require_serial(cursor)
+    block = _require_block(cursor)
+    _require_unchanged(cursor, block)
+    _require_no_reduction(cursor, block)
 
-    iterator = namer_of(owner).fresh(f"v{loop}")
-    lifted = _around(site.node, block, iterator)
+    iterator = namer_of(root.function).fresh(f"v{loop}")
+    lifted = _around(cursor.node, block, iterator)
 
-    rewritten = with_function(module, owner, replaced(site.up(1), (lifted,)))
+    rewritten = cursor.up(1).replaced_by((lifted,)).module
 
     taken = step(loop=loop, function=function)
     return Result(rewritten, (loop,), Step("lift_loop", taken))
 
 
-def _require_block(site: Site, module: Module) -> Block:
-    block = site.parents[-1]
-    if not isinstance(block, Block) or block.body != (site.node,):
+def _require_block(cursor: Cursor) -> Block:
+    block = cursor.parents[-1]
+    if not isinstance(block, Block) or block.body != (cursor.node,):
         raise refusal(
             "lift_loop.not_alone",
-            f"Loop '{site.node.var}' is not all that a block does.",
-            place=site.place(module),
+            f"Loop '{cursor.node.var}' is not all that a block does.",
+            place=cursor.place,
         )
     if block.init:
         raise refusal(
             "lift_loop.init",
-            f"Block '{block.name}' has an init, which belongs before loop '{site.node.var}'.",
+            f"Block '{block.name}' has an init, which belongs before loop '{cursor.node.var}'.",
             hint="Apply decompose_reduction before.",
-            place=site.up(1).place(module),
+            place=cursor.up(1).place,
         )
     return block
 
 
-def _require_unchanged(loop: For, block: Block, *, function: Function) -> None:
+def _require_unchanged(cursor: Cursor, block: Block) -> None:
     """Where the block runs, and what its new iterator ranges over, is evaluated in each iteration."""
-    require_unchanged_bounds((loop,), function=function, primitive="lift_loop")
+    require_unchanged_bounds((cursor.node,), at=cursor)
     asked = () if block.predicate is None else (block.predicate,)
     values = (found.value for found in block.iters)
-    require_unchanged(
-        loop, (*asked, *values), function=function, primitive="lift_loop", what="the block"
-    )
+    require_unchanged(cursor.node, (*asked, *values), at=cursor, what="the block")
 
 
-def _require_no_reduction(site: Site, block: Block, *, module: Module) -> None:
+def _require_no_reduction(cursor: Cursor, block: Block) -> None:
     """An init below, which runs once before the loop, would run in each iteration or in none."""
-    for found in sites(site.node):
-        inner = Site(found.node, (*site.path, *found.path))
-        if not isinstance(found.node, Block) or not found.node.init or _is_in_block(found):
+    for found in cursor.below():
+        if not isinstance(found.node, Block) or not found.node.init or _is_in_block(found, cursor):
             continue
-        loop, why = site.node.var, ""
-        if loop in reduction_loops(found.node, values_at(inner)):
+        loop, why = cursor.node.var, ""
+        if loop in reduction_loops(found.node, values_at(found)):
             why = f"is one of a reduction in block '{found.node.name}', whose init belongs"
-        elif meeting_loops(inner, {loop}):
+        elif meeting_loops(found, {loop}):
             why = (
                 f"may initialise an element again in block '{found.node.name}', whose init belongs"
             )
@@ -123,13 +120,13 @@ def _require_no_reduction(site: Site, block: Block, *, module: Module) -> None:
                 "lift_loop.init",
                 f"Loop '{loop}' {why} before it, in block '{block.name}'.",
                 hint="Apply decompose_reduction before.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 
-def _is_in_block(site: Site) -> bool:
-    """Whether a block stands on the way to the site."""
-    return any(isinstance(parent, Block) for parent in site.parents)
+def _is_in_block(found: Cursor, top: Cursor) -> bool:
+    """Whether a block stands between a loop and a statement in it."""
+    return any(isinstance(parent, Block) for parent in found.parents[len(top.path) :])
 
 
 def _around(loop: For, block: Block, iterator: str) -> For:

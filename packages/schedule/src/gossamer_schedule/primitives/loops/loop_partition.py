@@ -19,6 +19,7 @@ from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute_body
 from gossamer_schedule.cursor.clones import Clone, clones, forwards_of
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -26,7 +27,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
@@ -83,84 +83,83 @@ def loop_partition(
             Y[vi_1] = X[vi_1] * 2.0
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_loop(owner, _NAME, loop=loop)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, _NAME)
-    cuts = _require_points(points, site, module=module)
-    _require_unchanged(site, cuts)
-    once = _require_inits(site, cuts, module=module)
+    require_serial(cursor)
+    cuts = _require_points(points, cursor)
+    _require_unchanged(cursor, cuts)
+    once = _require_inits(cursor, cuts)
 
-    copies = clones((site.node,), len(cuts) + 1, namer_of(owner))
-    with _known_around(site) as point:
-        starts, extents = _ranges(cuts, site, point=point)
-    require_inits_beside(site, {loop}, starts, module=module, primitive=_NAME)
+    copies = clones((cursor.node,), len(cuts) + 1, namer_of(root.function))
+    with _known_around(cursor) as point:
+        starts, extents = _ranges(cuts, cursor, point=point)
+    require_inits_beside(cursor, {loop}, starts)
     parts = _parts(copies, starts, extents, once=once)
 
-    rewritten = with_function(module, owner, replaced(site, parts))
+    rewritten = cursor.replaced_by(parts).module
 
     names = tuple(found.variables[loop] for found in copies)
     taken = step(loop=loop, points=tuple(points), function=function)
     return Result(rewritten, names, Step(_NAME, taken), forwards_of(copies))
 
 
-def _require_points(points: Sequence[int | str], site: Site, *, module: Module) -> tuple[Expr, ...]:
-    cuts = tuple(_cut(point, site, module=module) for point in points)
+def _require_points(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, ...]:
+    cuts = tuple(_cut(point, cursor) for point in points)
     known = [value for value in map(integer_value, cuts) if value is not None]
     if not cuts or min(known, default=0) < 0 or known != sorted(known):
-        raise _bad_points(f"Points {tuple(points)} are none, negative, or decrease", site, module)
+        raise _bad_points(f"Points {tuple(points)} are none, negative, or decrease", cursor)
     return cuts
 
 
-def _cut(point: int | str, site: Site, *, module: Module) -> Expr:
+def _cut(point: int | str, cursor: Cursor) -> Expr:
     if isinstance(point, int):
         if not 0 <= point < 2**63:
-            raise _bad_points(f"Point {point} is negative, or not an int64", site, module)
+            raise _bad_points(f"Point {point} is negative, or not an int64", cursor)
         return index(point)
-    found = expression_at(point, site, module, primitive=_NAME, argument="points")
+    found = expression_at(point, cursor, argument="points")
     kind = DType.parse(dtype_of(found))
     if not kind.is_integer or kind.is_vector:
-        raise _bad_points(f"Point '{point}' is {kind.text}, not an integer", site, module)
+        raise _bad_points(f"Point '{point}' is {kind.text}, not an integer", cursor)
     return widen(found)
 
 
-def _bad_points(message: str, site: Site, module: Module) -> Exception:
+def _bad_points(message: str, cursor: Cursor) -> Exception:
     return refusal(
         f"{_NAME}.points",
-        f"{message}, for loop '{site.node.var}'.",
+        f"{message}, for loop '{cursor.node.var}'.",
         hint="Expected numbers of iterations, as integers or texts, in ascending order.",
-        place=site.place(module),
+        place=cursor.place,
     )
 
 
-def _require_unchanged(site: Site, cuts: Sequence[Expr]) -> None:
+def _require_unchanged(cursor: Cursor, cuts: Sequence[Expr]) -> None:
     """The parts evaluate the bounds one after the other, the loop did so once."""
-    bounds = _resolved((site.node.start, site.node.extent, *cuts), site)
-    function, what = site.function, "a bound or point"
-    require_unchanged(site.node, bounds, function=function, primitive=_NAME, what=what)
+    bounds = _resolved((cursor.node.start, cursor.node.extent, *cuts), cursor)
+    require_unchanged(cursor.node, bounds, at=cursor, what="a bound or point")
 
 
-def _resolved(found: Sequence[Expr], site: Site) -> tuple[Expr, ...]:
+def _resolved(found: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
     """Expressions by parameters and loops."""
-    values = values_at(site)
+    values = values_at(cursor)
     return tuple(resolve(expr, values) for expr in found)
 
 
-def _require_inits(site: Site, cuts: Sequence[Expr], *, module: Module) -> set[str]:
+def _require_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
     """The blocks whose init runs without the loop, so with the first part only."""
-    require_inits_apart(site, module=module, primitive=_NAME)
-    loop, once = site.node.var, set()
-    about = {name for cut in _resolved(cuts, site) for name in free_vars(cut)}
-    for block in blocks_with_init(site):
+    require_inits_apart(cursor)
+    loop, once = cursor.node.var, set()
+    about = {name for cut in _resolved(cuts, cursor) for name in free_vars(cut)}
+    for block in blocks_with_init(cursor):
         if loop in left_out(block):
             once.add(block.node.name)
             continue
-        _require_known(block, about & reduction_loops(block.node, values_at(block)), module=module)
-        require_init_in_copies(block, about | {loop}, module=module, primitive=_NAME)
+        _require_known(block, about & reduction_loops(block.node, values_at(block)))
+        require_init_in_copies(block, about | {loop})
     return once
 
 
-def _require_known(block: Site, about: Set[str], *, module: Module) -> None:
+def _require_known(block: Cursor, about: Set[str]) -> None:
     """The init runs before the loops that feed the reduction, so no cut may depend on them."""
     if about:
         raise refusal(
@@ -169,35 +168,35 @@ def _require_known(block: Site, about: Set[str], *, module: Module) -> None:
             f"'{min(about)}', before that loop.",
             needs=f"the points do not depend on {', '.join(sorted(about))}",
             hint="Apply decompose_reduction before.",
-            place=block.place(module),
+            place=block.place,
         )
 
 
 @contextmanager
-def _known_around(site: Site) -> Iterator[ProgramPoint]:
+def _known_around(cursor: Cursor) -> Iterator[ProgramPoint]:
     """What holds wherever the loop runs, or an init without the loops that feed its reduction."""
-    point, values = ProgramPoint(site.function), values_at(site)
+    point, values = ProgramPoint(cursor.function), values_at(cursor)
     idle = {
         name
-        for block in blocks_with_init(site)
+        for block in blocks_with_init(cursor)
         for name in reduction_loops(block.node, values_at(block))
     }
     with ExitStack() as stack:
-        for loop in takewhile(lambda loop: loop.var not in idle, site.loops):
+        for loop in takewhile(lambda loop: loop.var not in idle, cursor.loops):
             start, extent = resolve(loop.start, values), resolve(loop.extent, values)
             stack.enter_context(point.inside(replace(loop, start=start, extent=extent)))
         yield point
 
 
 def _ranges(
-    cuts: Sequence[Expr], site: Site, *, point: ProgramPoint
+    cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """Where each part starts, and how many iterations it has. No sum or difference overflows: all are
     between the start of the loop and its end."""
-    loop: For = site.node
-    ends = (*_clamped(cuts, site, point=point), loop.extent)
+    loop: For = cursor.node
+    ends = (*_clamped(cuts, cursor, point=point), loop.extent)
     starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
-    first = _least(cuts[0], site, point=point)
+    first = _least(cuts[0], cursor, point=point)
     return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
 
 
@@ -221,32 +220,32 @@ def _parts(
     return tuple(parts)
 
 
-def _clamped(cuts: Sequence[Expr], site: Site, *, point: ProgramPoint) -> list[Expr]:
+def _clamped(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> list[Expr]:
     """How many iterations are before each cut: between those before the preceding one, and all."""
     found: list[Expr] = []
     for at, cut in enumerate(cuts):
-        is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, site, point=point)
-        low, most = ZERO if is_ordered else found[-1], _least(cut, site, point=point)
-        is_bounded = is_ordered and _is_at_most(ZERO, most, site, point=point)
+        is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, cursor, point=point)
+        low, most = ZERO if is_ordered else found[-1], _least(cut, cursor, point=point)
+        is_bounded = is_ordered and _is_at_most(ZERO, most, cursor, point=point)
         found.append(most if is_bounded else simplify(Binary("max", most, low)))
     return found
 
 
-def _least(cut: Expr, site: Site, *, point: ProgramPoint) -> Expr:
+def _least(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
     """The lesser one of a point and the extent."""
-    extent = site.node.extent
+    extent = cursor.node.extent
     is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
-    if is_less or _is_at_most(cut, extent, site, point=point):
+    if is_less or _is_at_most(cut, extent, cursor, point=point):
         return cut
     least: Expr = simplify(Binary("min", cut, extent))
     return least
 
 
-def _is_at_most(lesser: Expr, greater: Expr, site: Site, *, point: ProgramPoint) -> bool:
+def _is_at_most(lesser: Expr, greater: Expr, cursor: Cursor, *, point: ProgramPoint) -> bool:
     """Whether lesser <= greater is proved."""
     if lesser == greater:
         return True
-    return point.is_at_most(*_resolved((lesser, greater), site))
+    return point.is_at_most(*_resolved((lesser, greater), cursor))
 
 
 def _is_floor(cut: Binary, extent: Expr) -> bool:

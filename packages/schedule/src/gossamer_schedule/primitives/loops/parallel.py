@@ -10,6 +10,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, For, Module
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -17,7 +18,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.dependence.shared_accumulation import required_shared
@@ -130,13 +130,13 @@ def _shared(
 ) -> Result:
     """Runs equal parts of a loop that share elements, which they add up to."""
     require_stage(module, "parallel", stages=("loop",))
-    owner = find_function(module, "parallel", function=function)
-    site = find_loop(owner, "parallel", loop=loop)
+    root = find_function(module, "parallel", function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, "parallel")
-    _require_not_nested(site, module)
+    require_serial(cursor)
+    _require_not_nested(cursor)
 
-    rewritten, names = in_parts(module, site, accumulate, count=parts or DEFAULT_PARTS)
+    rewritten, names = in_parts(cursor, accumulate, count=parts or DEFAULT_PARTS)
 
     taken = step(loop=loop, accumulate=accumulate, parts=parts, function=function)
     return Result(rewritten, names, Step("parallel", taken), {loop: names[:2]})
@@ -155,74 +155,70 @@ def in_parallel(
 ) -> Result:
     """What `parallel` and `unsafe_parallel` do, which require different things of the loop."""
     require_stage(module, op, stages=LOOP_STAGES)
-    owner = find_function(module, op, function=function)
-    site = find_loop(owner, op, loop=loop)
+    root = find_function(module, op, function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, op)
-    require(site, module, op)
-    shared = required_shared(site, module, primitive=op) if accumulate == ATOMIC else ()
-    work = None if weight is None else _require_weight(weight, site, module=module)
-    _require_grain(grain, site)
+    require_serial(cursor)
+    require(cursor)
+    shared = required_shared(cursor) if accumulate == ATOMIC else ()
+    work = None if weight is None else _require_weight(weight, cursor)
+    _require_grain(grain, cursor)
 
     least = None if grain is None else index(grain)
-    parallel_loop = replace(site.node, kind="parallel", weight=work, grain=least)
+    parallel_loop = replace(cursor.node, kind="parallel", weight=work, grain=least)
     if shared:
-        marks = (*site.node.annotations, mark_of(shared))
+        marks = (*cursor.node.annotations, mark_of(shared))
         parallel_loop = replace(parallel_loop, annotations=marks)
 
-    rewritten = with_function(module, owner, replaced(site, (parallel_loop,)))
+    rewritten = cursor.replaced_by((parallel_loop,)).module
 
     taken = step(loop=loop, weight=weight, grain=grain, accumulate=accumulate, function=function)
     return Result(rewritten, (loop,), Step(op, taken))
 
 
-def _require_not_nested(site: Site, module: Module) -> None:
-    around = (*site.loops, *statements(site.node.body))
+def _require_not_nested(cursor: Cursor) -> None:
+    around = (*cursor.loops, *statements(cursor.node.body))
     for found in around:
         if isinstance(found, For) and found.kind == "parallel":
             raise refusal(
                 "parallel.nested",
-                f"Parts of loop '{site.node.var}' cannot run in parallel, as loop '{found.var}' does: one "
+                f"Parts of loop '{cursor.node.var}' cannot run in parallel, as loop '{found.var}' does: one "
                 "is inside the other.",
                 hint="Expected accumulate='atomic', or no parallel loop around or inside.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 
-def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
-    place = site.place(module)
-    names = (*(loop.var for loop in site.loops), site.node.var)
-    weight = expression_of(
-        text, site.function, names, primitive="parallel", argument="weight", place=place
-    )
-    if dtype_of(weight) != "int64" or not is_monotone(weight, site):
+def _require_weight(text: str, cursor: Cursor) -> Expr:
+    place = cursor.place
+    names = (*(loop.var for loop in cursor.loops), cursor.node.var)
+    weight = expression_of(text, cursor, names, argument="weight", place=place)
+    if dtype_of(weight) != "int64" or not is_monotone(weight, cursor):
         raise refusal(
             "parallel.weight",
             f"It is not proved that the weight {text} does not decrease along loop "
-            f"'{site.node.var}'.",
+            f"'{cursor.node.var}'.",
             hint="Expected an int64 sum of multiples of the variable and of loads from monotone buffers.",
             place=place,
         )
-    require_unchanged(
-        site.node, (weight,), function=site.function, primitive="parallel", what="the weight"
-    )
-    past = replace(site.node, extent=add(site.node.extent, ONE))
-    if not is_safe_in(site.function, weight, (*site.loops, past)):
-        end = text_of(add(site.node.start, site.node.extent))
+    require_unchanged(cursor.node, (weight,), at=cursor, what="the weight")
+    past = replace(cursor.node, extent=add(cursor.node.extent, ONE))
+    if not is_safe_in(cursor.function, weight, (*cursor.loops, past)):
+        end = text_of(add(cursor.node.start, cursor.node.extent))
         raise refusal(
             "parallel.not_proved",
             f"It is not proved that the weight {text}, which is also evaluated behind the last iteration "
-            f"of loop '{site.node.var}', reads nothing out of bounds.",
-            needs=f"each element that it reads exists wherever {site.node.var} <= {end}",
+            f"of loop '{cursor.node.var}', reads nothing out of bounds.",
+            needs=f"each element that it reads exists wherever {cursor.node.var} <= {end}",
             hint="Leave the weight out, or use the offsets of the loop's own axis.",
             place=place,
         )
     return weight
 
 
-def _require_grain(grain: int | None, site: Site) -> None:
+def _require_grain(grain: int | None, cursor: Cursor) -> None:
     if grain is not None and not is_count(grain):
         raise refusal(
             "parallel.grain",
-            f"Grain {grain} of loop '{site.node.var}' is not {COUNTS}.",
+            f"Grain {grain} of loop '{cursor.node.var}' is not {COUNTS}.",
         )

@@ -16,6 +16,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Allocate, For, Module, Stmt
 from gossamer_ir.traversal.walk import free_vars
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -23,7 +24,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -57,18 +57,18 @@ def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None
     for i in T.serial(m, annotations={"pipeline": 3}):
     """
     require_stage(module, "pipeline", stages=LOOP_STAGES)
-    owner = find_function(module, "pipeline", function=function)
-    site = find_loop(owner, "pipeline", loop=loop)
+    root = find_function(module, "pipeline", function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, "pipeline")
+    require_serial(cursor)
     _require_stages(stages)
-    copies = _require_copies(site, module)
-    _require_own_values(site, copies, module=module)
+    copies = _require_copies(cursor)
+    _require_own_values(cursor, copies)
 
-    others = tuple(item for item in site.node.annotations if item[0] != PIPELINE)
-    marked = replace(site.node, annotations=(*others, (PIPELINE, stages)))
+    others = tuple(item for item in cursor.node.annotations if item[0] != PIPELINE)
+    marked = replace(cursor.node, annotations=(*others, (PIPELINE, stages)))
 
-    rewritten = with_function(module, owner, replaced(site, (marked,)))
+    rewritten = cursor.replaced_by((marked,)).module
 
     taken = step(loop=loop, stages=None if stages == 2 else stages, function=function)
     return Result(rewritten, (loop,), Step("pipeline", taken))
@@ -82,26 +82,26 @@ def _require_stages(stages: int) -> None:
         )
 
 
-def _require_copies(site: Site, module: Module) -> tuple[Stmt, ...]:
+def _require_copies(cursor: Cursor) -> tuple[Stmt, ...]:
     """The first statements of the loop's body, which may run ahead."""
-    found = copies_ahead(site.node, site.function)
+    found = copies_ahead(cursor.node, cursor.function)
     if not found:
         raise refusal(
             "pipeline.no_producer",
-            f"The body of loop '{site.node.var}' does not begin with a copy that may run ahead.",
+            f"The body of loop '{cursor.node.var}' does not begin with a copy that may run ahead.",
             hint="Expected a statement that fills a buffer of the function, which only the others in the "
             "loop read, from what the loop does not write; cache_read makes one.",
-            place=site.place(module),
+            place=cursor.place,
         )
     return found
 
 
-def _require_own_values(site: Site, copies: tuple[Stmt, ...], *, module: Module) -> None:
+def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
     """What the others read of a buffer that is filled ahead was filled in the same iteration."""
-    loop: For = site.node
+    loop: For = cursor.node
     inside = {found.buffer.name for found in copies if isinstance(found, Allocate)}
-    others = regions_of(site.function, loop.body[len(copies) :])
-    for filled in regions_of(site.function, copies).writes:
+    others = regions_of(cursor.function, loop.body[len(copies) :])
+    for filled in regions_of(cursor.function, copies).writes:
         name = filled.region.buffer
         read = None if name in inside else others.read(name)
         is_filled = filled.is_exact and not _may_be_idle(copies, name)
@@ -112,7 +112,7 @@ def _require_own_values(site: Site, copies: tuple[Stmt, ...], *, module: Module)
                 f"'{name}'.",
                 needs=f"an element of {name} that an iteration reads is written in it",
                 hint="Move what fills it into the loop by compute_at, so that each iteration has its own.",
-                place=site.place(module),
+                place=cursor.place,
             )
 
 

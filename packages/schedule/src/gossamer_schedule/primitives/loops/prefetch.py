@@ -52,6 +52,7 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import children, collect, free_vars, resolve, rewrite, substitute
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import (
     find_block,
     find_buffer,
@@ -59,7 +60,6 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
 from gossamer_schedule.dependence.access import mentioned, values_within
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.result import Result
@@ -109,24 +109,24 @@ def prefetch(
             T.prefetch(X, P[i + 8])
     """
     require_stage(module, "prefetch", stages=("loop",))
-    owner = find_function(module, "prefetch", function=function)
-    site = find_loop(owner, "prefetch", loop=loop)
-    found = find_buffer(owner, "prefetch", buffer=buffer)
+    root = find_function(module, "prefetch", function=function)
+    cursor = find_loop(root, loop=loop)
+    found = find_buffer(root, buffer=buffer)
     assert isinstance(found, Buffer), "the loop stage has no other buffers"
-    inside = find_block(owner, "prefetch", block=block)
+    inside = find_block(root, block=block)
 
-    _require_distance(distance, site, module)
-    _require_around(found, site, module)
-    reads = _require_reads(inside, found, site=site, module=module)
-    spans = [_require_span(read, found, site=site, module=module) for read in reads]
-    _require_lasting(spans, site, module=module)
+    _require_distance(distance, cursor)
+    _require_around(found, cursor)
+    reads = _require_reads(inside, found, cursor=cursor)
+    spans = [_require_span(read, found, cursor=cursor) for read in reads]
+    _require_lasting(spans, cursor)
 
-    namer = namer_of(owner)
-    runs = _running(inside, site)
-    asked = tuple(_asked(site, span, found, distance, runs=runs, namer=namer) for span in spans)
-    body = (*site.node.body, *asked)
+    namer = namer_of(root.function)
+    runs = _running(inside, cursor)
+    asked = tuple(_asked(cursor, span, found, distance, runs=runs, namer=namer) for span in spans)
+    body = (*cursor.node.body, *asked)
 
-    rewritten = with_function(module, owner, replaced(site, (replace(site.node, body=body),)))
+    rewritten = cursor.replaced_by((replace(cursor.node, body=body),)).module
 
     taken = step(block=block, buffer=buffer, loop=loop, distance=distance, function=function)
     return Result(rewritten, (loop,), Step("prefetch", taken))
@@ -135,30 +135,28 @@ def prefetch(
 # --- preconditions
 
 
-def _require_distance(distance: int, site: Site, module: Module) -> None:
+def _require_distance(distance: int, cursor: Cursor) -> None:
     if not is_count(distance):
         raise refusal(
             "prefetch.distance",
-            f"The distance is {distance}; expected at least one iteration of '{site.node.var}', and at most "
-            f"{LARGEST_SIZE}.",
-            place=site.place(module),
+            f"The distance is {distance}; expected at least one iteration of '{cursor.node.var}', and at "
+            f"most {LARGEST_SIZE}.",
+            place=cursor.place,
         )
 
 
-def _require_around(buffer: Buffer, site: Site, module: Module) -> None:
-    inside = statements(site.node.body)
+def _require_around(buffer: Buffer, cursor: Cursor) -> None:
+    inside = statements(cursor.node.body)
     if any(isinstance(made, Allocate) and made.buffer.name == buffer.name for made in inside):
         raise refusal(
             "prefetch.changing",
-            f"Each iteration of '{site.node.var}' has a buffer '{buffer.name}' of its own.",
+            f"Each iteration of '{cursor.node.var}' has a buffer '{buffer.name}' of its own.",
             hint="Prefetch at a loop inside of it.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 
-def _require_reads(
-    inside: Site, buffer: Buffer, *, site: Site, module: Module
-) -> list[tuple[Expr, ...]]:
+def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tuple[Expr, ...]]:
     """The indices by which the block reads the buffer, in variables of loops, each once."""
     node: Block = inside.node
     own = list(_own_nodes(node.body))
@@ -169,15 +167,15 @@ def _require_reads(
         if not isinstance(load, Load) or load.buffer != buffer.name:
             continue
         indices = tuple(resolve(at, values) for at in load.indices)
-        if indices not in reads and any(site.node.var in free_vars(at) for at in indices):
+        if indices not in reads and any(cursor.node.var in free_vars(at) for at in indices):
             reads.append(indices)
-    if not reads or site.node not in inside.loops:
+    if not reads or cursor.node not in inside.loops:
         raise refusal(
             "prefetch.no_access",
             f"Block '{node.name}' reads nothing of '{buffer.name}' that changes with loop "
-            f"'{site.node.var}'.",
+            f"'{cursor.node.var}'.",
             hint=listing("buffers that it reads", sorted(mentioned(node.body))),
-            place=inside.place(module),
+            place=inside.place,
         )
     return reads
 
@@ -190,17 +188,17 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
             yield from _own_nodes(children(node))
 
 
-def _require_lasting(spans: list[_Span], site: Site, *, module: Module) -> None:
+def _require_lasting(spans: list[_Span], cursor: Cursor) -> None:
     """What is to be asked for does not depend on what the loop writes, or allocates."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
-    if any(_grows(span, site) for span in spans):
-        parts += [site.node.start, site.node.extent]
-    changing = changed_in(site.node.body, *parts, function=site.function)
+    if any(_grows(span, cursor) for span in spans):
+        parts += [cursor.node.start, cursor.node.extent]
+    changing = changed_in(cursor.node.body, *parts, function=cursor.function)
     if changing:
         raise refusal(
             "prefetch.changing",
             f"What will be read is known only when '{sorted(changing)[0]}' has been written.",
-            place=site.place(module),
+            place=cursor.place,
         )
 
 
@@ -211,19 +209,19 @@ class _Span(msgspec.Struct, frozen=True):
     count: Expr
 
 
-def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, site: Site, module: Module) -> _Span:
+def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> _Span:
     """What the loops inside run over, which must be elements side by side."""
-    loops = loops_of(site.function)
-    inner = {found.var for found in _below(site.node)}
+    loops = loops_of(cursor.function)
+    inner = {found.var for found in _below(cursor.node)}
     *outer, last = read
     order = _digits(last, inner, loops)
     if order is None or any(free_vars(at) & inner for at in outer):
         raise refusal(
             "prefetch.range",
-            f"It is not proved that the loops in '{site.node.var}' run over elements of "
+            f"It is not proved that the loops in '{cursor.node.var}' run over elements of "
             f"'{buffer.name}' side by side.",
             hint="Prefetch at a loop inside of them.",
-            place=site.place(module),
+            place=cursor.place,
         )
     count: Expr = ONE
     for name in order:
@@ -247,25 +245,25 @@ def _below(loop: For) -> list[For]:
 # --- what is asked for
 
 
-def _running(inside: Site, site: Site) -> list[Expr]:
+def _running(inside: Cursor, cursor: Cursor) -> list[Expr]:
     """The parts of the conditions under which a block in a loop runs that what is inside leaves as they
     are, outermost first; those that load only where all before them are known."""
     values = values_within(inside)
-    inner = {found.var for found in _below(site.node)}
-    body = site.node.body
+    inner = {found.var for found in _below(cursor.node)}
+    body = cursor.node.body
     kept: list[Expr] = []
     is_complete = True
-    for part in (resolve(part, values) for part in _conditions_around(inside, site)):
-        if free_vars(part) & inner or changed_in(body, part, function=site.function):
+    for part in (resolve(part, values) for part in _conditions_around(inside, cursor)):
+        if free_vars(part) & inner or changed_in(body, part, function=cursor.function):
             is_complete = False
         elif is_complete or not mentioned((part,)):
             kept.append(part)
     return kept
 
 
-def _conditions_around(inside: Site, site: Site) -> Iterator[Expr]:
+def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
     """The conditions of a block and of all that stands around it in a loop."""
-    for parent, field, _ in inside.path[len(site.path) + 1 :]:
+    for parent, field, _ in inside.path[len(cursor.path) + 1 :]:
         if isinstance(parent, Block):
             yield from conjuncts(parent.predicate)
         elif isinstance(parent, If):
@@ -275,29 +273,29 @@ def _conditions_around(inside: Site, site: Site) -> Iterator[Expr]:
 
 
 def _asked(
-    site: Site, span: _Span, buffer: Buffer, distance: int, *, runs: list[Expr], namer: Namer
+    cursor: Cursor, span: _Span, buffer: Buffer, distance: int, *, runs: list[Expr], namer: Namer
 ) -> Stmt:
-    var = site.node.var
+    var = cursor.node.var
     later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
     indices = tuple(substitute(at, later) for at in span.indices)
     count = substitute(span.count, later)
     condition = _all(
-        [*_exists(site, span, later[var]), *_conditions(site, runs, (*indices, count))]
+        [*_exists(cursor, span, later[var]), *_conditions(cursor, runs, (*indices, count))]
     )
-    asked = _lines(site, _Span(indices, count), buffer, namer=namer)
+    asked = _lines(cursor, _Span(indices, count), buffer, namer=namer)
     return asked if condition is None else If(condition, (asked,))
 
 
-def _exists(site: Site, span: _Span, later: Expr) -> Iterator[Expr]:
+def _exists(cursor: Cursor, span: _Span, later: Expr) -> Iterator[Expr]:
     """That the loop has the later iteration, where it says itself how much is asked for, which may be any
     number beyond the last one. What is read of an array ends with that."""
-    if _grows(span, site):
-        yield Compare("lt", later, add(site.node.start, site.node.extent))
+    if _grows(span, cursor):
+        yield Compare("lt", later, add(cursor.node.start, cursor.node.extent))
 
 
-def _grows(span: _Span, site: Site) -> bool:
+def _grows(span: _Span, cursor: Cursor) -> bool:
     bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
-    return site.node.var in free_vars(bare)
+    return cursor.node.var in free_vars(bare)
 
 
 def _all(conditions: list[Expr]) -> Expr | None:
@@ -308,13 +306,13 @@ def _all(conditions: list[Expr]) -> Expr | None:
     return first if rest is None else IfThenElse(first, rest, FALSE)
 
 
-def _lines(site: Site, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
+def _lines(cursor: Cursor, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
     """A prefetch for each line of the elements; a loop over them, where there are several."""
     per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
     count = integer_value(span.count)
     if count is not None and count <= per_line:
         return Prefetch(buffer.name, span.indices)
-    line = namer.fresh(f"{site.node.var}_line")
+    line = namer.fresh(f"{cursor.node.var}_line")
     *outer, first = span.indices
     at = add(first, mul(index_var(line), index(per_line)))
     kind: Literal["unrolled", "serial"] = "serial" if count is None else "unrolled"
@@ -322,13 +320,13 @@ def _lines(site: Site, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
     return For(line, ZERO, ceildiv(span.count, per_line), (asked,), kind=kind)
 
 
-def _conditions(site: Site, runs: Iterable[Expr], asked: Iterable[Expr]) -> Iterator[Expr]:
+def _conditions(cursor: Cursor, runs: Iterable[Expr], asked: Iterable[Expr]) -> Iterator[Expr]:
     """Some conditions, before each that the elements exist which it reads; then that those exist which
     say what is asked for."""
-    point = point_in(site.function)
-    for outer in (*site.loops, site.node):
+    point = point_in(cursor.function)
+    for outer in (*cursor.loops, cursor.node):
         point.assume_loop(outer)
-    buffers = all_buffers(site.function)
+    buffers = all_buffers(cursor.function)
     shapes = {found.name: found.shape for found in buffers if isinstance(found, Buffer)}
     for condition in runs:
         yield from _existing(condition, point, shapes)

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, Stmt
 from gossamer_ir.traversal.walk import free_vars
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_loop, require_stage
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.motion.exchange import require_exchangeable
 from gossamer_schedule.reductions.reassociation import reassociating
@@ -56,8 +56,8 @@ def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
     return in_order(module, loops, function=function, op="reorder", require=_require_exchangeable)
 
 
-Exchange: TypeAlias = Callable[[Site, Sequence[For], Sequence[For], Module], tuple[Stmt, ...]]
-"""Refuses to put the loops of a nest, the first at the site, into another order, or returns their body,
+Exchange: TypeAlias = Callable[[Cursor, Sequence[For], Sequence[For]], tuple[Stmt, ...]]
+"""Refuses to put the loops of a nest, the first at the cursor, into another order, or returns their body,
 in which the blocks are marked that this reassociates."""
 
 
@@ -66,20 +66,20 @@ def in_order(
 ) -> Result:
     """What `reorder` and `unsafe_reorder` do, which require different things of the iterations."""
     require_stage(module, op, stages=LOOP_STAGES)
-    owner = find_function(module, op, function=function)
-    found = [find_loop(owner, op, loop=name) for name in loops]
+    root = find_function(module, op, function=function)
+    found = [find_loop(root, loop=name) for name in loops]
 
     _require_distinct(loops)
-    chain = _require_nest(found, module=module)
+    chain = _require_nest(found)
     moved = _permuted(chain, loops)
     _require_kinds(chain, moved)
     _require_bounds(moved)
-    top = min(found, key=lambda site: len(site.path))
-    body = require(top, chain, moved, module)
+    top = min(found, key=lambda cursor: len(cursor.path))
+    body = require(top, chain, moved)
 
     nest = _nest(moved, body)
 
-    rewritten = with_function(module, owner, replaced(top, (nest,)))
+    rewritten = top.replaced_by((nest,)).module
 
     return Result(rewritten, loops, Step(op, step(loops=loops, function=function)))
 
@@ -92,27 +92,27 @@ def _require_distinct(loops: Sequence[str]) -> None:
         )
 
 
-def _require_nest(found: Sequence[Site], *, module: Module) -> tuple[For, ...]:
+def _require_nest(found: Sequence[Cursor]) -> tuple[For, ...]:
     """The loops from the outermost to the innermost of those found, others between them too."""
-    bottom = max(found, key=lambda site: len(site.path))
+    bottom = max(found, key=lambda cursor: len(cursor.path))
     chain = (*bottom.nest, bottom.node)
     inside = {loop.var: position for position, loop in enumerate(chain)}
-    missing = [site for site in found if site.node.var not in inside]
+    missing = [cursor for cursor in found if cursor.node.var not in inside]
     if missing:
         names = ", ".join(inside)
         raise refusal(
             "reorder.not_nested",
             f"Loop '{missing[0].node.var}' and loop '{bottom.node.var}' are not in one nest.",
             hint=f"The loops directly around '{bottom.node.var}' are {names}.",
-            place=missing[0].place(module),
+            place=missing[0].place,
         )
-    first = min(inside[site.node.var] for site in found)
+    first = min(inside[cursor.node.var] for cursor in found)
     for outer, inner in zip(chain[first:], chain[first + 1 :], strict=False):
         if len(outer.body) != 1:
             raise refusal(
                 "reorder.not_nested",
                 f"Loop '{outer.var}' holds more than loop '{inner.var}'.",
-                place=bottom.place(module),
+                place=bottom.place,
             )
     return chain[first:]
 
@@ -146,9 +146,9 @@ def _require_bounds(moved: Sequence[For]) -> None:
 
 
 def _require_exchangeable(
-    top: Site, chain: Sequence[For], moved: Sequence[For], module: Module
+    top: Cursor, chain: Sequence[For], moved: Sequence[For]
 ) -> tuple[Stmt, ...]:
-    combined = require_exchangeable(top, chain, moved, module, primitive="reorder")
+    combined = require_exchangeable(top, chain, moved)
     body = chain[-1].body
     return reassociating(body, combined) if combined else body
 

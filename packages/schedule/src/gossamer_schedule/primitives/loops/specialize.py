@@ -37,8 +37,8 @@ from gossamer_ir.traversal.walk import (
     substitute_body,
 )  # fmt: skip
 from gossamer_schedule.cursor.clones import clones, forwards_of
+from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_named, require_stage
-from gossamer_schedule.cursor.site import Site, name_of, replaced, with_function
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import refusal
@@ -87,41 +87,41 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
                 Y[vi_1] = X[vi_1] * 2.0
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_named(owner, _NAME, name=name)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_named(root, name=name)
 
-    asked = _require_condition(condition, site, module=module)
-    _require_inits(site, asked, module=module)
+    asked = _require_condition(condition, cursor)
+    _require_inits(cursor, asked)
 
-    versions = clones((site.node,), 2, namer_of(owner))
+    versions = clones((cursor.node,), 2, namer_of(root.function))
     yes, no = versions
-    changing = written_by(owner)
+    changing = written_by(root.function)
     chosen = If(asked, _under(asked, yes.body, changing), no.body)
 
-    rewritten = with_function(module, owner, replaced(site, (chosen,)))
+    rewritten = cursor.replaced_by((chosen,)).module
 
     taken = step(name=name, condition=condition, function=function)
     names = tuple(name_of(found.body[0]) for found in versions)
     return Result(rewritten, names, Step(_NAME, taken), forwards_of(versions))
 
 
-def _require_condition(condition: str, site: Site, *, module: Module) -> Expr:
-    found = expression_at(condition, site, module, primitive=_NAME, argument="condition")
+def _require_condition(condition: str, cursor: Cursor) -> Expr:
+    found = expression_at(condition, cursor, argument="condition")
     if dtype_of(found) != "bool":
         raise refusal(
             f"{_NAME}.condition",
             f"'{condition}' is {dtype_of(found)}, and not a condition.",
             hint="Expected a comparison, as n == 32, or several with 'and' and 'or'.",
-            place=site.place(module),
+            place=cursor.place,
         )
     return found
 
 
-def _require_inits(site: Site, asked: Expr, *, module: Module) -> None:
+def _require_inits(cursor: Cursor, asked: Expr) -> None:
     """An init runs before the loops that feed its reduction, so the condition must choose the same version
     there; and both versions have one, so they must not initialise what the other one has begun."""
-    about = _varying(site, asked)
-    for block in _blocks_with_init(site):
+    about = _varying(cursor, asked)
+    for block in _blocks_with_init(cursor):
         idle = reduction_loops(block.node, values_at(block)) | left_out(block)
         if idle & about:
             raise refusal(
@@ -129,21 +129,21 @@ def _require_inits(site: Site, asked: Expr, *, module: Module) -> None:
                 f"The init of block '{block.node.name}' runs before loop '{min(idle & about)}', and the "
                 "condition may change in it.",
                 hint="Apply decompose_reduction before.",
-                place=block.place(module),
+                place=block.place,
             )
-        require_init_in_copies(block, about, module=module, primitive=_NAME)
+        require_init_in_copies(block, about)
 
 
-def _varying(site: Site, asked: Expr) -> set[str]:
+def _varying(cursor: Cursor, asked: Expr) -> set[str]:
     """The loops around in which the condition may change; all of them, where it reads what is written."""
-    whole = resolve(asked, values_at(site))
-    loops = {loop.var for loop in site.scope}
-    return loops & free_vars(whole) if is_constant(whole, function=site.function) else loops
+    whole = resolve(asked, values_at(cursor))
+    loops = {loop.var for loop in cursor.scope}
+    return loops & free_vars(whole) if is_constant(whole, function=cursor.function) else loops
 
 
-def _blocks_with_init(site: Site) -> Iterable[Site]:
-    is_block = isinstance(site.node, Block)
-    return [site][: bool(site.node.init)] if is_block else blocks_with_init(site)
+def _blocks_with_init(cursor: Cursor) -> Iterable[Cursor]:
+    is_block = isinstance(cursor.node, Block)
+    return [cursor][: bool(cursor.node.init)] if is_block else blocks_with_init(cursor)
 
 
 def _values_in(condition: Expr) -> dict[str, Expr]:

@@ -31,6 +31,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, free_vars, rewrite_body
 from gossamer_schedule.bounds.predicates import below, bounded, bounded_by_domain, guarded
 from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.cursor.cursor import BODIES, Cursor, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -38,7 +39,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import BODIES, Site, replaced, statements, with_function
 from gossamer_schedule.dependence.split_variable import split_variable
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import refusal, text_of
@@ -84,129 +84,129 @@ def split(
                 Y[vi] = X[vi] * 2.0
     """
     require_stage(module, "split", stages=LOOP_STAGES)
-    owner = find_function(module, "split", function=function)
-    site = find_loop(owner, "split", loop=loop)
+    root = find_function(module, "split", function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, "split")
-    _require_zero_start(site, module)
-    counts = _require_factors(factors, site, module=module)
+    require_serial(cursor)
+    _require_zero_start(cursor)
+    counts = _require_factors(factors, cursor)
 
-    namer = namer_of(owner)
+    namer = namer_of(root.function)
     names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
-    extents = _extents(site, counts)
-    _require_inits(site, extents, module=module)
+    extents = _extents(cursor, counts)
+    _require_inits(cursor, extents)
     digits = dict(zip(names, places(extents), strict=True))
-    if _is_exact(site, counts):
-        body = split_variable(site.node.body, loop, digits)
+    if _is_exact(cursor, counts):
+        body = split_variable(cursor.node.body, loop, digits)
     else:
-        _require_unchanged(site)
-        body = _bounded_body(site.node.body, loop, extent=site.node.extent)
-        if _may_wrap(site, _times_all(counts)):
+        _require_unchanged(cursor)
+        body = _bounded_body(cursor.node.body, loop, extent=cursor.node.extent)
+        if _may_wrap(cursor, _times_all(counts)):
             body = (If(Compare("ge", index_var(loop), ZERO), body),)
         body = _bounded_digits(split_variable(body, loop, digits), set(names))
-    nest = _nest(site.node, names, extents, body=body)
+    nest = _nest(cursor.node, names, extents, body=body)
 
-    rewritten = with_function(module, owner, replaced(site, (nest,)))
+    rewritten = cursor.replaced_by((nest,)).module
 
     taken = step(loop=loop, factors=tuple(factors), function=function)
     return Result(rewritten, names, Step("split", taken), {loop: names})
 
 
-def _require_inits(site: Site, extents: Sequence[Expr], *, module: Module) -> None:
+def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
     """All but the first extent are factors in what the loop feeds."""
-    feeding = {site.node.var}
-    require_inits_beside(site, feeding, extents[1:], module=module, primitive="split")
+    feeding = {cursor.node.var}
+    require_inits_beside(cursor, feeding, extents[1:])
 
 
-def _require_unchanged(site: Site) -> None:
+def _require_unchanged(cursor: Cursor) -> None:
     """Each iteration asks for the end of the old loop, and for the domains of iterators that it feeds."""
-    require_unchanged_bounds((site.node,), function=site.function, primitive="split")
-    iters = (item for found in collect(Block, site.node) for item in found.iters)
-    domains = (item.domain for item in iters if site.node.var in free_vars(item.value))
-    require_unchanged(
-        site.node, domains, function=site.function, primitive="split", what="an iterator's domain"
-    )
+    require_unchanged_bounds((cursor.node,), at=cursor)
+    iters = (item for found in collect(Block, cursor.node) for item in found.iters)
+    domains = (item.domain for item in iters if cursor.node.var in free_vars(item.value))
+    require_unchanged(cursor.node, domains, at=cursor, what="an iterator's domain")
 
 
-def _require_zero_start(site: Site, module: Module) -> None:
-    if integer_value(site.node.start) != 0:
+def _require_zero_start(cursor: Cursor) -> None:
+    if integer_value(cursor.node.start) != 0:
         raise refusal(
             "split.start",
-            f"Loop '{site.node.var}' does not start at 0.",
-            place=site.place(module),
+            f"Loop '{cursor.node.var}' does not start at 0.",
+            place=cursor.place,
         )
 
 
 def _require_factors(
-    factors: Sequence[int | str | None], site: Site, *, module: Module
+    factors: Sequence[int | str | None], cursor: Cursor
 ) -> tuple[Affine | None, ...]:
     if not factors or list(factors).count(None) > 1:
-        raise _bad_factors(f"Factors {tuple(factors)} are none, or have more than one None.", site)
-    counts = tuple(_count_of(factor, site) for factor in factors)
+        raise _bad_factors(
+            f"Factors {tuple(factors)} are none, or have more than one None.", cursor
+        )
+    counts = tuple(_count_of(factor, cursor) for factor in factors)
     whole = _times_all(counts)
     number, _ = factored(whole)
     if not is_count(number):
-        raise _bad_factors(f"The factors make {number} iterations.", site)
-    if None not in counts and quotient(whole, affine_of(site.node.extent)) is None:
-        _require_cover(whole, site, module=module)
+        raise _bad_factors(f"The factors make {number} iterations.", cursor)
+    if None not in counts and quotient(whole, affine_of(cursor.node.extent)) is None:
+        _require_cover(whole, cursor)
     return counts
 
 
-def _count_of(factor: int | str | None, site: Site) -> Affine | None:
+def _count_of(factor: int | str | None, cursor: Cursor) -> Affine | None:
     if factor is None:
         return None
-    count = Affine({}, factor) if isinstance(factor, int) else _count_said(factor, site)
+    count = Affine({}, factor) if isinstance(factor, int) else _count_said(factor, cursor)
     number, others = factored(count)
     if not is_count(number) or any(not isinstance(other, VScale) for other in others):
-        raise _bad_factors(f"Factor {factor!r} is not positive, or too large.", site)
+        raise _bad_factors(f"Factor {factor!r} is not positive, or too large.", cursor)
     return count
 
 
-def _count_said(factor: str, site: Site) -> Affine:
-    return affine_of(expression_of(factor, site.function, primitive="split", argument="factors"))
+def _count_said(factor: str, cursor: Cursor) -> Affine:
+    return affine_of(expression_of(factor, cursor, argument="factors"))
 
 
-def _bad_factors(message: str, site: Site) -> Exception:
+def _bad_factors(message: str, cursor: Cursor) -> Exception:
     return refusal(
         "split.factors",
-        f"{message[:-1]}, for loop '{site.node.var}'.",
+        f"{message[:-1]}, for loop '{cursor.node.var}'.",
         hint="Expected positive integers or multiples of T.vscale(), one may be None; their product is at "
         f"most {LARGEST_SIZE}.",
     )
 
 
-def _require_cover(whole: Affine, site: Site, *, module: Module) -> None:
-    extent = integer_value(site.node.extent)
+def _require_cover(whole: Affine, cursor: Cursor) -> None:
+    extent = integer_value(cursor.node.extent)
     if extent is None:
         raise refusal(
             "split.not_proved",
-            f"It is not proved that the factors cover the extent of loop '{site.node.var}'.",
-            needs=f"{text_of(product_of(whole))} >= {text_of(site.node.extent)}",
+            f"It is not proved that the factors cover the extent of loop '{cursor.node.var}'.",
+            needs=f"{text_of(product_of(whole))} >= {text_of(cursor.node.extent)}",
             hint="Use None as a factor.",
-            place=site.place(module),
+            place=cursor.place,
         )
     number, _ = factored(whole)
     if number < extent:
         text = f"The factors make {number} iterations of {extent}."
-        raise _bad_factors(text, site)
+        raise _bad_factors(text, cursor)
 
 
 def _times_all(counts: Iterable[Affine | None]) -> Affine:
     return reduce(times, (count for count in counts if count is not None), UNIT)
 
 
-def _is_exact(site: Site, counts: tuple[Affine | None, ...]) -> bool:
+def _is_exact(cursor: Cursor, counts: tuple[Affine | None, ...]) -> bool:
     """Whether the new loops run exactly as often as the old one."""
     made = _times_all(counts)
-    return _divides(made, site) if None in counts else made == affine_of(site.node.extent)
+    return _divides(made, cursor) if None in counts else made == affine_of(cursor.node.extent)
 
 
-def _divides(divisor: Affine, site: Site) -> bool:
+def _divides(divisor: Affine, cursor: Cursor) -> bool:
     """Whether an extent is a multiple of a divisor, also where it wraps around."""
-    extent: Expr = site.node.extent
+    extent: Expr = cursor.node.extent
     if quotient(affine_of(extent), divisor) is None:
         return False
-    return _is_power_of_two(divisor) or magnitudes_of(site.function).is_exact(extent)
+    return _is_power_of_two(divisor) or magnitudes_of(cursor.function).is_exact(extent)
 
 
 def _is_power_of_two(divisor: Affine) -> bool:
@@ -214,29 +214,29 @@ def _is_power_of_two(divisor: Affine) -> bool:
     return divisor.is_constant and divisor.constant.bit_count() == 1
 
 
-def _extents(site: Site, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
-    left = _count(site, _times_all(counts))
+def _extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
+    left = _count(cursor, _times_all(counts))
     found = tuple(left if count is None else product_of(count) for count in counts)
-    iterations = integer_value(site.node.extent)
+    iterations = integer_value(cursor.node.extent)
     if iterations is None or iterations > 0 or None in counts:
         return found
     return (ZERO, *found[1:])  # a loop that never runs reads nothing, whatever the factors are
 
 
-def _count(site: Site, divisor: Affine) -> Expr:
+def _count(cursor: Cursor, divisor: Affine) -> Expr:
     """The extent over a divisor, rounded up; without the sum that this takes, where it may wrap around."""
-    extent: Expr = site.node.extent
+    extent: Expr = cursor.node.extent
     count = ceildiv_by(extent, divisor)
-    if _divides(divisor, site) or magnitudes_of(site.function).is_exact(count):
+    if _divides(divisor, cursor) or magnitudes_of(cursor.function).is_exact(count):
         return count
     by = product_of(divisor)
     return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
 
 
-def _may_wrap(site: Site, divisor: Affine) -> bool:
+def _may_wrap(cursor: Cursor, divisor: Affine) -> bool:
     """Whether the loops may go on to an iteration beyond the largest integer, which then is negative."""
-    end = add(site.node.extent, product_of(divisor))
-    return not _is_power_of_two(divisor) and not magnitudes_of(site.function).is_exact(end)
+    end = add(cursor.node.extent, product_of(divisor))
+    return not _is_power_of_two(divisor) and not magnitudes_of(cursor.function).is_exact(end)
 
 
 def _nest(

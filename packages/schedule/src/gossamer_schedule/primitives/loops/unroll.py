@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -14,7 +15,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -51,25 +51,25 @@ def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
                 Y[vi] = X[vi] * 2.0
     """
     require_stage(module, "unroll", stages=LOOP_STAGES)
-    owner = find_function(module, "unroll", function=function)
-    site = find_loop(owner, "unroll", loop=loop)
+    root = find_function(module, "unroll", function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, "unroll")
-    _require_constant_extent(site, module)
+    require_serial(cursor)
+    _require_constant_extent(cursor)
 
-    unrolled = replace(site.node, kind="unrolled")
+    unrolled = replace(cursor.node, kind="unrolled")
 
-    rewritten = with_function(module, owner, replaced(site, (unrolled,)))
+    rewritten = cursor.replaced_by((unrolled,)).module
 
     return Result(rewritten, (loop,), Step("unroll", step(loop=loop, function=function)))
 
 
-def _require_constant_extent(site: Site, module: Module) -> None:
-    extent = integer_value(site.node.extent)
+def _require_constant_extent(cursor: Cursor) -> None:
+    extent = integer_value(cursor.node.extent)
     if extent is None or not 0 <= extent <= MAX_EXTENT:
         raise refusal(
             "unroll.extent",
-            f"Loop '{site.node.var}' has no constant extent of at most {MAX_EXTENT}.",
+            f"Loop '{cursor.node.var}' has no constant extent of at most {MAX_EXTENT}.",
             hint="Split it by a constant factor and unroll the inner loop.",
-            place=site.place(module),
+            place=cursor.place,
         )

@@ -8,6 +8,7 @@ from gossamer_ir.analysis.atomics import ATOMIC
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, VScale
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -15,7 +16,6 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.primitives.accumulation.lane_terms import terms_in_lanes
@@ -98,18 +98,18 @@ def _require_form(accumulate: str, rest: str) -> None:
 def _in_turn(module: Module, loop: str, accumulate: str, *, function: str | None) -> Result:
     """Computes the terms of a sum in lanes, which are added one after another."""
     require_stage(module, "vectorize", stages=("loop",))
-    owner = find_function(module, "vectorize", function=function)
-    site = find_loop(owner, "vectorize", loop=loop)
+    root = find_function(module, "vectorize", function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, "vectorize")
-    _require_innermost(site, module)
-    _require_lanes(site, module)
-    found = require_sum(site, module, primitive="vectorize")
+    require_serial(cursor)
+    _require_innermost(cursor)
+    _require_lanes(cursor)
+    found = require_sum(cursor)
 
     made, names = terms_in_lanes(found)
 
     taken = step(loop=loop, accumulate=accumulate, function=function)
-    return Result(with_function(module, owner, made), names, Step("vectorize", taken))
+    return Result(root.with_function(made).module, names, Step("vectorize", taken))
 
 
 def in_vectors(
@@ -123,25 +123,25 @@ def in_vectors(
 ) -> Result:
     """What `vectorize` and `unsafe_vectorize` do, which require different things of a spatial loop."""
     require_stage(module, op, stages=LOOP_STAGES)
-    owner = find_function(module, op, function=function)
-    site = find_loop(owner, op, loop=loop)
+    root = find_function(module, op, function=function)
+    cursor = find_loop(root, loop=loop)
 
-    require_serial(site, op)
+    require_serial(cursor)
     _require_rest(rest)
-    _require_innermost(site, module)
-    _require_lanes(site, module)
-    is_reduction = is_reduction_loop(site) or is_adding_up(site)
+    _require_innermost(cursor)
+    _require_lanes(cursor)
+    is_reduction = is_reduction_loop(cursor) or is_adding_up(cursor)
     if is_reduction:
-        require_reducers(site, module, primitive="vectorize")
+        require_reducers(cursor)
     else:
-        require(site, module, op)
+        require(cursor)
 
-    body = reassociating(site.node.body) if is_reduction else site.node.body
-    vector_loop = replace(site.node, kind="vectorized", body=body)
+    body = reassociating(cursor.node.body) if is_reduction else cursor.node.body
+    vector_loop = replace(cursor.node, kind="vectorized", body=body)
     if rest != "scalar":
         vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, ("rest", rest)))
 
-    rewritten = with_function(module, owner, replaced(site, (vector_loop,)))
+    rewritten = cursor.replaced_by((vector_loop,)).module
 
     taken = step(loop=loop, rest=None if rest == "scalar" else rest, function=function)
     return Result(rewritten, (loop,), Step(op, taken))
@@ -156,24 +156,24 @@ def _require_rest(rest: str) -> None:
         )
 
 
-def _require_innermost(site: Site, module: Module) -> None:
-    for found in statements(site.node.body):
+def _require_innermost(cursor: Cursor) -> None:
+    for found in statements(cursor.node.body):
         if isinstance(found, For):
             raise refusal(
                 "vectorize.innermost",
-                f"Loop '{site.node.var}' is not innermost: it holds loop '{found.var}'.",
-                hint=f"Reorder '{site.node.var}' to the inside, or vectorize '{found.var}'.",
-                place=site.place(module),
+                f"Loop '{cursor.node.var}' is not innermost: it holds loop '{found.var}'.",
+                hint=f"Reorder '{cursor.node.var}' to the inside, or vectorize '{found.var}'.",
+                place=cursor.place,
             )
 
 
-def _require_lanes(site: Site, module: Module) -> None:
-    count, atoms = factored(affine_of(site.node.extent))
+def _require_lanes(cursor: Cursor) -> None:
+    count, atoms = factored(affine_of(cursor.node.extent))
     if atoms not in ((), (VScale(),)) or not 1 <= count <= MAX_LANES:
         raise refusal(
             "vectorize.extent",
-            f"The extent of loop '{site.node.var}' is neither a constant from 1 to {MAX_LANES} nor "
+            f"The extent of loop '{cursor.node.var}' is neither a constant from 1 to {MAX_LANES} nor "
             "such a multiple of vscale.",
             hint="Split it by a constant factor and vectorize the inner loop.",
-            place=site.place(module),
+            place=cursor.place,
         )

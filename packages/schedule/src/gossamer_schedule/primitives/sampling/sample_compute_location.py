@@ -9,8 +9,8 @@ from random import Random
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Function, Module
+from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
-from gossamer_schedule.cursor.site import Site, statements
 from gossamer_schedule.errors import listing, refusal
 from gossamer_schedule.primitives.blocks.compute_at import compute_at
 from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
@@ -54,12 +54,12 @@ def sample_compute_location(
     {'block': 'csrmm_B_local', 'loop': '$place'}
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
 
     require_value_name(name, _NAME)
     _require_move(move)
-    places = list(_places(module, owner, site, move=move))
+    places = list(_places(root.function, cursor, move=move))
     if not places:
         raise refusal(
             f"{_NAME}.nowhere", f"There is no loop into which {move} may move block '{block}'."
@@ -91,11 +91,11 @@ def _require_move(move: str) -> None:
         )
 
 
-def _places(module: Module, owner: Function, site: Site, *, move: str) -> Iterator[str]:
+def _places(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:
     """The loops into which a block may move, in program order."""
-    around = {loop.var for loop in site.nest}
+    around = {loop.var for loop in cursor.nest}
     for found in statements(owner.body):
         if isinstance(found, For) and found.var not in around:
             with suppress(ScheduleError):
-                _MOVES[move](module, site.node.name, loop=found.var, function=owner.name)
+                _MOVES[move](cursor.module, cursor.node.name, loop=found.var, function=owner.name)
                 yield found.var

@@ -58,12 +58,12 @@ def sample_perfect_tile(
     True
     """
     require_stage(module, "sample_perfect_tile", stages=LOOP_STAGES)
-    owner = find_function(module, "sample_perfect_tile", function=function)
-    site = find_loop(owner, "sample_perfect_tile", loop=loop)
+    root = find_function(module, "sample_perfect_tile", function=function)
+    cursor = find_loop(root, loop=loop)
 
     require_value_name(name, "sample_perfect_tile")
     _require_parts(parts, largest)
-    extent = site.node.extent
+    extent = cursor.node.extent
     if decision is None:
         chosen = _drawn(extent, parts, largest=largest, random=Random(f"{seed}/{name}"))
     else:

@@ -24,7 +24,6 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.cursor.site import with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -68,17 +67,19 @@ def unsafe_match_to_alloc(
     (('unsafe', 'match_to_alloc(Y_alloc)'),)
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    old = find_buffer(owner, _NAME, buffer=buffer)
+    root = find_function(module, _NAME, function=function)
+    cursor = find_block(root, block=block)
+    old = find_buffer(root, buffer=buffer)
 
     _require_passed(old)
-    _require_written(site.node, old.name)
-    _require_chosen(site.node, owner)
+    _require_written(cursor.node, old.name)
+    _require_chosen(cursor.node, root.function)
 
-    made = replace(old, name=namer_of(owner).fresh(f"{buffer}_alloc"), handle=None)
-    changed = replace(_redirected(owner, buffer, to=made.name), buffers=(*owner.buffers, made))
-    rewritten = with_function(module, owner, changed)
+    made = replace(old, name=namer_of(root.function).fresh(f"{buffer}_alloc"), handle=None)
+    changed = replace(
+        _redirected(root.function, buffer, to=made.name), buffers=(*root.function.buffers, made)
+    )
+    rewritten = root.with_function(changed).module
 
     taken = step(block=block, buffer=buffer, function=function)
     return marked_result(Result(rewritten, (made.name,), Step(_NAME, taken)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Module, Stmt
-from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.primitives.loops.reorder import in_order
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.result import Result
@@ -34,8 +34,6 @@ def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> 
     return marked_result(result)
 
 
-def _trusted(
-    top: Site, chain: Sequence[For], moved: Sequence[For], module: Module
-) -> tuple[Stmt, ...]:
+def _trusted(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:
     """Exchanges whatever it is; reductions are then combined in another order."""
     return reassociating(chain[-1].body)

@@ -30,7 +30,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import collect, map_children, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
-from gossamer_schedule.cursor.site import with_function
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -88,19 +87,19 @@ def unsafe_set_dtype(
             Y[vi_c] = T.float32(Y_local[vi_c])
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    old = find_buffer(owner, _NAME, buffer=buffer)
+    root = find_function(module, _NAME, function=function)
+    old = find_buffer(root, buffer=buffer)
 
-    require_allocated(old, _NAME)
+    require_allocated(old, root)
     _require_numbers(old, dtype)
-    _require_plain(owner, buffer)
+    _require_plain(root.function, buffer)
 
     new = _of_dtype(old, dtype)
     conversion = _Conversion(buffer, dtype, is_wider=_is_wider(dtype, old.dtype))
-    body = tuple(conversion.visit(found) for found in owner.body)
+    body = tuple(conversion.visit(found) for found in root.function.body)
 
-    changed = with_buffer(replace(owner, body=body), new)
-    rewritten = with_function(module, owner, changed)
+    changed = with_buffer(replace(root.function, body=body), new)
+    rewritten = root.with_function(changed).module
 
     taken = step(buffer=buffer, dtype=dtype, function=function)
     return marked_result(Result(rewritten, (buffer,), Step(_NAME, taken)))

@@ -42,16 +42,32 @@ def name_of(statement: Any) -> str:
     return getattr(statement, _NAMES.get(type(statement), ""), "")
 
 
-class Site(msgspec.Struct, frozen=True):
-    """A statement and the way to it from its function, which is the first hop's parent."""
+class Cursor(msgspec.Struct, frozen=True):
+    """A statement or a function of a module, and the way to it.
 
+    The path begins at the function; that of the function itself is empty. `primitive` is the name of the
+    primitive that the cursor was made for, which the codes of its refusals begin with.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> top = cursor_at(SCALE, SCALE.functions[0], primitive="split")
+    >>> [name_of(found.node) for found in top.below() if name_of(found.node)]
+    ['i', 'scale']
+    """
+
+    module: Module
+    primitive: str
     node: Any
     path: tuple[PathStep, ...]
 
     @property
     def function(self) -> Function:
-        found: Function = self.path[0][0]
+        found: Function = self.path[0][0] if self.path else self.node
         return found
+
+    @property
+    def top(self) -> Cursor:
+        """The cursor at the function."""
+        return self.up(len(self.path))
 
     @property
     def parents(self) -> tuple[Any, ...]:
@@ -87,57 +103,76 @@ class Site(msgspec.Struct, frozen=True):
         found: tuple[Stmt, ...] = getattr(parent, name)
         return found
 
-    def up(self, count: int) -> Site:
-        """The site of the ancestor that many hops up."""
+    @property
+    def place(self) -> Place:
+        """The path from the module, for errors."""
+        hops = [item for _, name, index in self.path for item in (name, index)]
+        return ("functions", self.module.functions.index(self.function), *hops)
+
+    def up(self, count: int) -> Cursor:
+        """The cursor at the ancestor that many steps up."""
         if count == 0:
             return self
         cut = len(self.path) - count
-        return Site(self.path[cut][0], self.path[:cut])
+        return Cursor(self.module, self.primitive, self.path[cut][0], self.path[:cut])
 
-    def place(self, module: Module) -> Place:
-        """The path from the module."""
-        hops = [item for _, name, index in self.path for item in (name, index)]
-        return ("functions", module.functions.index(self.function), *hops)
+    def down(self, body: str, index: int) -> Cursor:
+        """The cursor at a statement in one of the bodies."""
+        child = getattr(self.node, body)[index]
+        return Cursor(self.module, self.primitive, child, (*self.path, (self.node, body, index)))
+
+    def below(self) -> Iterator[Cursor]:
+        """The cursors at every statement below, in program order, parents first."""
+        stack = self._children()
+        while stack:
+            found = stack.pop()
+            yield found
+            stack += found._children()
+
+    def _children(self) -> list[Cursor]:
+        """The cursors at the statements directly below, the last one first."""
+        module, primitive, node, path = self.module, self.primitive, self.node, self.path
+        return [
+            Cursor(module, primitive, child, (*path, (node, name, index)))
+            for name in BODIES.get(type(node), ())
+            for index, child in enumerate(getattr(node, name))
+        ][::-1]
+
+    def with_function(self, new: Function) -> Cursor:
+        """The cursor at the function that takes the place of this one, in the module that has it."""
+        module = with_function(self.module, self.function, new)
+        return Cursor(module, self.primitive, new, ())
+
+    def replaced_by(self, new: tuple[Stmt, ...]) -> Cursor:
+        """The cursor at the function in which the statement is replaced by others, in the module with it."""
+        return self.with_function(replaced(self, new))
 
 
-def nest_depth(site: Site) -> int:
+def cursor_at(module: Module, function: Function, *, primitive: str = "") -> Cursor:
+    """The cursor at a function of a module."""
+    return Cursor(module, primitive, function, ())
+
+
+def nest_depth(cursor: Cursor) -> int:
     """How many loops stand directly above, one in the other."""
     count = 0
-    for parent, _, _ in reversed(site.path):
+    for parent, _, _ in reversed(cursor.path):
         if not isinstance(parent, For):
             break
         count += 1
     return count
 
 
-def sites(top: Any, path: tuple[PathStep, ...] = ()) -> Iterator[Site]:
-    """Every statement below, in program order, parents first."""
-    stack = _sites_in(top, path)
-    while stack:
-        site = stack.pop()
-        yield site
-        stack += _sites_in(site.node, site.path)
-
-
-def _sites_in(top: Any, path: tuple[PathStep, ...]) -> list[Site]:
-    """The statements directly below, the last one first."""
-    return [
-        Site(child, (*path, (top, name, index)))
-        for name in BODIES.get(type(top), ())
-        for index, child in enumerate(getattr(top, name))
-    ][::-1]
-
-
-def named(top: Any, kind: type, name: str) -> list[Site]:
-    """The sites of the statements of a kind that have a name, without those of all others."""
-    found: list[Site] = []
+def named(top: Cursor, kind: type, name: str) -> list[Cursor]:
+    """The cursors at the statements of a kind below that have a name, without making those at all others."""
+    found: list[Cursor] = []
     naming = _NAMES[kind]
-    stack: list[tuple[Any, Any, str, int]] = [(top, None, "", 0)]
+    stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
     while stack:
         entry = stack.pop()
         node = entry[0]
         if type(node) is kind and getattr(node, naming) == name:
-            found.append(Site(node, _path(entry)))
+            found.append(Cursor(top.module, top.primitive, node, (*top.path, *_path(entry))))
         for field in BODIES[type(node)]:
             for at, child in enumerate(getattr(node, field)):
                 if type(child) in BODIES:  # what has a name has a body
@@ -170,10 +205,10 @@ def statements_of(function: Function) -> tuple[Any, ...]:
     return tuple(statements(function.body))
 
 
-def replaced(site: Site, new: tuple[Stmt, ...]) -> Function:
-    """The function with the site's statement replaced by others."""
+def replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
+    """The function with the cursor's statement replaced by others."""
     body: tuple[Any, ...] = new
-    for parent, name, index in reversed(site.path):
+    for parent, name, index in reversed(cursor.path):
         old = getattr(parent, name)
         body = (replace(parent, **{name: old[:index] + body + old[index + 1 :]}),)
     function: Function = body[0]
@@ -186,9 +221,9 @@ def with_function(module: Module, old: Function, new: Function) -> Module:
     return replace(module, functions=functions)
 
 
-def has_let(site: Site, hops: int) -> bool:
-    """Whether a `Let` stands before the site in one of the last `hops` bodies on its path."""
-    for parent, name, index in site.path[len(site.path) - hops :]:
+def has_let(cursor: Cursor, hops: int) -> bool:
+    """Whether a `Let` stands before the cursor in one of the last `hops` bodies on its path."""
+    for parent, name, index in cursor.path[len(cursor.path) - hops :]:
         if any(isinstance(found, Let) for found in getattr(parent, name)[:index]):
             return True
     return False
