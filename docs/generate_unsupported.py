@@ -30,17 +30,17 @@ SECTIONS: dict[str, dict[str, str]] = {
         "checked, other numbers a buffer of one dimension",
         "parse.elem_offset": "a buffer that begins before its array; `align` and `offset_factor` are "
         "taken, and promise what nothing here needs",
-        "verify.buffer.siblings": "a buffer of axes that vary side by side, without the prefix "
+        "verify.buffer.siblings": "a buffer with several varied axes of one parent, without the prefix "
         "sums of their products",
     },
     "On the way to the flat stage": {
-        "lower.unsorted_lookup": "an access that looks a coordinate up in an axis that is not "
+        "lower.unsorted_lookup": "an access that searches for a coordinate in an axis that is not "
         "sorted and unique",
-        "lower.preprocess.stage": "searches taken out of a module that is not at the position or "
+        "lower.preprocess.stage": "searches extracted from a module that is not at the position or "
         "the loop stage",
         "lower.preprocess.dtype": "results of searches kept as another dtype than int32 or int64",
-        "lower.preprocess.nothing": "searches taken out where none depends on index arrays only",
-        "lower.preprocess.order": "what is marked `preprocess` where the rest of the program has "
+        "lower.preprocess.nothing": "searches extracted where none depends on index arrays only",
+        "lower.preprocess.order": "blocks marked `preprocess` where the rest of the program has "
         "to run before it",
         "lower.specialize_buffer.unknown": "a buffer specialized that is not passed",
         "lower.specialize_buffer.written": "a buffer replaced by an expression, that is written",
@@ -53,7 +53,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "loop",
         "lower.parent": "an axis that varies or is compressed below a dense one that is iterated "
         "without its parent; an attached axis whose parent has a parent that is not iterated",
-        "lower.storage": "a buffer of axes that vary side by side, without offsets, in a module "
+        "lower.storage": "a buffer with several varied axes of one parent, without offsets, in a module "
         "that was not verified",
         "lower.allocated_inside": "an `init` of a buffer that is allocated in a loop which feeds "
         "the reduction, before which the init runs",

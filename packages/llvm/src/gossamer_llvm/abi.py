@@ -1,4 +1,4 @@
-"""What generated code and its callers agree on: symbol, status values, workspace, target."""
+"""The contract between generated code and its callers: symbol, status values, workspace, target."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ OUT_OF_BOUNDS = 1
 OUT_OF_MEMORY = 2
 
 WORKSPACE = "{ i64, ptr, i64 }"
-"""`struct gossamer_workspace`: threads, the function that runs a parallel region, failed buffer."""
+"""`struct gossamer_workspace`: number of threads, function that runs a parallel region, failed buffer."""
 
 THREADS_FIELD, PARALLEL_FIELD, FAILED_BUFFER_FIELD = 0, 1, 2
 
 LANES = (2, 4, 8, 16, 32, 64)
-"""The lane counts that reach LLVM; it aborts the process on some others."""
+"""The lane counts that are passed to LLVM; it aborts the process for some others."""
 
 
 @dataclass(frozen=True)
 class Abi:
-    """What the emitter has to know of a target.
+    """The properties of a target that the emitter needs.
 
-    `functions` are the calls that become instructions there, never library calls; `scalable` says
-    whether vectors with a multiple of vscale lanes exist, `half_conversions` whether instructions
-    convert float16 to float32 and back; `attributes` are attached to each function.
+    `functions` are the math functions that are instructions there; calls of a library are never emitted.
+    `scalable`: the target has vectors with a multiple of vscale lanes. `half_conversions`: it has
+    instructions that convert float16 to float32 and back. `attributes` are attached to each function.
 
     >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
     True

@@ -1,4 +1,7 @@
-"""Which function emits which node. Every kind is here; those refused are refused by their name."""
+"""The table of the functions that emit each type of node.
+
+It has all types of nodes. Those that earlier passes replace are refused with a code of their own.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def _refuse(emitter: FunctionEmitter, node: Any) -> NoReturn:
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     raise UnsupportedError(
         f"llvm.{code}",
-        f"{name} is not lowered to LLVM.",
+        f"'{name}' cannot be lowered to LLVM.",
         hint="Lower the module to the flat stage first.",
     )
 

@@ -1,4 +1,4 @@
-"""A flat module as the text of an LLVM module."""
+"""Emits a flat module as the text of an LLVM module."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
 from gossamer_llvm.dispatch import EXPRESSIONS, STATEMENTS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
-from gossamer_llvm.emitter.function_summary import Survey, survey
+from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
 from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
 from gossamer_llvm.emitter.types import value_type
 
 
 @typed
 def emit(flat: Module, *, abi: Abi) -> str:
-    """The LLVM IR of a verified flat module: one exported function `gossamer_kernel`.
+    """Return the LLVM IR of a verified flat module, with one exported function `gossamer_kernel`.
 
-    Its parameters are those of the entry in order (a handle is a pointer, an integer or bool scalar
-    an i64, a float itself), then a pointer to the workspace; it returns a status. `UnsupportedError`
-    (`llvm.<construct>`) names what is not lowered. The text holds no name of the module.
+    Its parameters are those of the entry in order (a handle is a pointer, an integer or bool scalar is an
+    i64, a float keeps its type), then a pointer to the workspace; it returns a status. Raises
+    `UnsupportedError` (`llvm.<construct>`) for constructs that cannot be lowered. The text contains no names
+    of the module.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import For, While, Buffer, Function, Module, Param, Store
@@ -38,13 +39,13 @@ def emit(flat: Module, *, abi: Abi) -> str:
     if flat.stage != "flat":
         raise UnsupportedError(
             f"llvm.stage.{flat.stage}",
-            f"A module of the stage {flat.stage} is not lowered to LLVM.",
+            f"A module of the {flat.stage} stage cannot be lowered to LLVM; expected the flat stage.",
         )
-    surveys = {function.name: survey(function) for function in flat.functions}
-    unit = _unit(flat, abi, surveys)
-    aliasing = frozenset[str]().union(*(found.aliasing for found in surveys.values()))
+    summaries = {function.name: summarize(function) for function in flat.functions}
+    unit = _unit(flat, abi, summaries)
+    aliasing = frozenset[str]().union(*(found.aliasing for found in summaries.values()))
     for function in flat.functions:
-        found = surveys[function.name]
+        found = summaries[function.name]
         is_entry = function.name == flat.entry
         signature = _signature(unit, function, found, aliasing, is_entry=is_entry)
         emitter = FunctionEmitter(
@@ -62,7 +63,8 @@ def emit(flat: Module, *, abi: Abi) -> str:
 
 @typed
 def guarded_buffers(flat: Module) -> tuple[str, ...]:
-    """The names that `failed_buffer` of the workspace counts.
+    """Return the names of the buffers that have guards; `failed_buffer` of the workspace is an index into
+    them.
 
     >>> from gossamer_ir.script import parse_module
     >>> flat = parse_module('''
@@ -79,23 +81,23 @@ def guarded_buffers(flat: Module) -> tuple[str, ...]:
     >>> guarded_buffers(flat)
     ('X',)
     """
-    return _guarded(map(survey, flat.functions))
+    return _guarded(map(summarize, flat.functions))
 
 
-def _guarded(surveys: Iterable[Survey]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for found in surveys for name in found.guarded))
+def _guarded(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for found in summaries for name in found.guarded))
 
 
-def _unit(flat: Module, abi: Abi, surveys: Mapping[str, Survey]) -> ModuleEmitter:
+def _unit(flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]) -> ModuleEmitter:
     symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
     symbols[flat.entry] = ENTRY_SYMBOL
-    return ModuleEmitter(abi, EXPRESSIONS, STATEMENTS, symbols, _guarded(surveys.values()))
+    return ModuleEmitter(abi, EXPRESSIONS, STATEMENTS, symbols, _guarded(summaries.values()))
 
 
 def _signature(
     unit: ModuleEmitter,
     function: Function,
-    found: Survey,
+    found: FunctionSummary,
     aliasing: frozenset[str],
     *,
     is_entry: bool,
@@ -112,8 +114,8 @@ def _signature(
     return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
 
 
-def _unchanging(function: Function, found: Survey) -> frozenset[str]:
-    """The buffers that neither the function nor one that it calls writes."""
+def _unchanging(function: Function, found: FunctionSummary) -> frozenset[str]:
+    """Return the buffers that neither the function nor one that it calls writes."""
     changing = found.written | found.passed
     return frozenset(
         buffer.name
@@ -151,7 +153,7 @@ def _bind(emitter: FunctionEmitter, function: Function) -> None:
 
 
 def _narrow(emitter: FunctionEmitter, value: Value) -> Value:
-    """Integers and bools arrive as 64 bits."""
+    """Return the value in its own type: integers and bools are passed in 64 bits."""
     kind = DType.parse(value.dtype)
     if kind.kind == "bool":
         return Value(emitter.text.value(f"icmp ne i64 {value.text}, 0"), value.dtype)

@@ -1,4 +1,4 @@
-"""A flat module that a user wrote gets its guards, too."""
+"""Inserts bounds checks into a flat module that a user wrote."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.pipeline import lower_to_flat
 
 _FLAT = (*CALLS, Atomic)
-"""What a flat function has and a function of the loop stage has not."""
+"""The statements of the flat stage that do not exist at the loop stage."""
 
 
 @lowering_pass(takes=("flat",), on_request=True)
 def bounds_check_flat(module: Module) -> Module:
-    """Guards the accesses of a flat module that are not proved in bounds, as far as it is a function
-    that could stand at the loop stage.
+    """Inserts guards for the accesses of a flat module that are not proved in bounds.
 
-    Raises `UnsupportedError` (`lower.flat_guards`) for one with calls, in which accesses follow from
-    what stood around them, or with atomic accumulations.
+    The module must also be valid at the loop stage, from which it is lowered again. Raises `UnsupportedError`
+    (`lower.flat_guards`) if it has calls or atomic accumulations: proofs for a function that is called would
+    need the conditions of its caller.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_lower.examples import body_text
@@ -40,8 +40,8 @@ def bounds_check_flat(module: Module) -> Module:
     if found is not None:
         raise UnsupportedError(
             "lower.flat_guards",
-            f"A flat module with a {type(found).__name__} cannot be given guards, and its accesses "
-            "are not proved in bounds.",
-            hint="Compile the program of the loop stage that it comes from.",
+            f"Cannot insert bounds checks into a flat module with a '{type(found).__name__}', and its "
+            "accesses are not proved in bounds.",
+            hint="Compile the program of the loop stage from which it was lowered.",
         )
     return lower_to_flat(msgspec.structs.replace(module, stage="loop"))

@@ -1,4 +1,4 @@
-"""Small programs, and the part of their text that passes change, for documentation."""
+"""Small programs for docstrings, and the part of their text that passes change."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _DECLARATION = re.compile(
 
 
 def program(body: str) -> Module:
-    """The loop-stage function with these statements over X, Y (float32) and P (int64), all of n."""
+    """Return a loop-stage function with these statements over X, Y (float32) and P (int64), of length n."""
     return parse_module(_HEADER + indent(dedent(body).strip("\n"), "    ") + "\n")
 
 
 def body_text(module: Module) -> str:
-    """The statements of a module of one function, without its parameters and declarations.
+    """Return the statements of a module with one function, without parameters and declarations.
 
     >>> print(body_text(program("for i in T.serial(n): Y[i] = X[i]")))
     for i in T.serial(n):

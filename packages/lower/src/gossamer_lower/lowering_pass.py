@@ -113,11 +113,13 @@ def lowering_pass(
     without: tuple[str, ...] = (),
     removes: tuple[str, ...] = (),
     on_request: bool = False,
+    checks_stage: bool = True,
 ) -> Callable[[Callable[P, Module]], Callable[P, Module]]:
     """Return the decorator of a pass, which attaches the `Pass` record with these fields.
 
-    The decorated function checks the stage of its argument `module`, and the types of its arguments where
-    a call fails. `gives` defaults to the stage taken, if there is only one.
+    The decorated function checks the stage of its argument `module`, unless `checks_stage` is False because
+    it has an error of its own for that. If a call fails, it checks the types of the arguments. `gives`
+    defaults to the stage taken, if there is only one.
     """
     given = takes[0] if gives is None and len(takes) == 1 else gives
 
@@ -126,7 +128,8 @@ def lowering_pass(
 
         @wraps(function)
         def checked(*args: P.args, **keywords: P.kwargs) -> Module:
-            record.require_stage(declared.bind(*args, **keywords).arguments["module"])
+            if checks_stage:
+                record.require_stage(declared.bind(*args, **keywords).arguments["module"])
             return function(*args, **keywords)
 
         called = typed(checked)

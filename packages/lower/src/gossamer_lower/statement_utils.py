@@ -1,4 +1,4 @@
-"""Bodies of statements: what a pass changes in them, and what stays the same object where it does not."""
+"""Helpers that rebuild statement bodies and preserve object identity if nothing changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=For | While | Function)
 
 
 def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
-    """A loop or choice with a change made to each of its bodies; any other statement as it is.
+    """Return a loop or choice with `change` applied to each of its bodies; any other statement as it is.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Store
@@ -38,7 +38,7 @@ def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
 
 
 def with_sides(stmt: If, then_body: Body, else_body: Body) -> If:
-    """A choice with other bodies; the same one where they hold the same statements."""
+    """Return a choice with these bodies; the same object if they contain the same statements."""
     is_same = same(stmt.then_body, then_body) is stmt.then_body
     if is_same and same(stmt.else_body, else_body) is stmt.else_body:
         return stmt
@@ -46,18 +46,21 @@ def with_sides(stmt: If, then_body: Body, else_body: Body) -> If:
 
 
 def with_body(node: S, body: Body) -> S:
-    """A loop or function with another body; the same one where that holds the same statements."""
+    """Return a loop or function with this body; the same object if it contains the same statements."""
     return node if same(node.body, body) is node.body else replace(node, body=body)
 
 
 def each(body: Body, change: Callable[[Stmt], Iterable[Stmt]]) -> Body:
-    """The body with what each statement becomes."""
+    """Return the body with each statement replaced by what `change` returns for it."""
     return same(body, tuple([new for stmt in body for new in change(stmt)]))
 
 
 def starting_before(loop: For, function: Function, namer: Namer) -> tuple[tuple[Let, ...], For]:
-    """The loop, and a let for its start where its body changes that: copies of the body, and the
-    statements that the lanes of a loop become, read it again."""
+    """Return the loop with an invariant start, and the let that computes it before, if needed.
+
+    Copies of the body, and vector code for it, evaluate the start again, after the body may have changed
+    what it reads.
+    """
     if is_invariant(loop.start, loop.body, function):
         return (), loop
     start = index_var(namer.fresh(f"{loop.var}_start"))
@@ -65,5 +68,5 @@ def starting_before(loop: For, function: Function, namer: Namer) -> tuple[tuple[
 
 
 def same(old: Body, new: Body) -> Body:
-    """The old body where the new one holds the same statements, else the new one."""
+    """Return the old body if the new one contains the same statements, else the new one."""
     return old if len(old) == len(new) and all(map(is_, old, new)) else new

@@ -1,4 +1,4 @@
-"""Launch, and calls between the functions of a module."""
+"""Launches, and calls between the functions of a module."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
 
 def emit_launch(emitter: FunctionEmitter, node: Launch) -> None:
-    """On a host a launched function is called once."""
+    """Emits a launch, which on a host is one call."""
     if node.threads:
-        raise UnsupportedError("llvm.launch.threads", "A grid of threads is not lowered for hosts.")
+        raise UnsupportedError(
+            "llvm.launch.threads", "A grid of threads cannot be launched on a host."
+        )
     if not emitter.is_entry:
         raise UnsupportedError(
-            "llvm.launch.nested", "A Launch outside the entry is not lowered yet."
+            "llvm.launch.nested", "A 'Launch' outside the entry is not supported yet."
         )
     emit_checked_call(emitter, node.function, emit_arguments(emitter, node.args))
 
 
 def emit_arguments(emitter: FunctionEmitter, args: tuple[Expr, ...]) -> list[Value]:
-    """The arguments as operands."""
+    """Return the arguments as operands."""
     return [emitter.expr(arg) for arg in args]
 
 
 def emit_checked_call(emitter: FunctionEmitter, function: str, arguments: Sequence[Value]) -> None:
-    """Calls a function of the module and returns its status where that is not 0."""
+    """Emits a call of a function of the module, and returns its status from the caller unless it is 0."""
     symbol = emitter.unit.symbols[function]
     operands = ", ".join(value.typed for value in [*arguments, Value(emitter.workspace, "handle")])
     status = emitter.text.value(f"call i64 @{symbol}({operands})")

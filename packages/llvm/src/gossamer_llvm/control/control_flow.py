@@ -10,16 +10,16 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal
 
 UNROLL = "unroll"
-"""The annotation of a loop that asks LLVM for so many copies of its body."""
+"""The annotation of a loop with the number of times that LLVM is to unroll it."""
 
 
 def emit_let(emitter: FunctionEmitter, node: Let) -> None:
-    """Names are unique in a function, so a binding is never undone."""
+    """Emits a let. Names are unique in a function, so the binding is never removed."""
     emitter.values[node.var.name] = emitter.expr(node.value)
 
 
 def emit_if(emitter: FunctionEmitter, node: If) -> None:
-    """Either body, or none."""
+    """Emits a choice."""
     condition = emitter.expr(node.condition)
     text = emitter.text
     on_true, join = text.new_block(), text.new_block()
@@ -36,16 +36,16 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 
 
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
-    """Tests at the bottom, so that no pass has to rotate the loop; ends also where start + extent
-    wraps."""
+    """Emits a serial loop in rotated form: the test is at the bottom, so that no pass has to rotate it. It
+    compares for equality with the end, so it terminates even if start + extent wraps."""
     if node.kind != "serial":
         raise UnsupportedError(
-            f"llvm.for.{node.kind}", f"A {node.kind} loop is not lowered to LLVM."
+            f"llvm.for.{node.kind}", f"A loop of kind '{node.kind}' cannot be lowered to LLVM."
         )
     if is_atomic(node):
         raise UnsupportedError(
             "llvm.for.atomic",
-            f"The loop '{node.var}' shares elements and is not lowered to LLVM.",
+            f"Iterations of the loop '{node.var}' share elements, so it cannot be lowered to LLVM.",
             hint="Apply lower_atomics.",
         )
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
@@ -65,7 +65,7 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
 
 
 def emit_while(emitter: FunctionEmitter, node: While) -> None:
-    """The condition is evaluated before each iteration."""
+    """Emits a while loop; its condition is evaluated before each iteration."""
     text = emitter.text
     test, inside, outside = text.new_block(), text.new_block(), text.new_block()
     text.enter_loop()
@@ -79,7 +79,8 @@ def emit_while(emitter: FunctionEmitter, node: While) -> None:
 
 
 def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
-    """Where the condition is false, leaves the buffer's number in the workspace and returns."""
+    """Emits a guard: if its condition fails, the function stores the number of the buffer in the workspace
+    and returns. The store is atomic because several threads may fail."""
     condition = emitter.expr(node.condition)
     text = emitter.text
     bad, good = text.new_block(), text.new_block()

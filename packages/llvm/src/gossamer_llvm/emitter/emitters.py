@@ -1,4 +1,4 @@
-"""The state of an emission: `ModuleEmitter`, and `FunctionEmitter` for the function being written."""
+"""The state of code generation: `ModuleEmitter`, and `FunctionEmitter` for the current function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gossamer_llvm.emitter.ir_builder import FunctionText
 from gossamer_llvm.emitter.types import value_type
 
 MAX_DEPTH = 150
-"""How deep expressions and bodies may nest; LLVM and Python both recurse over them."""
+"""The maximum nesting of expressions and bodies; both Python and LLVM recurse over them."""
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -39,8 +39,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 class BufferAddress(msgspec.Struct, frozen=True, gc=False):
-    """Where a buffer is: its node, the address, and the elements reserved for it where it is in
-    stack memory that no other function sees (otherwise 0)."""
+    """A buffer and its address. `private_elements` is the number of elements reserved for it in stack memory
+    that no other function accesses; otherwise 0."""
 
     buffer: Buffer
     address: str
@@ -53,8 +53,8 @@ EmitStmt = Callable[["FunctionEmitter", Any], None]
 
 @dataclass
 class ModuleEmitter:
-    """A module being emitted. `symbols` are the numbered names of its functions, `guarded` the
-    buffers that guards name."""
+    """The module being emitted. `symbols` are the numbered names of its functions, `guarded` the buffers that
+    guards name."""
 
     abi: Abi
     expressions: Mapping[type, EmitExpr]
@@ -69,18 +69,20 @@ class ModuleEmitter:
     helpers: int = 0
 
     def require_dtype(self, dtype: str) -> None:
-        """Refuses (`llvm.lanes`, `llvm.scalable`) what LLVM must not see."""
+        """Raises an error (`llvm.lanes`, `llvm.scalable`) for a dtype that must not be passed to LLVM: it
+        aborts the process for some lane counts."""
         if dtype in self.checked:
             return
         kind = DType.parse(dtype)
         if kind.scalable and not self.abi.scalable:
-            raise UnsupportedError("llvm.scalable", f"The target has no scalable vector {dtype}.")
+            raise UnsupportedError(
+                "llvm.scalable", f"The target has no scalable vectors, such as '{dtype}'."
+            )
         if kind.is_vector and kind.lanes not in LANES and not (kind.scalable and kind.lanes == 1):
             expected = ", ".join(map(str, LANES))
             raise UnsupportedError(
                 "llvm.lanes",
-                f"{dtype} has {kind.lanes} lanes.",
-                hint=f"Expected one of {expected}.",
+                f"'{dtype}' has {kind.lanes} lanes; expected one of {expected}.",
             )
         self.checked.add(dtype)
 
@@ -91,7 +93,7 @@ class ModuleEmitter:
             self.declarations[function] = f"declare {result} @{function}({types})"
 
     def new_symbol(self) -> str:
-        """A fresh name for a helper function."""
+        """Return a fresh name for a helper function."""
         self.helpers += 1
         return f"h{self.helpers}"
 
@@ -110,10 +112,13 @@ class ModuleEmitter:
 
 @dataclass
 class FunctionEmitter:
-    """A function being written. `heap` are the slots of memory to free, `workspace` the operand,
-    `magnitudes` bounds of the integers of a function of the module, `unchanging` the buffers that nothing
-    writes while it runs, `read` what was loaded from them, in the scopes around (what stands in a scope
-    dominates what follows in it and inside it)."""
+    """The function being emitted.
+
+    `workspace`: the operand. `magnitudes`: bounds of its integers. `heap`: stack slots with the addresses of
+    memory to free. `unchanging`: buffers that nothing writes while it runs. `read`: values loaded from them,
+    one table for each enclosing scope. Code in a scope dominates what follows in it, so loads are reused
+    there.
+    """
 
     unit: ModuleEmitter
     text: FunctionText
@@ -151,13 +156,13 @@ class FunctionEmitter:
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
-        """What is loaded inside may not have been loaded for what follows."""
+        """Opens a scope: loads inside do not dominate the code after it, so they are not reused there."""
         self.read.append({})
         yield
         self.read.pop()
 
     def known(self, load: Load) -> Value | None:
-        """What the same load, made before on every way here, has brought."""
+        """Return the value of an equal load that dominates this point; None if there is none."""
         for scope in self.read:
             found = scope.get(load)
             if found is not None:
@@ -165,7 +170,7 @@ class FunctionEmitter:
         return None
 
     def remember(self, load: Load, value: Value) -> None:
-        """Keeps what was loaded, where nothing that the load depends on can change."""
+        """Records the value of a load, if nothing writes the memory that it reads."""
         if load.buffer in self.unchanging and all(
             node.buffer in self.unchanging and node.predicate is None
             for node in collect(Load, load)
@@ -173,12 +178,12 @@ class FunctionEmitter:
             self.read[-1][load] = value
 
     def fail(self, status: str) -> None:
-        """Ends the block: the function returns status."""
+        """Ends the block with a jump to the exit, where the function returns the status."""
         self.text.line(f"store i64 {status}, ptr {self.status}, align 8")
         self.text.jump(self.exit)
 
     def stop_if(self, condition: str, status: str) -> None:
-        """The function returns status where condition holds."""
+        """Makes the function return the status if the condition holds."""
         bad, good = self.text.new_block(), self.text.new_block()
         self.text.branch(condition, bad, good)
         self.text.begin(bad)
@@ -186,7 +191,7 @@ class FunctionEmitter:
         self.text.begin(good)
 
     def call(self, result: str, function: str, arguments: str, *, flags: str = "") -> str:
-        """Calls an intrinsic or a library function, declaring it; arguments as `TYPE X, ...`."""
+        """Calls an intrinsic or a library function, and declares it; arguments are `TYPE X, ...`."""
         self.unit.declare(result, function, arguments)
         text = f"call {flags}{result} @{function}({arguments})"
         if result == "void":
@@ -195,7 +200,7 @@ class FunctionEmitter:
         return self.text.value(text)
 
     def open(self) -> None:
-        """Starts the body: the status slot and the common exit."""
+        """Starts the body, with the slot for the status and the common exit."""
         self.status = self.text.alloca("i64", align=8)
         self.text.at_entry(f"store i64 0, ptr {self.status}, align 8")
         self.exit = self.text.new_block()
@@ -217,11 +222,13 @@ class FunctionEmitter:
     def _enter(self) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise UnsupportedError("llvm.depth", f"The function nests deeper than {MAX_DEPTH}.")
+            raise UnsupportedError(
+                "llvm.depth", f"The nesting of the function is deeper than {MAX_DEPTH}."
+            )
 
 
 def _types(arguments: str) -> list[str]:
-    """The types of `TYPE X, TYPE Y`, where a vector type or constant may hold commas."""
+    """Return the types of `TYPE X, TYPE Y`, in which vector types and constants may contain commas."""
     found: list[str] = []
     depth, start = 0, 0
     for position, mark in enumerate(f"{arguments}," if arguments else ""):

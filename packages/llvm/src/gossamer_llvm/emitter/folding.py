@@ -1,5 +1,4 @@
-"""Integer arithmetic on operands that folds constants, so that addresses of unrolled code are
-constants before LLVM sees them."""
+"""Integer arithmetic on operands with constant folding, so that addresses in unrolled code are constants."""
 
 from __future__ import annotations
 
@@ -9,18 +8,18 @@ from gossamer_llvm.emitter.types import integer_text, value_type
 
 
 def literal(value: Value) -> int | None:
-    """The integer that an operand is, None where it is computed."""
+    """Return the integer of a constant operand; None for a computed one."""
     text = value.text
     return int(text) if text.lstrip("-").isdigit() else None
 
 
 def index_constant(value: int) -> Value:
-    """An int64 operand."""
+    """Return an int64 constant as operand."""
     return Value(integer_text(value, "int64"), "int64")
 
 
 def add(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
-    """The sum, wrapping unless flags say that it does not."""
+    """Return the sum. It wraps, unless `flags` promise that it does not."""
     left, right = literal(lhs), literal(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left + right, lhs.dtype), lhs.dtype)
@@ -32,7 +31,7 @@ def add(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
 
 
 def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
-    """The difference, wrapping."""
+    """Return the difference. It wraps."""
     left, right = literal(lhs), literal(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left - right, lhs.dtype), lhs.dtype)
@@ -40,7 +39,7 @@ def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
 
 
 def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
-    """The product, wrapping unless flags say that it does not."""
+    """Return the product. It wraps, unless `flags` promise that it does not."""
     left, right = literal(lhs), literal(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left * right, lhs.dtype), lhs.dtype)
@@ -54,7 +53,7 @@ def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
 
 
 def broadcast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
-    """The scalar in every lane of dtype."""
+    """Return a scalar in all lanes of dtype."""
     kind = DType.parse(dtype)
     if not kind.is_vector:
         return value

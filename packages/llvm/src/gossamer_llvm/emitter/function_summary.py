@@ -1,4 +1,4 @@
-"""What the emitter asks of a function before it writes it, found in one walk over its statements."""
+"""Summarizes a function before it is emitted, in one walk over its statements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ from gossamer_ir.traversal.walk import statements
 
 
 @dataclass(frozen=True)
-class Survey:
-    """`passed` are the variables given to calls, `written` the handles stored through, `guarded` the
-    buffers that guards name, `aliasing` the functions that a call gives one variable twice."""
+class FunctionSummary:
+    """Properties of the statements of a function.
+
+    `passed`: variables passed to calls. `written`: handles of the buffers that it writes. `guarded`: buffers
+    that guards name. `aliasing`: functions to which a call passes the same variable twice, so that their
+    parameters are not `noalias`. `only_calls`: it has no loop and writes nothing itself.
+    """
 
     passed: frozenset[str]
     written: frozenset[str]
@@ -32,8 +36,8 @@ class Survey:
 
 
 @memoize_by_identity
-def survey(function: Function) -> Survey:
-    """Looks at every statement once."""
+def summarize(function: Function) -> FunctionSummary:
+    """Return the summary of a function."""
     found = tuple(statements(function.body))
     calls = [node for node in found if isinstance(node, CALLS)]
     passed = [(call.function, _names(call)) for call in calls]
@@ -43,7 +47,7 @@ def survey(function: Function) -> Survey:
         for buffer in function.buffers
         if isinstance(buffer, Buffer) and buffer.handle is not None and buffer.name in stored
     }
-    return Survey(
+    return FunctionSummary(
         passed=frozenset(name for _, names in passed for name in names),
         written=frozenset(handles),
         guarded=tuple(node.buffer for node in found if isinstance(node, Guard)),

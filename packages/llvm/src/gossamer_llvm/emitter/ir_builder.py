@@ -1,7 +1,7 @@
-"""Lines of one LLVM function: numbered values, numbered blocks, allocas in front.
+"""Builds the text of one LLVM function: numbered values, numbered blocks, allocas in the entry block.
 
-What only computes is written as far outside of loops as its operands allow, and once; LLVM's own pass
-for that is not among those that llvmlite offers.
+Instructions without side effects are hoisted out of the loops in which their operands are invariant, and
+common subexpressions are emitted once. llvmlite does not offer LLVM's own pass for that.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ _OPERAND = re.compile(r"%v\d+")
 
 HOT = "#0"
 COLD = "#1"
-"""Attribute groups. A function that runs once for each call or chunk is not worth LLVM's time: the
-parallel machinery of a kernel took two thirds of it."""
+"""Attribute groups. Functions that run once for each call or chunk are not optimized: the runtime code of
+parallel loops took two thirds of the compile time of a kernel."""
 
 
 @dataclass
 class _Region:
-    """A loop (or the function): `lines` stand before it, `known` are the values computed there."""
+    """A loop: `lines` are the instructions hoisted before it, `known` their values by text."""
 
     lines: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
 
 
 class FunctionText:
-    """Collects the lines of a function; values are `%v1`, ..., blocks `b1`, ..."""
+    """Collects the lines of a function. Values are named `%v1`, ..., blocks `b1`, ..."""
 
     def __init__(self, signature: str) -> None:
         self._signature = signature
@@ -46,8 +46,11 @@ class FunctionText:
         self._lines.append(f"  {text}")
 
     def value(self, text: str) -> str:
-        """Writes an instruction and returns its result's name. One that only computes stands before
-        the loops that change none of its operands, and is not repeated within its block or loop."""
+        """Emits an instruction and returns the name of its result.
+
+        An instruction without side effects is hoisted before the loops in which its operands are invariant,
+        and an equal one in the same block or loop is reused.
+        """
         inside = len(self._loops)
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
             return self._append(self._lines, text, depth=inside)
@@ -61,7 +64,7 @@ class FunctionText:
         return name
 
     def _depth_of(self, text: str) -> int:
-        """In how many loops what an instruction needs is computed."""
+        """Return the number of loops around the innermost operand of an instruction."""
         depths, found = self._depths, 0
         for name in _OPERAND.findall(text):
             depth = depths.get(name, 0)
@@ -70,7 +73,7 @@ class FunctionText:
         return found
 
     def forward(self) -> str:
-        """The name of a value of this loop that `define` defines later, for a phi."""
+        """Return the name of a value of this loop that `define` defines later, for a phi."""
         self._values += 1
         name = f"%v{self._values}"
         self._depths[name] = len(self._loops)
@@ -89,13 +92,13 @@ class FunctionText:
         return name
 
     def enter_loop(self) -> None:
-        """What follows, to `leave_loop`, is repeated; the block must not have ended."""
+        """Starts a loop, which ends with `leave_loop`; the current block must not have ended."""
         region = _Region()
         self._loops.append(region)
         self._lines.append(region.lines)
 
     def leave_loop(self) -> None:
-        """Ends what `enter_loop` began."""
+        """Ends the loop that `enter_loop` started."""
         self._loops.pop()
 
     def alloca(self, type_: str, *, align: int) -> str:
@@ -110,7 +113,7 @@ class FunctionText:
         self._front.append(f"  {text}")
 
     def new_block(self) -> str:
-        """The name of a block that `begin` starts later."""
+        """Return the name of a block that `begin` starts later."""
         self._blocks += 1
         return f"b{self._blocks}"
 
@@ -130,11 +133,11 @@ class FunctionText:
         self.begin(block)
 
     def branch(self, condition: str, if_true: str, if_false: str, *, suffix: str = "") -> None:
-        """Ends the block with a choice."""
+        """Ends the block with a conditional branch."""
         self.line(f"br i1 {condition}, label %{if_true}, label %{if_false}{suffix}")
 
     def render(self) -> str:
-        """The whole definition."""
+        """Return the definition of the function."""
         front = [f"define {self._signature} {{", "entry:", *self._front, "  br label %start"]
         lines = [line if isinstance(line, str) else "\n".join(line) for line in self._lines if line]
         return "\n".join([*front, "start:", *lines, "}", ""])

@@ -28,13 +28,13 @@ _SCALARS = {
 _SUFFIXES = {"float": "f32", "double": "f64", "ptr": "p0"}
 
 NO_SIGNED_ZEROS = "nsz "
-"""The flag of `min` and `max` of floats: the sign of a zero result is unspecified, and ordering zeros by
-their signs costs more instructions than all the rest."""
+"""The flag of `min` and `max` of floats. The language leaves the sign of a zero result unspecified, and
+ordering zeros by sign would take more instructions than the rest of the operation."""
 
 
 @cache
 def value_type(dtype: str) -> str:
-    """The type of a value in a register.
+    """Return the type of a value in a register.
 
     >>> value_type("float32x16"), value_type("boolxvscalex4"), value_type("uint8")
     ('<16 x float>', '<vscale x 4 x i1>', 'i8')
@@ -45,26 +45,26 @@ def value_type(dtype: str) -> str:
 
 @cache
 def memory_type(dtype: str) -> str:
-    """The type of a value in memory, where a bool is a byte."""
+    """Return the type of a value in memory, where a bool is a byte."""
     kind = DType.parse(dtype)
     return _vector(kind, "i8" if kind.scalar == "bool" else _SCALARS[kind.scalar])
 
 
 @cache
 def pointer_type(dtype: str) -> str:
-    """The type of one address for each lane of dtype."""
+    """Return the type of a vector with one address for each lane of dtype."""
     return _vector(DType.parse(dtype), "ptr")
 
 
 @cache
 def element_bytes(dtype: str) -> int:
-    """Bytes of one element in memory."""
+    """Return the size of one element in memory, in bytes."""
     return max(1, DType.parse(dtype).bits // 8)
 
 
 @cache
 def suffix(llvm_type: str) -> str:
-    """What stands for a type in the name of an intrinsic.
+    """Return the suffix for a type in the name of an intrinsic.
 
     >>> suffix("<16 x float>"), suffix("<vscale x 4 x i1>"), suffix("i64")
     ('v16f32', 'nxv4i1', 'i64')
@@ -77,7 +77,7 @@ def suffix(llvm_type: str) -> str:
 
 @lru_cache(maxsize=1024)
 def constant_text(const: Const) -> str:
-    """A constant as an operand: decimal integers, floats by their bits, those of 16 as an integer.
+    """Return a constant as operand: a decimal integer, or a float by its bits; a 16-bit float is an integer.
 
     >>> constant_text(Const("float32", "0.1")), constant_text(Const("bool", "True"))
     ('0x3FB99999A0000000', 'true')
@@ -96,7 +96,7 @@ def constant_text(const: Const) -> str:
 
 
 def half_text(value: float, dtype: str) -> str:
-    """The bits of a constant, a number that the dtype has, as an operand.
+    """Return the bits of a number that the 16-bit dtype can represent, as operand.
 
     >>> half_text(1.5, "float16"), half_text(-2.0, "bfloat16")
     ('15872', '-16384')
@@ -109,7 +109,7 @@ def half_text(value: float, dtype: str) -> str:
 
 
 def splat(operand: str, dtype: str) -> str:
-    """A constant operand of the element type, in all lanes of dtype."""
+    """Return a constant operand of the element type in all lanes of dtype."""
     kind = DType.parse(dtype)
     if not kind.is_vector:
         return operand
@@ -117,7 +117,7 @@ def splat(operand: str, dtype: str) -> str:
 
 
 def integer_text(value: int, dtype: str) -> str:
-    """An integer constant of dtype, in all of its lanes, wrapped to its bits."""
+    """Return an integer constant in all lanes of dtype, wrapped to its bits."""
     bits = DType.parse(dtype).bits
     return splat(str(wrapped(value, bits)), dtype)
 

@@ -1,4 +1,4 @@
-"""From a buffer and its indices to one address, or to a vector of addresses."""
+"""Computes the address of an access, or a vector of addresses, from a buffer and indices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gossamer_llvm.emitter.types import memory_type
 
 
 class Address(msgspec.Struct, frozen=True, gc=False):
-    """Where an access goes. `offset` counts elements, those of the first lane where `lanes` follow
-    each other; `is_scattered` where the pointer is a vector of addresses."""
+    """The address of an access. `offset` is in elements, of the first lane if lanes are consecutive.
+    `is_scattered`: the pointer is a vector of addresses."""
 
     place: BufferAddress
     pointer: str
@@ -27,7 +27,8 @@ class Address(msgspec.Struct, frozen=True, gc=False):
 def emit_address(
     emitter: FunctionEmitter, buffer: str, indices: tuple[Expr, ...], *, is_certain: bool
 ) -> Address:
-    """`is_certain` says that the access happens, hence that the address lies in the buffer."""
+    """Emits the address of an access. `is_certain`: the access is executed unconditionally, so the address is
+    in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
     place = emitter.buffers[buffer]
     indices, distance = _apart(indices)
     is_certain &= distance == 0
@@ -47,8 +48,11 @@ def emit_address(
 
 
 def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
-    """Indices without the constant from which the last one subtracts something, and that constant: by
-    itself it is a part of an instruction, and what is left is shared."""
+    """Return the indices without the constant offset of the last one, and the offset.
+
+    Only if something is subtracted from the constant. The offset then becomes part of an addressing mode, and
+    the rest is shared between accesses.
+    """
     *outer, last = indices or (ZERO,)
     first = last.base if isinstance(last, Ramp) and _is_run(indices) else last
     if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
@@ -63,14 +67,14 @@ def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
 
 
 def _is_run(indices: tuple[Expr, ...]) -> bool:
-    """Whether the lanes of an access follow each other."""
+    """Return whether the lanes of an access are consecutive elements."""
     *outer, last = indices
     is_by_one = isinstance(last, Ramp) and integer_value(last.stride) == 1
     return is_by_one and not _has_vector(tuple(outer))
 
 
 def _wide(index: Expr) -> Expr:
-    """A vector of indices in 64 bits, as the offsets that it is added to."""
+    """Return an index with vectors widened to 64 bits, as are the offsets to which it is added."""
     dtype = DType.parse(dtype_of(index))
     is_narrow = dtype.is_vector and dtype.scalar != "int64"
     return Cast(dtype.with_scalar("int64").text, index) if is_narrow else index
@@ -91,7 +95,8 @@ def _further(
 def _flatten(
     emitter: FunctionEmitter, place: BufferAddress, values: list[Value], *, flags: str
 ) -> Value:
-    """Row-major. An element that is accessed has an offset below the buffer's size: no overflow."""
+    """Return the row-major offset. That of an element that is accessed is less than the size of the
+    buffer, so it does not overflow."""
     if not values:
         return index_constant(0)
     offset = values[0]
@@ -104,7 +109,7 @@ def _flatten(
 
 
 def _alike(emitter: FunctionEmitter, value: Value, other: Value) -> Value:
-    """A value in as many lanes as another has, if that is a vector."""
+    """Return the value broadcast to the lanes of the other one, if that is a vector."""
     is_scalar = not DType.parse(value.dtype).is_vector
     if is_scalar and DType.parse(other.dtype).is_vector:
         return broadcast(emitter, value, other.dtype)
@@ -121,5 +126,5 @@ def _step(emitter: FunctionEmitter, place: BufferAddress, offset: Value, kind: s
 def _require_vector_dtype(emitter: FunctionEmitter, ramp: Ramp) -> None:
     lanes = DType("int64", ramp.lanes.count, ramp.lanes.scalable)
     if lanes.scalable and lanes.lanes == 1:
-        raise UnsupportedError("llvm.lanes", "A vector of vscale lanes is not lowered yet.")
+        raise UnsupportedError("llvm.lanes", "A vector of vscale lanes is not supported yet.")
     emitter.unit.require_dtype(lanes.text)

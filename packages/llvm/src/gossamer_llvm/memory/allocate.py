@@ -1,5 +1,5 @@
-"""Allocate: small buffers of constant shape on the stack, where registers come from, all others
-from the heap. New memory holds zeros, so that no program reads an undefined value."""
+"""Allocates buffers: small ones of constant shape on the stack, where LLVM can promote them to registers, all
+others on the heap. The memory is cleared, so that no program reads an undefined value."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from gossamer_llvm.emitter.folding import literal
 from gossamer_llvm.emitter.types import element_bytes, memory_type
 
 MAX_STACK_BYTES = 131072
-"""What the buffers of one function may take of the stack; worker threads have small ones."""
+"""The maximum size of the buffers of one function on the stack; worker threads have small stacks."""
 
 _ROUND = 64
 
 
 def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
-    """The buffer lives to the end of the enclosing body."""
+    """Emits an allocation; the buffer is freed at the end of the enclosing body."""
     buffer = node.buffer
     emitter.unit.require_dtype(buffer.dtype)
     if buffer.scope not in ("global", "local"):
         raise UnsupportedError(
-            f"llvm.scope.{buffer.scope}", f"Memory of scope {buffer.scope} is not lowered to LLVM."
+            f"llvm.scope.{buffer.scope}",
+            f"Memory of the scope '{buffer.scope}' cannot be lowered to LLVM.",
         )
     elements = _reserved_elements(buffer)
     size = emitter.stack_bytes + (elements or 0) * element_bytes(buffer.dtype)
@@ -37,7 +38,8 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
 
 
 def _reserved_elements(buffer: Buffer) -> int | None:
-    """The elements of a constant shape, rounded up so that whole vectors fit at its end."""
+    """Return the number of elements of a constant shape, rounded up so that whole vectors can be accessed at
+    its end; None if the shape is not constant."""
     extents = [integer_value(extent) for extent in buffer.shape]
     known = [max(extent, 0) for extent in extents if extent is not None]
     if len(known) != len(extents):
@@ -69,7 +71,7 @@ def _on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
 
 
 def _checked_count(emitter: FunctionEmitter, buffer: Buffer) -> Value:
-    """The number of elements, at least 1; stops where the product does not fit."""
+    """Return the number of elements, at least 1. If it overflows, the kernel stops: out of memory."""
     count = Value("1", "int64")
     for extent in buffer.shape:
         size = emitter.expr(extent)

@@ -1,4 +1,4 @@
-"""Atomic accumulations: one instruction where LLVM has it, else a loop that compares and exchanges."""
+"""Atomic accumulations: one `atomicrmw` if LLVM has the operation, else a compare-and-exchange loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_llvm.values.half_precision import is_half
 
 
 def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
-    """Nothing is ordered by it but the steps on one element."""
+    """Emits an atomic accumulation. It is monotonic: it orders only the accesses of one element."""
     dtype = dtype_of(node.value)
     emitter.unit.require_dtype(dtype)
     value = emitter.expr(node.value)
@@ -27,7 +27,8 @@ def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
 
 
 def _operation(op: AtomicOp, dtype: str) -> str | None:
-    """The instruction's name. LLVM's extrema of floats ignore NaN, and it has no 16-bit floats here."""
+    """Return the operation of `atomicrmw`; None if there is none. Float `min` and `max` of LLVM ignore
+    NaN, and 16-bit floats are integers here."""
     kind = DType.parse(dtype)
     if kind.is_float:
         return "fadd" if op == "add" and not is_half(dtype) else None
@@ -35,7 +36,7 @@ def _operation(op: AtomicOp, dtype: str) -> str | None:
 
 
 def _exchange(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value) -> None:
-    """Combines what was seen, and starts again with what is there where that has changed meanwhile."""
+    """Emits a loop that combines the old value and exchanges it, until no other thread changed it between."""
     text, size = emitter.text, element_bytes(value.dtype)
     word = f"i{8 * size}"
     first = text.value(f"load atomic {word}, ptr {pointer} monotonic, align {size}")

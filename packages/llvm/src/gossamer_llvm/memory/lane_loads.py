@@ -1,4 +1,4 @@
-"""Loads of vectors as one scalar load for each lane."""
+"""Vector loads as one scalar load for each lane."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gossamer_ir.nodes import Binary, Broadcast, Cast, Load, Ramp, Reinterpret, 
 from gossamer_ir.traversal.walk import children
 
 _CHEAP = frozenset({Cast, Reinterpret, Unary, Binary, Load})
-"""What costs no more for each lane than for all of them at once."""
+"""Expressions that cost no more for each lane separately than for all lanes at once."""
 
 
 def loads_of_lanes(load: Load, lanes: int) -> list[Load] | None:
-    """The scalar loads that an unmasked vector load does, where their places are cheap to compute one
-    by one.
+    """Return the scalar loads of an unmasked vector load; None if their indices are not cheap to compute
+    one by one.
 
     >>> from gossamer_ir.nodes import Lanes
     >>> ramp = Ramp(build.index_var("i"), build.index(2), Lanes(4))

@@ -1,4 +1,4 @@
-"""Load, Store and Prefetch. Memory is only as aligned as its elements."""
+"""Loads, stores and prefetches. Memory is assumed to be aligned to its elements only."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 
 MOST_INSERTED = 8
-"""Lanes up to which a gather is made of scalar loads (measured on SpMV: 1.4 times faster with 8)."""
+"""The maximum number of lanes for which a gather becomes scalar loads (measured on SpMV: 1.4 times faster
+with 8)."""
 
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
-    """A plain load, a masked load, a gather, or a branch around a scalar load."""
+    """Emits a load: plain, masked, a gather, or a scalar load under a branch."""
     known = emitter.known(node)
     if known is not None:
         return known
@@ -54,7 +55,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
 
 
 def emit_store(emitter: FunctionEmitter, node: Store) -> None:
-    """A plain store, a masked store, a scatter, or a branch around a scalar store."""
+    """Emits a store: plain, masked, a scatter, or a scalar store under a branch."""
     dtype = dtype_of(node.value)
     emitter.unit.require_dtype(dtype)
     mask = emit_predicate(emitter, node.predicate)
@@ -77,7 +78,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
 
 
 def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
-    """A hint to read into the nearest cache, which never faults."""
+    """Emits a prefetch into the nearest cache; it never faults."""
     address = emit_address(emitter, node.buffer, node.indices, is_certain=False)
     emitter.call("void", "llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
 
@@ -107,7 +108,8 @@ def _gather(emitter: FunctionEmitter, node: Load, address: Address, mask: Value)
 
 
 def _inserted(emitter: FunctionEmitter, node: Load) -> Value | None:
-    """A gather of few lanes as scalar loads, which no CPU does slower and many do faster."""
+    """Return a gather of few lanes as scalar loads, which is faster on many CPUs and slower on none; None for
+    other loads."""
     dtype = DType.parse(node.dtype)
     if dtype.scalable or not 1 < dtype.lanes <= MOST_INSERTED or isinstance(node.indices[-1], Ramp):
         return None
@@ -167,13 +169,13 @@ def _passthrough(emitter: FunctionEmitter, node: Load) -> Value:
 
 
 def _is_branch(mask: Value) -> bool:
-    """Whether the access is of a scalar that may not happen."""
+    """Return whether an access is scalar and under a condition."""
     return mask is not ON and not DType.parse(mask.dtype).is_vector
 
 
 def _is_reserved(address: Address, dtype: str) -> bool:
-    """Whether all lanes lie in stack memory that nothing else sees: then a whole vector is moved,
-    which stays in a register."""
+    """Return whether all lanes, even masked-off ones, lie in stack memory that no other function accesses.
+    Then the whole vector is loaded or stored, and LLVM keeps it in a register."""
     first, lanes = literal(address.offset), DType.parse(dtype).lanes
     return first is not None and 0 <= first <= address.place.private_elements - lanes
 
@@ -184,7 +186,7 @@ def _merge(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Valu
 
 
 def _from_memory(emitter: FunctionEmitter, loaded: str, dtype: str) -> Value:
-    """A bool is any byte but 0."""
+    """Return a loaded value; a bool in memory is true if its byte is not 0."""
     if DType.parse(dtype).kind != "bool":
         return Value(loaded, dtype)
     byte = DType.parse(dtype).with_scalar("uint8").text

@@ -1,6 +1,6 @@
-"""The structure through which a parallel region sees its caller's values.
+"""The structure with which values are passed to the threads of a parallel region.
 
-The counter and the status, which threads write, have a cache line of their own.
+The counter and the status, which threads write, have their own cache line (no false sharing).
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from dataclasses import dataclass
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
 COUNTER, STATUS, FIRST = 0, 1, 8
-"""Field numbers; fields 2 to 7 fill the line."""
+"""Numbers of fields; fields 2 to 7 pad the cache line."""
 
 
 @dataclass(frozen=True)
 class Closure:
-    """The name of the structure, and the types of the fields behind the first line."""
+    """The name of the structure, and the types of the fields after the first cache line."""
 
     type: str
     types: tuple[str, ...]
 
     def field(self, emitter: FunctionEmitter, address: str, number: int) -> str:
-        """The address of a field."""
+        """Return the address of a field."""
         return emitter.text.value(
             f"getelementptr inbounds {self.type}, ptr {address}, i32 0, i32 {number}"
         )
 
 
 def write_closure(emitter: FunctionEmitter, values: Sequence[Value]) -> tuple[Closure, str]:
-    """Fills a closure on the stack; the counter and the status start at 0."""
+    """Emits a closure on the stack with these values; the counter and the status start at 0."""
     types = tuple(value.type for value in values)
     body = ", ".join([*["i64"] * FIRST, *types])
     closure = Closure(emitter.unit.new_type(f"{{ {body} }}"), types)
@@ -44,7 +44,7 @@ def write_closure(emitter: FunctionEmitter, values: Sequence[Value]) -> tuple[Cl
 def read_closure(
     emitter: FunctionEmitter, closure: Closure, address: str, dtypes: Sequence[str]
 ) -> list[Value]:
-    """The values, in the order of `write_closure`."""
+    """Return the values, in the order of `write_closure`."""
     values = []
     for number, dtype in enumerate(dtypes, FIRST):
         field = closure.field(emitter, address, number)

@@ -1,4 +1,5 @@
-"""The weight of a parallel loop as a function, and the search for a given weight."""
+"""Load balancing: the weight of a parallel loop (cumulative work) as a function, and the search for the
+iteration with a given weight."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.ir_builder import HOT, FunctionText
 
 Captures = dict[str, Value]
-"""What a weight needs besides its variable: scalars by name, and the addresses of buffers."""
+"""The values that a weight uses besides its variable: scalars by name, and addresses of buffers."""
 
 _BUFFER = "&"
-"""Before the name of a buffer."""
+"""The prefix of the name of a buffer in `Captures`."""
 
 
 def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
-    """The values that the weight reads, in the order of their occurrence."""
+    """Return the values that the weight uses, in the order of their occurrence."""
     found: Captures = {}
     if node.weight is not None:
         _collect(emitter, node.weight, node.var, found)
@@ -24,7 +25,7 @@ def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
 
 
 def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
-    """Writes `i64 weight(i64 var, captures...)` and returns its name."""
+    """Emits the function `i64 weight(i64 var, captures...)` and returns its name."""
     symbol = emitter.unit.new_symbol()
     names = {name: Value(f"%c{number}", value.dtype) for number, (name, value) in
              enumerate(captures.items())}  # fmt: skip
@@ -45,8 +46,10 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
 
 
 def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> str:
-    """Writes `i64 search(i64 low, i64 high, i64 target, captures...)`: the first index in
-    [low, high) of at least the target weight, high where there is none."""
+    """Emits the function `i64 search(i64 low, i64 high, i64 target, captures...)` and returns its name.
+
+    It returns the first index in [low, high) with at least the target weight; high if there is none.
+    """
     symbol = emitter.unit.new_symbol()
     extra = "".join(f", {value.type} %c{number}" for number, value in enumerate(captures.values()))
     emitter.unit.definitions.append(_SEARCH.format(symbol=symbol, weight=weight, extra=extra))
@@ -64,7 +67,7 @@ def _collect(emitter: FunctionEmitter, node: Expr, var: str, found: Captures) ->
                 _collect(emitter, extent, var, found)
     if len(found) > _MAX_CAPTURES:
         raise UnsupportedError(
-            "llvm.weight", f"A weight of {len(found)} values is not lowered yet."
+            "llvm.weight", f"The weight uses {len(found)} values; expected at most {_MAX_CAPTURES}."
         )
 
 

@@ -1,7 +1,7 @@
-"""ParallelFor: the calling thread alone, or chunks of equal weight taken by several threads.
+"""Parallel loops: run by the calling thread alone, or in chunks of equal weight by several threads.
 
-The chunks follow from the weights and the number of threads only; which thread runs which does not
-matter to the results (see `trampoline`).
+The chunks depend only on the weights and the number of threads. Results do not depend on which thread runs
+which chunk (see `trampoline`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from gossamer_llvm.parallel.load_balancing import (
 from gossamer_llvm.parallel.trampoline import FIRST_UNITS, UNITS, Region, define_trampoline
 
 LITTLE_WORK = 128
-"""Grains below which shares are not divided: with the rules' grain, 0.1 to 0.2 milliseconds."""
+"""If the work is less than this multiple of the grain, the share of a thread is one chunk. With the grain of
+the default schedules, that is 0.1 to 0.2 milliseconds of work."""
 
 
 def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
-    """Nothing where the extent is not positive; the status of a failed chunk is returned."""
+    """Emits a parallel loop, which does nothing unless its extent is positive. If a chunk fails, its
+    status is
+    returned."""
     if not emitter.is_entry:
         raise UnsupportedError(
-            "llvm.parallel_for.nested", "A ParallelFor outside the entry is not lowered yet."
+            "llvm.parallel_for.nested", "A 'ParallelFor' outside the entry is not supported yet."
         )
     text = emitter.text
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
@@ -47,7 +50,7 @@ def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
 def _emit_some(
     emitter: FunctionEmitter, node: ParallelFor, start: Value, end: Value, arguments: list[Value]
 ) -> None:
-    """At least one iteration: the calling thread alone, or several."""
+    """Emits a loop with at least one iteration, for the calling thread alone or for several."""
     text = emitter.text
     alone, together, done = (text.new_block() for _ in range(3))
     captures = captures_of(emitter, node)
@@ -73,7 +76,7 @@ def _emit_some(
 def _weights(
     emitter: FunctionEmitter, weight: str, captures: Captures, start: Value, end: Value
 ) -> tuple[Value, Value]:
-    """The weight at start and that of the whole range."""
+    """Return the weight at the start, and that of the whole range."""
     extra = "".join(f", {value.typed}" for value in captures.values())
     low, high = (
         emitter.text.value(f"call i64 @{weight}({at.typed}{extra})") for at in (start, end)
@@ -83,15 +86,15 @@ def _weights(
 
 
 def _paid_threads(emitter: FunctionEmitter, node: ParallelFor, total: Value) -> str:
-    """How many threads the work pays for."""
+    """Return the number of threads for which there is enough work: at least one grain each."""
     grain = emitter.expr(node.grain) if node.grain is not None else Value("1", "int64")
     positive = emitter.call("i64", "llvm.smax.i64", f"{grain.typed}, i64 1")
     return emitter.text.value(f"sdiv {total.typed}, {positive}")
 
 
 def _threads(emitter: FunctionEmitter, extent: Value, paid: str) -> str:
-    """As many as the workspace has, the work pays for, and there are iterations; 1 where the
-    workspace has no function to run them."""
+    """Return the number of threads: the least of those of the workspace, those with enough work, and the
+    number of iterations. It is 1 if the workspace has no function to run them."""
     text = emitter.text
     offered = text.value(f"load i64, ptr {_field(emitter, THREADS_FIELD)}, align 8")
     runner = text.value(f"load ptr, ptr {_field(emitter, PARALLEL_FIELD)}, align 8")
@@ -103,7 +106,8 @@ def _threads(emitter: FunctionEmitter, extent: Value, paid: str) -> str:
 
 
 def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
-    """How much of its share a thread takes at once: all of it, where taking turns costs too much."""
+    """Return the number of units of the first chunk of a thread: its whole share if there is so little
+    work that taking further chunks costs too much."""
     is_little = emitter.text.value(f"icmp slt i64 {paid}, {LITTLE_WORK}")
     chosen = emitter.text.value(f"select i1 {is_little}, i64 {UNITS}, i64 {FIRST_UNITS}")
     return Value(chosen, "int64")

@@ -1,9 +1,8 @@
-"""The function that each thread of a parallel region runs: takes chunks until none is left or one
-has failed.
+"""The function that each thread of a parallel region runs: it takes chunks until none is left or one failed.
 
-The range is cut into one share of equal weight for each thread. The n-th thread to arrive begins with
-the greater part of share n, so that repeated calls find their data in the caches they left it
-in; the rest of all shares is in small chunks, which balance what the threads took longer for.
+The range is divided into one share of equal weight for each thread. The n-th thread to arrive starts with the
+greater part of share n, so that repeated calls find their data in the same caches. The rest of all shares is
+divided into small chunks, which balance threads that took longer.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gossamer_llvm.parallel.closure import COUNTER, STATUS, Closure, read_closur
 
 
 class Region(NamedTuple):
-    """The function a chunk is given to, the search for its bounds, what the search captures."""
+    """The function that runs a chunk, the function that searches for its bounds, and its captures."""
 
     function: str
     search: str
@@ -33,18 +32,20 @@ class _Range(NamedTuple):
 
 
 UNITS = 16
-"""Equal parts of a share; chunks are made of them."""
+"""The number of equal units of a share; chunks consist of units."""
 
 FIRST_UNITS = 14
-"""Those of the chunk that a thread begins with, where there is much work."""
+"""The number of units in the first chunk of a thread, if there is much work."""
 
 
 def define_trampoline(
     unit: ModuleEmitter, region: Region, closure: Closure, dtypes: tuple[str, ...]
 ) -> str:
-    """Writes `void trampoline(ptr closure)` and returns its name. The closure holds the workspace,
-    start, end, the weight at start, the total weight, the number of threads, the units of a first chunk,
-    captures, arguments."""
+    """Emits the function `void trampoline(ptr closure)` and returns its name.
+
+    The closure contains the workspace, start, end, the weight at start, the total weight, the number of
+    threads, the units of a first chunk, the captures, and the arguments.
+    """
     symbol = unit.new_symbol()
     emitter = FunctionEmitter(unit, FunctionText(f"internal void @{symbol}(ptr %closure) {COLD}"))
     workspace, *values = read_closure(emitter, closure, "%closure", ("handle", *dtypes))
@@ -78,7 +79,7 @@ def define_trampoline(
 def _take_ticket(
     emitter: FunctionEmitter, closure: Closure, chunks: str, run: str, stop: str
 ) -> str:
-    """Goes to run with the number of a chunk, or to stop."""
+    """Emits a branch to `run` with the number of the next chunk, or to `stop`."""
     text = emitter.text
     going = text.new_block()
     status = closure.field(emitter, "%closure", STATUS)
@@ -94,8 +95,8 @@ def _take_ticket(
 def _units_of(
     emitter: FunctionEmitter, ticket: str, threads: Value, *, first_units: Value, left: Value
 ) -> tuple[Value, Value]:
-    """The first unit of a chunk and the one behind its last; `left` are the units of a share that are
-    chunks of their own."""
+    """Return the first unit of a chunk and its end (exclusive); `left` is the number of units of a share
+    that are chunks of their own."""
     text = emitter.text
     small = emitter.call("i64", "llvm.smax.i64", f"{left.typed}, i64 1")
     rest = text.value(f"sub i64 {ticket}, {threads.text}")
@@ -112,8 +113,8 @@ def _units_of(
 
 
 def _bound(emitter: FunctionEmitter, region: Region, whole: _Range, unit: Value) -> Value:
-    """Where a unit begins: at its share of the total weight; the first at start, the one behind
-    the last at end, whatever the weights are."""
+    """Return the iteration at which a unit begins, by its share of the total weight. The first unit begins at
+    start, and the last ends at end, whatever the weights are."""
     text = emitter.text
     share = _share(emitter, whole, unit)
     target = text.value(f"add {whole.low.typed}, {share}")
@@ -126,7 +127,7 @@ def _bound(emitter: FunctionEmitter, region: Region, whole: _Range, unit: Value)
 
 
 def _share(emitter: FunctionEmitter, whole: _Range, unit: Value) -> str:
-    """Total * unit / units without an overflow on the way; units is at least 1."""
+    """Return total * unit / units without intermediate overflow; units is at least 1."""
     text = emitter.text
     each = text.value(f"udiv {whole.total.typed}, {whole.units.text}")
     rest = text.value(f"urem {whole.total.typed}, {whole.units.text}")

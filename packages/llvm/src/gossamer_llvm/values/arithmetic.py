@@ -1,4 +1,4 @@
-"""Unary and binary operations, comparisons, casts and math calls, none of them ever undefined."""
+"""Unary and binary operations, comparisons, casts and math calls, all defined for every operand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CALLS = {
 
 
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
-    """`neg`, `not`, `bitnot`."""
+    """Emits `neg`, `not` or `bitnot`."""
     value = emitter.expr(node.operand)
     if node.op == "neg" and is_half(value.dtype):
         text = f"xor {value.typed}, {integer_text(0x8000, value.dtype)}"
@@ -46,12 +46,12 @@ def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
 
 
 def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:
-    """Both operands are evaluated, also of `and` and `or`."""
+    """Emits a binary operation; both operands are evaluated, even of `and` and `or`."""
     return binary(emitter, node.op, emitter.expr(node.lhs), emitter.expr(node.rhs))
 
 
 def binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
-    """The operation on two operands of one dtype."""
+    """Emits the operation on two operands of the same dtype."""
     kind = DType.parse(lhs.dtype)
     if is_half(lhs.dtype):
         wide = _float_binary(emitter, op, widened(emitter, lhs), widened(emitter, rhs))
@@ -71,7 +71,7 @@ def binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Va
 
 
 def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
-    """Comparisons with NaN are false, `ne` is true."""
+    """Emits a comparison. With NaN, `ne` is true and all others are false."""
     lanes = lane_mask(emitter, node)
     if lanes is not None:
         dtype = dtype_of(node)
@@ -87,7 +87,7 @@ def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
 
 
 def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
-    """Integers wrap; floats out of an integer's range saturate and NaN becomes 0."""
+    """Emits a cast. Integers wrap; floats out of the range of an integer saturate, and NaN becomes 0."""
     emitter.unit.require_dtype(node.dtype)
     value = emitter.expr(node.value)
     if value.dtype == node.dtype:
@@ -98,7 +98,8 @@ def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
 
 
 def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
-    """What is rounded to 16 bits: a float, or an integer as the float that holds it."""
+    """Return the value as float32 or float64, before it is rounded to 16 bits. An integer is converted to
+    a float that is wide enough."""
     kind = DType.parse(value.dtype)
     if kind.is_float:
         return widened(emitter, value)
@@ -107,7 +108,7 @@ def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
 
 
 def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
-    """Between dtypes that LLVM has."""
+    """Emits a cast between dtypes that LLVM has."""
     if value.dtype == dtype:
         return value
     source, target = DType.parse(value.dtype), DType.parse(dtype)
@@ -127,7 +128,7 @@ def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
 
 
 def emit_reinterpret(emitter: FunctionEmitter, node: Reinterpret) -> Value:
-    """The same bits."""
+    """Emits a reinterpretation of the same bits."""
     emitter.unit.require_dtype(node.dtype)
     value = emitter.expr(node.value)
     target = value_type(node.dtype)
@@ -138,17 +139,17 @@ def emit_reinterpret(emitter: FunctionEmitter, node: Reinterpret) -> Value:
 
 
 def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
-    """A math function that is an instruction on the target."""
+    """Emits a call of a math function that is an instruction on the target."""
     kind = DType.parse(node.dtype)
     if node.function == "abs" and kind.is_integer:
         value = emitter.expr(node.args[0])
         return value if kind.kind == "uint" else _integer_abs(emitter, value)
-    is_fused_half = (
-        is_half(node.dtype) and len(node.args) > 1
-    )  # by way of float32 it is rounded twice
+    # The fma of half precision is not computed in float32, because it would be rounded twice.
+    is_fused_half = is_half(node.dtype) and len(node.args) > 1
     if node.function not in _CALLS.keys() & emitter.unit.abi.functions or is_fused_half:
         raise UnsupportedError(
-            f"llvm.call.{node.function}", f"The function {node.function} is not lowered yet."
+            f"llvm.call.{node.function}",
+            f"The function '{node.function}' is not an instruction of the target.",
         )
     values = [widened(emitter, emitter.expr(arg)) for arg in node.args]
     name = f"llvm.{_CALLS[node.function]}.{suffix(values[0].type)}"
@@ -169,7 +170,9 @@ def _simple(
 ) -> Value:
     operation = table.get(op)
     if operation is None:
-        raise UnsupportedError(f"llvm.{op}", f"{op} of {lhs.dtype} is not lowered yet.")
+        raise UnsupportedError(
+            f"llvm.{op}", f"The operation '{op}' of {lhs.dtype} cannot be lowered to LLVM."
+        )
     return Value(emitter.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
 
 
@@ -181,7 +184,7 @@ def _minmax(
 
 
 def _shift(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
-    """Shifting out every bit gives 0, or -1 from a negative number to the right."""
+    """Emits a shift. Shifting out all bits results in 0, or in -1 for a negative number shifted right."""
     kind = DType.parse(lhs.dtype)
     operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[op]
     last = integer_text(kind.bits - 1, lhs.dtype)

@@ -1,5 +1,5 @@
-"""Division that rounds to minus infinity and is defined for every operand: by zero it gives 0,
-and the most negative integer divided by -1 is itself, as in NumPy."""
+"""Floor division of integers, defined for every operand as in NumPy: division by 0 results in 0, and the most
+negative integer divided by -1 is itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_llvm.emitter.types import integer_text, value_type
 
 
 def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
-    """Lhs // rhs of integers."""
+    """Return lhs // rhs of integers."""
     divisor = literal(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         shift = "lshr" if _is_unsigned(lhs) else "ashr"
@@ -23,7 +23,7 @@ def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
 
 
 def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
-    """Lhs - (lhs // rhs) * rhs of integers, with the sign of rhs."""
+    """Return lhs - (lhs // rhs) * rhs of integers, with the sign of rhs."""
     divisor = literal(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         return _op(emitter, "and", lhs, str(divisor - 1))
@@ -44,7 +44,7 @@ def _signed_quotient(emitter: FunctionEmitter, lhs: Value, divisor: str) -> Valu
 
 
 def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> str:
-    """Whether the remainder is not zero and its sign differs from the divisor's."""
+    """Return whether the remainder is not 0 and its sign differs from that of the divisor."""
     signs = _op(emitter, "xor", remainder, divisor)
     differ = emitter.text.value(f"icmp slt {signs.typed}, {integer_text(0, signs.dtype)}")
     some = emitter.text.value(f"icmp ne {remainder.typed}, {integer_text(0, signs.dtype)}")
@@ -52,7 +52,7 @@ def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> st
 
 
 def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
-    """The divisor, 1 in its place where the machine's division is undefined."""
+    """Return the divisor, replaced by 1 if the machine division is undefined for it."""
     divisor = literal(rhs)
     if divisor is not None and divisor not in (0, -1):
         return rhs.text

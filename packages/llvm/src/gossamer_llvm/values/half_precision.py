@@ -1,7 +1,7 @@
-"""float16 and bfloat16: 16 bits in memory and in registers, float32 where they are computed with.
+"""float16 and bfloat16: 16-bit integers in memory and registers, float32 in arithmetic.
 
-LLVM calls a library for conversions that the CPU has no instruction for, so these are integer
-arithmetic here. Every result is rounded to nearest, ties to even; a NaN becomes a quiet one.
+If the CPU has no instruction for a conversion, LLVM would call a library, so it is integer arithmetic here.
+Every result is rounded to nearest, ties to even; a NaN becomes a quiet NaN.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ HALVES = frozenset({"float16", "bfloat16"})
 
 
 def is_half(dtype: str) -> bool:
-    """Whether the lanes are float16 or bfloat16."""
+    """Return whether the lanes are float16 or bfloat16."""
     return DType.parse(dtype).scalar in HALVES
 
 
 def widened(emitter: FunctionEmitter, value: Value) -> Value:
-    """Float16 or bfloat16 as float32, exactly; anything else as it is."""
+    """Return a float16 or bfloat16 as float32, which is exact; any other value as it is."""
     kind = DType.parse(value.dtype)
     if kind.scalar == "bfloat16":
         return _bits(_Bits(emitter, kind).extended(value).op("shl", 16))
@@ -32,10 +32,10 @@ def widened(emitter: FunctionEmitter, value: Value) -> Value:
 
 
 def narrowed(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
-    """A float32 or float64 rounded once to a dtype of 16 bits.
+    """Return a float32 or float64 rounded once to a 16-bit dtype.
 
-    The fence keeps LLVM from moving a sign that a float64 gives to the result behind the conversion,
-    where it calls a library to convert that, too.
+    The fence is needed because LLVM otherwise moves a sign that is taken from a float64 after the conversion,
+    and then calls a library to convert the float64, too.
     """
     kind = DType.parse(dtype)
     single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(emitter, value)
@@ -69,11 +69,11 @@ class _Bits:
         return _Bits(self.emitter, self.kind, Value(self.emitter.text.value(text), self.dtype))
 
     def of(self, single: Value) -> _Bits:
-        """The bits of a float32."""
+        """Return the bits of a float32."""
         return self._new(f"bitcast {single.typed} to {value_type(self.dtype)}")
 
     def extended(self, half: Value) -> _Bits:
-        """16 bits and zeros before them."""
+        """Return 16 bits, zero-extended."""
         return self._new(f"zext {half.typed} to {value_type(self.dtype)}")
 
     def op(self, operation: str, other: _Bits | int) -> _Bits:
@@ -88,7 +88,7 @@ class _Bits:
         return _Bits(self.emitter, self.kind, Value(text, self.dtype))
 
     def select(self, tested: _Bits, test: str, limit: int, if_true: _Bits | int) -> _Bits:
-        """`if_true` where `tested` compares so with limit, else this."""
+        """Return `if_true` if the comparison `test` of `tested` with `limit` holds, else this value."""
         mask = value_type(self.kind.with_scalar("bool").text)
         against = integer_text(limit, self.dtype)
         holds = self.emitter.text.value(f"icmp {test} {tested.value.typed}, {against}")
@@ -97,14 +97,15 @@ class _Bits:
 
 
 def _bits(bits: _Bits) -> Value:
-    """The float32 of its bits."""
+    """Return the float32 with these bits."""
     single = bits.kind.with_scalar("float32").text
     text = f"bitcast {bits.value.typed} to {value_type(single)}"
     return Value(bits.emitter.text.value(text), single)
 
 
 def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
-    """The exponent is moved by a product with 2^112, which is exact for subnormal numbers, too."""
+    """Return a float16 as float32. The exponent is adjusted by a multiplication with 2^112, which is exact
+    for subnormal numbers, too."""
     bits = _Bits(emitter, DType.parse(value.dtype)).extended(value)
     size = bits.op("and", 0x7FFF)
     moved = size.op("shl", 13)
@@ -122,7 +123,8 @@ def _bfloat16_bits(bits: _Bits) -> _Bits:
 
 
 def _float16_bits(bits: _Bits, single: Value) -> _Bits:
-    """Numbers that become subnormal are rounded by adding a half, whose last bit is their last bit."""
+    """Return the bits of a float16. Numbers that become subnormal are rounded by adding 0.5, whose last
+    fraction bit has the weight of their last bit."""
     emitter = bits.emitter
     size = bits.op("and", 0x7FFFFFFF)
     even = size.op("lshr", 13).op("and", 1)
@@ -136,8 +138,8 @@ def _float16_bits(bits: _Bits, single: Value) -> _Bits:
 
 
 def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
-    """A float64 as a float32 whose last bit says that something was lost, so that rounding again is
-    exact (S. Boldo and G. Melquiond, 2008)."""
+    """Return a float64 rounded to odd as float32: its last bit is set if the result is inexact, so that
+    rounding it again has no double rounding error (S. Boldo and G. Melquiond, 2008)."""
     kind = DType.parse(value.dtype)
     single = kind.with_scalar("float32").text
     narrow = Value(emitter.text.value(f"fptrunc {value.typed} to {value_type(single)}"), single)

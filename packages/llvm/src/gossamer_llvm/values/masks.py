@@ -1,4 +1,4 @@
-"""Predicates of loads and stores: which are constant, and the short form of a lane mask."""
+"""Predicates of loads and stores: constant ones, and the cheap form of a mask of consecutive lanes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 
 ON = Value("true", "bool")
 OFF = Value("false", "bool")
-"""All lanes, and none, of whatever is accessed."""
+"""The predicates of all lanes, and of no lane, for any number of lanes."""
 _LARGEST = (1 << 63) - 1
 
 
 def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
-    """The mask; `ON` or `OFF` where that is known."""
+    """Return the mask; `ON` or `OFF` if it is constant."""
     known = _known(node)
     if known is not None:
         return ON if known else OFF
@@ -40,9 +40,11 @@ def _known(node: Expr | None) -> bool | None:
 
 
 def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
-    """`lt(Ramp(base, 1, L), Broadcast(limit, L))` compares lane numbers of 32 bits with the number
-    of lanes that are left, a quarter of the work of comparing indices of 64 bits. None where the
-    comparison is another one, or the ramp may wrap around: then the first lanes are not the lowest."""
+    """Return the mask of `lt(Ramp(base, 1, L), Broadcast(limit, L))`; None for other comparisons.
+
+    It compares 32-bit lane numbers with the number of lanes left, a quarter of the work of comparing 64-bit
+    indices. This is wrong if the ramp may wrap, because its first lanes are not the lowest then.
+    """
     ramp, limit = node.lhs, node.rhs
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
@@ -58,18 +60,18 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
 
 
 def _is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
-    """Whether no lane of a ramp with a stride of 1 wraps around."""
+    """Return whether no lane of a ramp with stride 1 wraps."""
     if emitter.magnitudes is None:
         return False
     return emitter.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST
 
 
 def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int) -> Value:
-    """The number of lanes below the bound, between 0 and count."""
+    """Return the number of lanes below the bound, between 0 and count."""
     left, right = literal(base), literal(bound)
     if left is not None and right is not None:
         return index_constant(right - left)
-    # Without overflow: where base < bound, their difference fits an unsigned number.
+    # If base < bound, their difference fits an unsigned integer even if the subtraction overflows.
     rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
     some = emitter.call("i64", "llvm.umin.i64", f"i64 {rest}, i64 {count}")
     is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")

@@ -28,14 +28,14 @@ _OF_BOOLS: dict[str, ReduceOp] = {"min": "and", "max": "or"}
 
 
 def emit_const(emitter: FunctionEmitter, node: Const) -> Value:
-    """A constant operand."""
+    """Return a constant operand."""
     emitter.unit.require_dtype(node.dtype)
     value_of(node)
     return Value(constant_text(node), node.dtype)
 
 
 def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
-    """The operand that the name is bound to; a handle is its buffer's address."""
+    """Return the operand to which the name is bound; for a handle, the address of its buffer."""
     bound = emitter.values.get(node.name)
     if bound is not None:
         return bound
@@ -43,7 +43,7 @@ def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
 
 
 def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
-    """Both sides are evaluated."""
+    """Emits a select; both values are evaluated."""
     condition, if_true = emitter.expr(node.condition), emitter.expr(node.if_true)
     if_false = emitter.expr(node.if_false)
     text = f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
@@ -51,11 +51,12 @@ def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
 
 
 def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
-    """Only the chosen side is evaluated."""
+    """Emits a conditional expression; only the chosen value is evaluated."""
     condition = emitter.expr(node.condition)
     if DType.parse(condition.dtype).is_vector:
         raise UnsupportedError(
-            "llvm.if_then_else.vector", "An IfThenElse with a vector condition is not lowered yet."
+            "llvm.if_then_else.vector",
+            "An 'IfThenElse' with a vector condition is not supported yet.",
         )
     text = emitter.text
     on_true, on_false, join = text.new_block(), text.new_block(), text.new_block()
@@ -71,13 +72,13 @@ def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
 
 
 def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
-    """A number that the processor knows."""
+    """Emits vscale, which the processor provides at run time."""
     _require_lanes(emitter, Lanes(1, scalable=True))
     return Value(emitter.call("i64", "llvm.vscale.i64", ""), "int64")
 
 
 def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
-    """The vector base + stride * lane, wrapping."""
+    """Emits the vector base + stride * lane; it wraps."""
     base, stride = emitter.expr(node.base), emitter.expr(node.stride)
     dtype = _vector_dtype(emitter, base, node.lanes)
     steps = lane_numbers(emitter, dtype)
@@ -88,13 +89,13 @@ def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
 
 
 def emit_broadcast(emitter: FunctionEmitter, node: Broadcast) -> Value:
-    """The value in every lane."""
+    """Emits the value in all lanes."""
     value = emitter.expr(node.value)
     return broadcast(emitter, value, _vector_dtype(emitter, value, node.lanes))
 
 
 def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
-    """The only place where floating-point additions may be reassociated."""
+    """Emits a reduction of lanes, the only operation in which float additions may be reassociated."""
     value = emitter.expr(node.value)
     scalar = DType.parse(value.dtype).scalar
     if DType.parse(scalar).is_float:
@@ -110,7 +111,7 @@ def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
 
 
 def lane_numbers(emitter: FunctionEmitter, dtype: str) -> Value:
-    """The integers 0, 1, ... in the lanes of dtype."""
+    """Return the integers 0, 1, ... in the lanes of dtype."""
     kind = DType.parse(dtype)
     vector = value_type(dtype)
     if kind.scalable:
@@ -134,7 +135,7 @@ def _reduce_plain(emitter: FunctionEmitter, node: LaneReduce, value: Value, scal
         return emitter.call(result, function, value.typed, flags=NO_SIGNED_ZEROS)
     if node.op not in ("add", "mul"):
         raise UnsupportedError(
-            f"llvm.lane_reduce.{node.op}", f"{node.op} of floats has no meaning."
+            f"llvm.lane_reduce.{node.op}", f"Floats have no operation '{node.op}'."
         )
     start = constant_text(Const(scalar, "-0.0" if node.op == "add" else "1.0"))
     function = f"llvm.vector.reduce.f{node.op}.{shape}"

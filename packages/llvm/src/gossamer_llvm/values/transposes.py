@@ -1,9 +1,9 @@
-"""The lanes of several vectors combined at once: shuffles that transpose, with additions in between.
+"""Reduces the lanes of several vectors together: the shuffles of a transpose, with operations in between.
 
-A pair of vectors becomes one of half the partial results of each; after log2(n) such levels n
-vectors are one. That is n - 1 operations and 2 (n - 1) shuffles, where a reduction of each vector by
-itself takes n log2(n) of both. The levels are those of a matrix transpose (H. S. Warren, Hacker's
-Delight, 2nd edition, section 7-3).
+Each level combines a pair of vectors to one, with half as many partial results of each. After log2(n)
+levels, n vectors are one. That takes n - 1 operations and 2 (n - 1) shuffles; separate reductions take
+n log2(n) of both. The levels are those of a matrix transpose (H. S. Warren, Hacker's Delight, 2nd
+edition, section 7-3).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.values.arithmetic import binary
 
 _BLOCK_BITS = 128
-"""Shuffles inside blocks of so many bits, and of whole blocks, are one instruction everywhere."""
+"""Shuffles within blocks of this size, and of whole blocks, are one instruction on all targets."""
 
 
 def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Value:
-    """As many values at a time as they have lanes."""
+    """Emits a transpose-reduce, in groups of as many values as they have lanes."""
     values = [emitter.expr(value) for value in node.values]
     lanes = DType.parse(values[0].dtype).lanes
     parts = [
@@ -32,7 +32,7 @@ def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Va
 
 
 def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) -> Value:
-    """One lane for each value; there are at most as many values as lanes."""
+    """Return a vector with one lane for each value; there are at most as many values as lanes."""
     kind = DType.parse(values[0].dtype)
     lanes, count = kind.lanes, len(values)
     block = min(lanes, _BLOCK_BITS // kind.bits)
@@ -51,7 +51,7 @@ def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) ->
 
 
 def _interleaved(lanes: int, block: int, unit: int) -> tuple[list[int], list[int]]:
-    """Units of the lower halves of the blocks of two vectors in turn, and those of the upper halves.
+    """Return the lanes that interleave units of the lower block halves of two vectors, and of the upper ones.
 
     >>> _interleaved(4, 4, 1), _interleaved(4, 4, 2)
     (([0, 4, 1, 5], [2, 6, 3, 7]), ([0, 1, 4, 5], [2, 3, 6, 7]))
@@ -67,7 +67,7 @@ def _interleaved(lanes: int, block: int, unit: int) -> tuple[list[int], list[int
 
 
 def _alternate(lanes: int, unit: int) -> tuple[list[int], list[int]]:
-    """Every other unit, and the rest.
+    """Return the lanes of the even units, and of the odd units.
 
     >>> _alternate(8, 2)
     ([0, 1, 4, 5], [2, 3, 6, 7])

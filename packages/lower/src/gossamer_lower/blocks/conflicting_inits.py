@@ -1,4 +1,9 @@
-"""Where an init runs that each element sees once, though several points of its block may meet in one."""
+"""Places the init of a block so that each element is initialized once.
+
+The init of a reduction is hoisted before its outermost reduction loop. Different points of the block may
+also write the same element through spatial iterators: then the init is hoisted further, if it has the same
+effect there, or the elements are marked once they are initialized (`marked_inits`).
+"""
 
 from __future__ import annotations
 
@@ -39,28 +44,30 @@ from gossamer_ir.traversal.walk import (
 )
 from gossamer_lower.blocks.marked_inits import not_once
 
-Around: TypeAlias = For | While | If
+EnclosingStmt: TypeAlias = For | While | If
 
 
 class InitPlace(msgspec.Struct, frozen=True):
-    """The loop before which an init runs; None where it stays where the block stands. Elements of the
-    buffers in `marked` are marked once they are initialised, from before a loop of that name on, as
-    points that meet in one cannot be told to do the same."""
+    """The loop before which an init runs; None if it stays in the block.
+
+    `marked` maps each buffer whose initialized elements must be marked to the variable of the loop before
+    which the marks are cleared.
+    """
 
     before: str | None
     marked: dict[str, str] = {}
 
 
 def feeds(loop: For, block: Block, kinds: str = "SR") -> bool:
-    """Whether a loop feeds an iterator of one of some kinds."""
+    """Return whether an iterator of one of these kinds depends on the loop."""
     return any(loop.var in free_vars(found.value) for found in block.iters if found.kind in kinds)
 
 
 def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace:
-    """Where the init of a block runs, which stands below the outermost loop that feeds an iterator of it.
+    """Return where the init of a block runs; `outermost` is the outermost loop that feeds the block.
 
-    Raises `UnsupportedError` (`lower.meeting_inits`) where points may meet in an element that is
-    initialised again in each iteration of a loop between.
+    Raises `UnsupportedError` (`lower.meeting_inits`) if several points may write an element that a loop
+    in between initializes again in each iteration.
     """
     around = tuple(_around(outermost, block))
     loops = [stmt for stmt in around if isinstance(stmt, For)]
@@ -76,8 +83,8 @@ def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace
 
 
 def _outside(loops: Sequence[For], block: Block, function: Function) -> tuple[set[str], For | None]:
-    """The loop before which an init runs, and the loops around it in which points may meet: the init has
-    another effect before these."""
+    """Return the enclosing loops whose iterations may write the same element, before which the init
+    would have another effect, and the loop before which the init runs."""
     meeting: set[str] = set()
     for count, loop in enumerate(loops):
         if feeds(loop, block, "R"):
@@ -105,21 +112,21 @@ def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function)
 
 
 def _condition(stmt: If, block: Block) -> Expr:
-    """What holds in the side of a choice that a block stands in."""
+    """Return the condition under which the branch with the block is taken."""
     is_first = any(found is block for found in statements(stmt.then_body))
     return stmt.condition if is_first else Unary("not", stmt.condition)
 
 
 def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:
-    """Whether an init may run again for an element that points of some loops meet in: what it writes is
-    told by the element, and not computed from what was there."""
+    """Return whether the init is idempotent for elements that several iterations of the loops write: its
+    value depends on the element only, and not on the old value."""
     targets = buffers_written(block.init)
     return not buffers_read(*block.init) & targets and is_told_by_element(block, loops)
 
 
 def why_not_before(loop: For, block: Block, function: Function) -> str | None:
-    """Why an init does not have the same effect before a loop as where its block first visits each
-    element; None where it has."""
+    """Return why an init cannot be hoisted before a loop: it would not have the effect that it has where
+    the block first visits each element. None if it can."""
     targets = buffers_written(block.init)
     around = list(_around(loop, block))
     headers = buffers_read(*(part for stmt in around for part in parts_of(stmt)))
@@ -140,13 +147,13 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
     return None
 
 
-def _counts(stmt: Around, block: Block) -> bool:
+def _counts(stmt: EnclosingStmt, block: Block) -> bool:
     return isinstance(stmt, For) and feeds(stmt, block)
 
 
 def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
-    """For each buffer the loop from which on its elements are marked: the outermost one in which it
-    is not allocated."""
+    """Return, for each buffer, the loop before which its marks are cleared: the outermost one that feeds
+    the block and in which the buffer is not allocated."""
     found: dict[str, str] = {}
     for loop in loops:
         for name in buffers_written(block.init) - buffers_allocated(loop.body):
@@ -155,9 +162,11 @@ def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
     return found
 
 
-def _require_no_repetition(around: Sequence[Around], before: For | None, block: Block) -> None:
-    """Each element is initialised anew in each iteration of a loop that does not feed the block, and of
-    a `while`."""
+def _require_no_repetition(
+    around: Sequence[EnclosingStmt], before: For | None, block: Block
+) -> None:
+    """Raises an error if a loop that does not feed the block, or a `while`, repeats it: the elements would
+    have to be initialized again in each of its iterations."""
     for stmt in around:
         if stmt is before:
             return
@@ -167,8 +176,8 @@ def _require_no_repetition(around: Sequence[Around], before: For | None, block: 
 
 
 def _uses_others(block: Block, targets: Set[str]) -> bool:
-    """Whether the body of a block uses elements of what its init writes that another point initialises:
-    it may do so before that point, and would find the new value where the init runs before the loop."""
+    """Return whether the body of a block accesses elements that the init of another point writes. It may
+    do so before that point runs, and would read the new value if the init were hoisted."""
     own = {(store.buffer, store.indices) for store in collect(Store, *block.init)}
     predicate = () if block.predicate is None else (block.predicate,)
     found = collect(TOUCHING, *block.body, *predicate)
@@ -179,9 +188,9 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     )
 
 
-def _around(stmt: Any, block: Block) -> Iterator[Around]:
-    """The loops and conditions from a statement down to a block that stands in it."""
-    if isinstance(stmt, Around) and any(found is block for found in statements((stmt,))):
+def _around(stmt: Any, block: Block) -> Iterator[EnclosingStmt]:
+    """Yield the loops and choices on the path from a statement down to a block inside it."""
+    if isinstance(stmt, EnclosingStmt) and any(found is block for found in statements((stmt,))):
         yield stmt
         for inner in (found for field in body_fields(type(stmt)) for found in getattr(stmt, field)):
             yield from _around(inner, block)

@@ -1,4 +1,4 @@
-"""What reducers that the user declared combine becomes lets and stores."""
+"""Combinations by reducers that the program declares become lets and stores."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(takes=("loop",), removes=("reducers",))
 def expand_reducers(module: Module) -> Module:
-    """Writes out every combination of a loop-stage module, and drops the reducers: all elements and
-    values are read, then all results are stored.
+    """Expands the combinations by declared reducers, and removes the reducers.
+
+    All elements and values are read before the first result is stored: a result may depend on each.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''

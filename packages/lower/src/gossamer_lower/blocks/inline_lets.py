@@ -1,4 +1,7 @@
-"""Lets above blocks are replaced by their values, so that bindings mention loops directly."""
+"""Inlines the lets above blocks, so that block bindings depend on loop variables directly.
+
+Only then can the loops that feed a reduction be recognized, before which an init is hoisted.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,21 @@ from gossamer_ir.traversal.walk import (
 
 
 def inline_lets(function: Function) -> tuple[Stmt, ...]:
-    """The statements of a function, lets that stand above a block with `init` replaced by their values.
-    Of those only the ones stay that read something, which may stop the program. A let of what the
-    function writes is not replaced, as long as no init moves before it."""
+    """Return the statements of a function with the lets above blocks that have an `init` inlined.
+
+    A let that reads memory stays, too: the read may stop the program. A let of mutable memory is not
+    inlined; that is an error (`lower.let_above_block`) only if an init would be hoisted before it.
+    """
     return _Inlining(function).body(function.body, frozenset())
 
 
 class _Inlining(msgspec.Struct, frozen=True):
-    """Knows the function."""
+    """Inlines lets in the statements of one function."""
 
     function: Function
 
     def body(self, body: tuple[Stmt, ...], loops: frozenset[str]) -> tuple[Stmt, ...]:
-        """Statements in loops of these variables, up to the innermost block around."""
+        """Return the statements; `loops` are the variables of the loops up to the enclosing block."""
         done: list[Stmt] = []
         while body:
             stmt, *rest = body
@@ -62,7 +67,7 @@ class _Inlining(msgspec.Struct, frozen=True):
         return stmt
 
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
-        """No init behind the let moves before a loop around it."""
+        """Raises an error if an init after the let is to be hoisted before one of the enclosing loops."""
         moving = loops | {let.var.name}
         changed = changed_in(self.function.body, let.value, function=self.function)
         for block in _blocks_with_init(body):
@@ -70,14 +75,14 @@ class _Inlining(msgspec.Struct, frozen=True):
             if any(names & moving for names in fed):
                 raise UnsupportedError(
                     "lower.let_above_block",
-                    f"The let {let.var.name} stands above a block with init and reads "
-                    f"{min(changed)}, which the function writes.",
+                    f"The let '{let.var.name}' stands above a block with init and reads "
+                    f"'{min(changed)}', which the function writes.",
                     hint="Use the value in place of the let.",
                 )
 
 
 def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:
-    """Those that are not inside another block."""
+    """Yield the blocks with an init that are not inside another block."""
     return (block for block in outermost(Block, body) if block.init)
 
 

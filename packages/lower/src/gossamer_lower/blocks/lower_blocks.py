@@ -1,7 +1,9 @@
-"""Blocks become plain statements: bindings are substituted, predicates become `If`, and `init` is
-hoisted before the outermost loop that feeds a reduction iterator, so that it also runs where the
-reduction is empty, or whose iterations may initialise the same element, which happens once. Where
-that would be something else, elements that are initialised are marked. Loops of extent one disappear.
+"""Blocks become plain statements.
+
+Bindings are substituted and predicates become `If`. The init is hoisted before the outermost reduction loop,
+so that it also runs if the reduction is empty. It is hoisted before spatial loops, too, whose iterations may
+initialize the same element; if that would change its effect, initialized elements are marked instead
+(`conflicting_inits`). Loops with one iteration disappear.
 """
 
 from __future__ import annotations
@@ -56,12 +58,12 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 @lowering_pass(takes=("loop",), removes=("blocks",))
 def lower_blocks(module: Module) -> Module:
-    """Removes every block of a loop-stage module, keeping its meaning.
+    """Turns blocks into plain statements; `init` is hoisted before the reduction loops.
 
-    Raises `UnsupportedError` (`lower.let_above_block`) where a let above a block with `init` reads a
-    buffer that the function writes, (`lower.meeting_inits`) where points that may meet in an element
-    initialise it again in each iteration of a loop between, (`lower.allocated_inside`) where an `init`
-    uses a buffer that is allocated in a loop which feeds the reduction.
+    Raises `UnsupportedError`: `lower.let_above_block` (a let above a block with `init` reads a buffer that
+    the function writes), `lower.meeting_inits` (several points of a block may initialize an element, and
+    cannot do so once), `lower.allocated_inside` (an `init` uses a buffer that is allocated in a reduction
+    loop).
 
     >>> from gossamer_lower import lower_buffers, lower_iterations
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
@@ -89,7 +91,7 @@ def _lower_function(function: Function) -> Function:
 
 
 class _Lowering:
-    """Knows the names that are taken: the copy of a nest for `init` needs fresh ones."""
+    """Lowers the blocks of one function."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -126,7 +128,7 @@ class _Lowering:
         return (*marks, *inits, msgspec.structs.replace(loop, body=self.body(body)))
 
     def _place(self, loop: For, block: Block) -> InitPlace:
-        """Where the init of a block in a loop runs; asked for along the loops from outside on."""
+        """Return where the init of a block runs; called for the enclosing loops from the outside in."""
         if block.name in self._places:
             return self._places[block.name]
         if not feeds(loop, block):
@@ -136,7 +138,7 @@ class _Lowering:
         return found
 
     def _marked(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
-        """A loop, and what stands before it, with inits in it that mark what they initialise."""
+        """Return the statements before a loop that clear marks, and the loop with inits that set them."""
         before: list[Stmt] = []
         for block in _blocks_below(loop):
             place = self._place(loop, block) if block.init else InitPlace(None)
@@ -168,8 +170,8 @@ class _Lowering:
         return (*self._still_read(values, body), *substitute_body(body, values))
 
     def _still_read(self, values: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
-        """Lets of values that read something, where the first statement of a body does not evaluate the
-        variables that they replace: out of bounds, a read stops the program whatever comes of it."""
+        """Return lets of the values that read memory, unless the first statement of the body evaluates
+        them anyway: a read out of bounds must stop the program even if its value is not used."""
         asked = parts_of(body[0]) if body else ()
         return tuple(
             Let(build.index_var(self._namer.fresh(name)), value)
@@ -180,8 +182,8 @@ class _Lowering:
     # --- init
 
     def _init_nest(self, loop: For, block: Block) -> tuple[Stmt, ...]:
-        """What stands around the block from `loop` down, but for loops that only feed the reduction and
-        conditions on these, around `init`."""
+        """Return a copy of the loop nest from `loop` down to the block, around its init; without the loops
+        that only feed the reduction and the conditions on them."""
         path = _path_to(loop, block) or ()
         values = {found.var: found.value for found in selecting(block)}
         loops = [found for found in path if isinstance(found, For)]
@@ -206,31 +208,31 @@ class _Lowering:
 
 
 def _around_init(loop: For) -> For:
-    """A loop without its body, and without the mark of copies in it that run ahead."""
+    """Return a loop without its body and without the annotation of software pipelining."""
     kept = tuple(item for item in loop.annotations if item[0] != PIPELINE)
     return msgspec.structs.replace(loop, body=(), annotations=kept)
 
 
 def _require_allocated(loop: For, block: Block) -> None:
-    """What the init touches exists before the loop that feeds the reduction."""
+    """Raises an error if the init uses a buffer that is allocated in the loop before which it runs."""
     inside = buffers_allocated(loop.body) - buffers_allocated(block.init)
     used = inside & buffers_touched(*block.init)
     if used:
         raise UnsupportedError(
             "lower.allocated_inside",
-            f"The init of the block {block.name} runs before the loop {loop.var}, in which "
-            f"{min(used)} is allocated.",
+            f"The init of the block '{block.name}' runs before the loop '{loop.var}', in which "
+            f"'{min(used)}' is allocated.",
             hint="Allocate it outside of the loops that feed the reduction.",
         )
 
 
 def _blocks_below(loop: For) -> Iterator[Block]:
-    """Blocks in a loop's body that are not inside another block."""
+    """Yield the blocks in the body of a loop that are not inside another block."""
     return outermost(Block, loop.body)
 
 
 def _path_to(stmt: Stmt, block: Block) -> tuple[Around, ...] | None:
-    """The loops and conditions from a statement down to the block; None where it is not below."""
+    """Return the loops and conditions from a statement down to the block; None if it is not inside."""
     if stmt is block:
         return ()
     for own, body in _bodies(stmt):
@@ -242,7 +244,7 @@ def _path_to(stmt: Stmt, block: Block) -> tuple[Around, ...] | None:
 
 
 def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[Around, ...], tuple[Stmt, ...]]]:
-    """The bodies of a statement, each with what is around it there."""
+    """Yield the bodies of a statement, each with the loop or condition that it adds to the path."""
     match stmt:
         case For():
             yield (stmt,), stmt.body
@@ -254,13 +256,14 @@ def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[Around, ...], tuple[Stmt, ...]]]
 
 
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Statements under a condition, which is asked also where they are none if it reads something."""
+    """Return the statements under a condition. A condition that reads memory is evaluated even if there
+    are no statements, because the read may stop the program."""
     is_asked = condition is not None and (body or buffers_read(condition))
     return (If(condition, body),) if condition is not None and is_asked else body
 
 
 def _replacing(stmt: Any, block: Block, by: Block) -> Any:
-    """A statement with another block in the place of one that stands in it."""
+    """Return the statement with a block inside it replaced."""
     return by if stmt is block else map_children(stmt, lambda child: _replacing(child, block, by))
 
 

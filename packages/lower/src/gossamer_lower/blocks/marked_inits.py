@@ -1,8 +1,8 @@
-"""Inits that leave alone what they have initialised: elements are marked in arrays beside.
+"""Inits that skip elements that are already initialized, with marks in arrays of their own.
 
-The last resort for points that may meet in an element, where what the first of them writes is not what
-another one would write, or where it has to be written when the first of them gets there. The arrays are
-as large as the buffers, and cleared before the outermost loop that feeds the block.
+This is the last resort if several points of a block may write the same element and the init cannot be
+hoisted: the points would initialize it to different values, or the time of the initialization matters.
+The arrays are as large as the buffers, and cleared before the outermost loop that feeds the block.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _FLAG, _NUMBER = "int8", "int64"
 
 
 class Marks:
-    """The arrays in which elements of some buffers are marked that the init of a block initialises.
+    """The arrays that mark the initialized elements of some buffers, for the init of one block.
 
-    A mark is the number of the run that initialised the element, which may write it several times; a
-    run that writes an element only once sets a flag.
+    A mark is the number of the run of the init that initialized the element: the same run may write the
+    element again. If a run writes each element at most once, a flag is enough.
     """
 
     def __init__(self, block: Block, shapes: Mapping[str, tuple[Expr, ...]], namer: Namer) -> None:
@@ -53,12 +53,12 @@ class Marks:
         self._dtype = _FLAG if self._runs is None else _NUMBER
 
     def cleared(self, buffers: Iterable[str]) -> tuple[Stmt, ...]:
-        """Statements that make the arrays of some buffers, in which nothing is marked."""
+        """Return the statements that allocate and clear the arrays of marks for these buffers."""
         arrays = [(self._names[name], self._shapes[name]) for name in sorted(buffers)]
         return tuple(stmt for name, shape in arrays for stmt in self._zeros(name, shape))
 
     def numbered(self) -> tuple[Stmt, ...]:
-        """Statements that make the number of the last run."""
+        """Return the statements that allocate and clear the number of the last run."""
         return () if self._runs is None else self._zeros(self._runs, (ONE,))
 
     def _zeros(self, name: str, shape: tuple[Expr, ...]) -> tuple[Stmt, ...]:
@@ -69,7 +69,7 @@ class Marks:
         return Allocate(Buffer(name, shape, self._dtype)), body
 
     def marking(self, block: Block) -> Block:
-        """The block with an init that marks what it initialises, and leaves alone what is marked."""
+        """Return the block with an init that skips marked elements and marks those that it writes."""
 
         def rule(node: Any) -> Any | None:
             if isinstance(node, Store) and node.buffer in self._names:
@@ -97,7 +97,7 @@ class Marks:
 
 
 def _writes_once(block: Block) -> bool:
-    """Whether a run of an init writes no element several times."""
+    """Return whether a run of the init writes each element at most once."""
     inits = list(statements(block.init))
     stores = [stmt.buffer for stmt in inits if isinstance(stmt, Store)]
     is_straight = not any(isinstance(stmt, (For, While)) for stmt in inits)
@@ -111,10 +111,10 @@ def require_markable(
     *,
     function: Function,
 ) -> None:
-    """Elements of some buffers can be marked before the first of the loops around a block.
+    """Raises `UnsupportedError` (`lower.meeting_inits`) unless elements can be marked.
 
-    Raises `UnsupportedError` (`lower.meeting_inits`) where the size of a buffer is read from one that the
-    function writes, or runs of an init that writes elements several times happen at once.
+    The size of a buffer must not be read from a buffer that the function writes. Runs of an init that may
+    write an element several times must not be concurrent, since they are numbered.
     """
     for name in sorted(shapes):
         if not is_constant(*shapes[name], function=function):
@@ -125,7 +125,7 @@ def require_markable(
 
 
 def not_once(block: Block, why: str) -> UnsupportedError:
-    """The error where an init cannot be made to run once for each element."""
+    """Return the error for an init that cannot be made to run once for each element."""
     return UnsupportedError(
         "lower.meeting_inits",
         f"Several points of the block '{block.name}' may initialise one element of "

@@ -1,8 +1,8 @@
-"""A guard of an index that grows with a loop leaves the loop, which then begins with one guard of all.
+"""Hoists the bounds check of an index that is affine in a loop variable before the loop.
 
-The elements that the iterations access lie between those of the first and the last one, both of which
-are accessed: so the guard outside stops the kernel if, and only if, one inside would have, before the
-loop has done anything.
+The index is monotone in the loop variable, so all elements accessed lie between those of the first and the
+last iteration. Both are accessed: the check before the loop stops the kernel if and only if one inside would
+have, and it does so before the loop has any effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_bounds_checks(module: Module) -> Module:
-    """Takes a loop-stage module without blocks.
+    """Moves bounds checks of indices that are affine in a loop variable before the loop.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -62,14 +62,14 @@ def _hoist_function(function: Function) -> Function:
 
 
 class _Line(NamedTuple):
-    """An index as `step * (var - start) + first`, with a step that is not negative."""
+    """The affine index `step * (var - start) + first`, where step >= 0."""
 
     first: Expr
     step: Expr
 
 
 class _Hoisting:
-    """Walks the statements in order, with what holds at each of them."""
+    """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:
         self._point = ProgramPoint(function)
@@ -100,9 +100,11 @@ class _Hoisting:
         return (*leaving, with_body(loop, tuple(kept)))
 
     def _outside(self, guard: Guard, loop: For, inner: frozenset[str]) -> Guard | None:
-        """The guard before a loop of a guard that each iteration comes by; None where there is none.
-        What the guard reads may be read there, since no guard that stays comes before it; what it
-        searches is searched where all that need it find it."""
+        """Return the guard before the loop for a guard that each iteration executes; None if there is none.
+
+        No guard that stays in the loop precedes it, so what it reads can be read before the loop as well.
+        A guard with a search stays in the loop, where the accesses that need the search share it.
+        """
         condition, extent = guard.condition, loop.extent
         if {guard.buffer, *free_vars(condition)} & inner or contains(Search, condition):
             return None
@@ -117,7 +119,7 @@ class _Hoisting:
         return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)
 
     def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
-        """What holds before the loop if, and only if, the parts hold in all its iterations."""
+        """Return conditions before the loop that are equivalent to the parts in all its iterations."""
         result: list[Expr] = []
         lines: dict[Expr, None] = {}
         for part in parts:
@@ -147,8 +149,8 @@ class _Hoisting:
         return _Line(expr_of(first), found)
 
     def _fits(self, line: _Line, loop: For, size: Expr) -> bool:
-        """Whether the size is one for all iterations, and nothing wraps but the index itself, which
-        may, inside as outside."""
+        """Return whether the size is loop invariant and nothing can overflow, except the index itself, which
+        may, inside the loop as outside."""
         if loop.var in free_vars(size) or not self._point.is_unchanging(size):
             return False
         parts = (line.step, build.sub(size, loop.extent), build.add(size, build.ONE))
@@ -156,13 +158,12 @@ class _Hoisting:
 
 
 def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """The buffers that are not there before."""
+    """Yield the buffers that are allocated inside."""
     return (found.buffer.name for found in collect(Allocate, *body))
 
 
 def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:
-    """The conditions that the first index and `extent` ones from there lie in a dimension, extent
-    being more than 0."""
+    """Yield the conditions that the indices of `extent` > 0 iterations lie in a dimension."""
     yield Compare("ge", line.first, build.ZERO)
     if line.step == build.ONE:
         yield Compare("le", line.first, build.sub(size, extent))

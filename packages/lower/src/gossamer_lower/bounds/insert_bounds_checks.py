@@ -1,8 +1,8 @@
-"""Every access is proved in bounds or gets a guard, which stops the kernel with the buffer's name.
+"""Inserts a bounds check (`Guard`) for every access that is not proved in bounds.
 
-Proofs use the bounds of loops, the conditions of enclosing `If`s, and the facts about index buffers.
-What is read from a buffer that the function writes may change, so nothing is concluded from it, but
-from a condition as long as nothing is written to what it reads; nor from sums that may wrap around.
+A guard that fails stops the kernel with the name of the buffer. Proofs use the bounds of loops, the
+conditions of enclosing `If`s, and the facts about index buffers. Values in mutable buffers are not assumed,
+except a condition until its operands are written. Expressions that may overflow are never assumed.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from gossamer_lower.statement_utils import with_body, with_sides
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def insert_bounds_checks(module: Module) -> Module:
-    """Adds a `Guard` before each statement with an access that is not proved in bounds.
+    """Inserts a `Guard` before each statement with an access that is not proved in bounds.
 
-    Takes a loop-stage module without blocks, before vectorisation; vectors that it has already are
-    guarded as a whole.
+    It runs before vectorization, where there is one index to check; an access that is already a vector is
+    checked as a whole.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -73,13 +73,13 @@ def _guard_function(function: Function) -> Function:
 
 
 def guard_buffers(function: Function, names: Set[str]) -> Function:
-    """`insert_bounds_checks` for some of the buffers of a function only, before it is decided what becomes of
-    lanes: a condition on one protects every access under it."""
+    """Return the function with bounds checks for these buffers only. Vectorized loops count as serial here:
+    a condition on a lane protects every access under it."""
     return with_body(function, _Guarding(function, names).body(function.body))
 
 
 class _Guarding:
-    """Walks the statements in order, with what holds at each of them."""
+    """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function, names: Set[str] | None = None) -> None:
         self._names = names
@@ -89,7 +89,7 @@ class _Guarding:
         self._lane_conditions: list[Expr] = []
         self._answers: dict[tuple[int, Expr, Expr], tuple[Compare, ...]] = {}
         self._stated: defaultdict[Expr, list[Expr | None]] = defaultdict(list)
-        """What the guards before one statement say, each with the condition under which it does not."""
+        """The conditions of the guards before one statement, each with its exceptions (`unless`)."""
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
@@ -100,7 +100,7 @@ class _Guarding:
         return tuple(result)
 
     def _learn(self, stmt: Stmt) -> None:
-        """What holds after a statement, to the end of the body."""
+        """Records what holds after a statement, up to the end of the body."""
         if isinstance(stmt, Let) and free_vars(stmt.value) & self._lane_vars:
             self._lane_vars.add(stmt.var.name)
         if isinstance(stmt, Allocate) and self._names is None:
@@ -108,13 +108,14 @@ class _Guarding:
         self._point.after(stmt)
 
     def _require_lasting_size(self, stmt: Allocate) -> None:
-        """Guards evaluate the size again, when what it was read from may have changed."""
+        """Raises an error for a size that is read from mutable memory: guards evaluate the size again, and
+        it may have changed."""
         for extent in stmt.buffer.shape:
             for node in walk(extent):
                 if isinstance(node, Load) and node.buffer in self._point.written:
                     raise UnsupportedError(
                         "lower.changing_size",
-                        f"The size of {stmt.buffer.name} is read from {node.buffer}, which the "
+                        f"The size of '{stmt.buffer.name}' is read from '{node.buffer}', which the "
                         "program writes.",
                         hint="Read it into a variable before.",
                     )
@@ -145,7 +146,8 @@ class _Guarding:
 
     @contextmanager
     def _holding(self, condition: Expr, *, while_running: tuple[Stmt, ...] = ()) -> Iterator[None]:
-        """Proofs may use a condition; one on the lane only where it masks the access."""
+        """Assumes a condition. A condition on the lane is kept apart: it becomes a mask, which protects
+        only accesses that differ between lanes."""
         if free_vars(condition) & self._lane_vars:
             self._lane_conditions.append(condition)
             yield
@@ -155,7 +157,7 @@ class _Guarding:
                 yield
 
     def _guards_before(self, stmt: Stmt) -> list[Guard]:
-        """Guards for the expressions of a statement itself, innermost loads first."""
+        """Return the guards for the expressions of a statement itself, innermost loads first."""
         if isinstance(stmt, For):
             self._require_proved_weight(stmt)
             expressions: list[Any] = [stmt.start, stmt.extent, stmt.grain]
@@ -172,7 +174,7 @@ class _Guarding:
         return found
 
     def _guard(self, node: Any, unless: Expr | None, found: list[Guard]) -> None:
-        """Finds the guards of a node; `unless` is the condition under which it is not evaluated."""
+        """Appends the guards of a node; `unless` is the condition under which it is not evaluated."""
         kind = type(node)
         if kind is IfThenElse:
             self._guard_sides(node, unless, found)
@@ -197,8 +199,8 @@ class _Guarding:
     def _require(
         self, condition: Expr, unless: Expr | None, buffer: str, found: list[Guard]
     ) -> None:
-        """Adds a guard, of what no guard before the same statement says: an expression that stands in
-        many places of it, each of them an index of others, is guarded once."""
+        """Appends a guard of the parts that no guard before the same statement checks. Without this, the
+        guards of nested indirect indices would grow exponentially."""
         parts = [part for part in build.conjuncts(condition) if not self._is_stated(part, unless)]
         rest = build.conjoined(parts)
         if rest is not None:
@@ -207,7 +209,7 @@ class _Guarding:
                 self._stated[part].append(unless)
 
     def _is_stated(self, part: Expr, unless: Expr | None) -> bool:
-        """Whether guards say so already wherever a condition does not hold, or one that it begins with."""
+        """Return whether guards check the part already unless `unless`, or a prefix of it, holds."""
         known = self._stated.get(part, ())
         while known and unless is not None and unless not in known:
             match unless:
@@ -218,7 +220,7 @@ class _Guarding:
         return unless in known
 
     def _guard_sides(self, node: IfThenElse, unless: Expr | None, found: list[Guard]) -> None:
-        """Finds the guards of a condition, and of each value where that is evaluated."""
+        """Appends the guards of a condition, and of each value where it is evaluated."""
         self._guard(node.condition, unless, found)
         opposite = Unary("not", node.condition)
         with self._holding(node.condition):
@@ -227,7 +229,8 @@ class _Guarding:
             self._guard(node.if_false, _either(unless, node.condition), found)
 
     def _require_proved_weight(self, loop: For) -> None:
-        """The weight is evaluated anywhere in the range, and at its end."""
+        """Raises an error unless the weight is proved in bounds. Load balancing evaluates it at any
+        iteration and at the end of the range, outside of the loop, where no guard runs."""
         if loop.weight is None or self._names is not None:
             return
         with self._point.scope():
@@ -237,15 +240,15 @@ class _Guarding:
         if guards:
             raise UnsupportedError(
                 "lower.guarded_weight",
-                f"The weight of the loop {loop.var} reads {guards[0].buffer} where it is not proved "
-                "in bounds.",
+                f"The weight of the loop '{loop.var}' reads '{guards[0].buffer}' where it is not "
+                "proved in bounds.",
                 hint="Leave the weight out, or use the indptr of the loop's own axis.",
             )
 
     def _unproved(self, access: Load | Store) -> Expr | None:
-        """The part of "in bounds" that is not proved; None where all of it is.
+        """Return the part of the bounds check that is not proved; None if all of it is.
 
-        An access that is the same in all lanes is not masked, so what holds in a lane does not help.
+        An access that is the same in all lanes is not masked, so conditions on the lane do not protect it.
         """
         if not self._lane_conditions:
             return self._out_of_bounds(access)
@@ -259,7 +262,7 @@ class _Guarding:
         return unproved
 
     def _unproved_in(self, access: Load | Store, lanes: Lanes) -> Expr | None:
-        """The part of "in bounds in each lane" that is not proved."""
+        """Return the part of the bounds check of a vector access that is not proved for all lanes."""
         shape, mask = self._point.shapes[access.buffer], access.predicate
         with self._point.scope():
             self._magnitudes.bind(LANE.name, count_of(lanes))
@@ -280,7 +283,8 @@ class _Guarding:
         return build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
 
     def _unproved_window(self, search: Search) -> Expr | None:
-        """What a search reads is in bounds, if it reads anything."""
+        """Return the part of the bounds check of a search window that is not proved. An empty window
+        reads nothing, so it is always in bounds."""
         pairs = places_read(search, self._point.shapes[search.buffer])
         unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
         if unproved is None:
@@ -288,7 +292,7 @@ class _Guarding:
         return IfThenElse(Compare("ge", search.begin, search.end), TRUE, unproved)
 
     def _unproved_parts(self, index: Expr, extent: Expr) -> tuple[Compare, ...]:
-        """The parts of 0 <= index < extent that are not proved."""
+        """Return the parts of 0 <= index < extent that are not proved."""
         question = self._prover.state, index, extent
         parts = self._answers.get(question)
         if parts is None:
@@ -296,8 +300,8 @@ class _Guarding:
         return parts
 
     def _parts_to_check(self, index: Expr, extent: Expr) -> Iterator[Compare]:
-        """What is proved of unbounded integers holds for one that may wrap only where it is in range,
-        by both parts."""
+        """Yield the parts of 0 <= index < extent to check. Proofs are about unbounded integers. For an
+        index that may wrap, one proved part alone says nothing: both bounds together exclude the wrap."""
         wide = build.widen(index)
         is_above, is_below = self._proved(wide, extent)
         if is_above and is_below:
@@ -310,7 +314,7 @@ class _Guarding:
             yield below
 
     def _proved(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
-        """Whether 0 <= index and index < extent are proved of unbounded integers."""
+        """Return whether 0 <= index, and whether index < extent, is proved for unbounded integers."""
         if not self._point.is_known(index, extent):
             return False, False
         left = Binary("sub", Binary("sub", extent, index), build.ONE)
@@ -318,14 +322,14 @@ class _Guarding:
 
 
 def _either(first: Expr | None, second: Expr) -> Expr:
-    """First or second, which is evaluated only where the first does not hold."""
+    """Return the disjunction; the second condition is evaluated only if the first does not hold."""
     return second if first is None else IfThenElse(first, TRUE, second)
 
 
 def _not_masked(access: Load | Store) -> UnsupportedError:
     return UnsupportedError(
         "lower.unmasked_lane",
-        f"An access of {access.buffer} is the same in all lanes of a vectorized loop, and in bounds "
-        "only where a condition on the lane holds.",
+        f"An access of '{access.buffer}' is the same in all lanes of a vectorized loop, and in bounds "
+        "only if a condition on the lane holds.",
         hint="Read it before the loop, or do not vectorize.",
     )

@@ -1,4 +1,4 @@
-"""Guards that hold for all lanes of a vector, from what holds in one of them."""
+"""Bounds checks for all lanes of a vector access, from the check of one symbolic lane (`LANE`)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gossamer_ir.traversal.walk import free_vars, substitute
 
 
 def lanes_of_access(access: Load | Store) -> Lanes | None:
-    """The lanes of an access; None for one of a single element."""
+    """Return the lanes of an access; None for an access of a single element."""
     parts = (*access.indices, access.predicate)
     found = (lanes_of(part) for part in parts if part is not None)
     return next((lanes for lanes in found if lanes is not None), None)
 
 
 def at_the_ends(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:
-    """A comparison of an index that does not wrap, in each lane: of a vector whose step is known only
-    in the first or the last one."""
+    """Return a comparison that holds in all lanes, for an index that does not wrap: of a ramp with a
+    constant stride, only the first or the last lane is compared."""
     if LANE.name not in free_vars(condition):
         return condition
     stride = build.integer_value(index.stride) if isinstance(index, Ramp) else None
@@ -43,7 +43,7 @@ def at_the_ends(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:
 
 
 def in_all_lanes(condition: Compare, index: Expr, *, mask: Expr | None, lanes: Lanes) -> Expr:
-    """A comparison of an index in each lane that a mask lets through, from that in `LANE`."""
+    """Return a comparison that holds in all lanes that the mask enables, from the one in `LANE`."""
     if LANE.name in free_vars(condition):
         dtype = DType("int64", lanes.count, lanes.scalable).text
         every: Expr = Compare(condition.op, _as(dtype, index), Broadcast(condition.rhs, lanes))

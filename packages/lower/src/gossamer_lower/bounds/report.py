@@ -1,4 +1,4 @@
-"""Which accesses of a flat module are guarded: where, and what was not proved."""
+"""Reports the accesses of a flat module that are bounds-checked: where, and what was not proved."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from gossamer_ir.traversal.walk import contains
 
 
 class GuardedAccess(msgspec.Struct, frozen=True):
-    """An access of `buffer` that is not proved in bounds: the kernel stops where one of `conditions`
-    does not hold. `loops` are the variables of the loops around it in `function`, outermost first
-    (empty for a while loop's); `is_inner` where the last of them has no loop in it."""
+    """An access of `buffer` that is not proved in bounds: the kernel stops unless `conditions` hold.
+
+    `loops` are the variables of the enclosing loops in `function`, outermost first ("" for a while loop).
+    `is_inner`: the innermost of them contains no other loop.
+    """
 
     function: str
     buffer: str
@@ -24,7 +26,7 @@ class GuardedAccess(msgspec.Struct, frozen=True):
 
 
 def guarded_accesses(module: Module) -> tuple[GuardedAccess, ...]:
-    """The guards of a flat module, in the order of its text.
+    """Return the guards of a flat module, in the order of its text.
 
     >>> from gossamer_lower.examples import program
     >>> from gossamer_lower.pipeline import lower_to_flat

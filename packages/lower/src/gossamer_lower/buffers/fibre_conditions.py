@@ -1,4 +1,4 @@
-"""The conditions under which positions lie in the fibres of varied axes."""
+"""The conditions for positions to lie in the fibres of varied axes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.walk import buffers_read, rewrite, statements
 from gossamer_lower.buffers.storage_layout import Check, Fibre, Storage, found_by_search
-from gossamer_lower.iterations.coordinate_lookup import Place
+from gossamer_lower.iterations.coordinate_lookup import ElementLocation
 
 
 class FibreConditions:
-    """What must hold of positions, but for what is plain to see from how far variables go.
+    """The conditions for positions to be in bounds, except those that the ranges of variables imply.
 
-    `lower` rewrites an expression, `ranges` are how far variables that start at 0 go.
+    `lower` rewrites an expression; `ranges` are the ends (exclusive) of variables that start at 0.
     """
 
     def __init__(
@@ -39,18 +39,18 @@ class FibreConditions:
         self._extents: dict[str, Expr] = {}
 
     def present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
-        """That positions lie in the fibres of varied axes; None where that is plain to see."""
+        """Return the condition that positions lie in the fibres of varied axes; None if it is implied."""
         return self.of_fibres(self._storage.fibres(buffer, positions)).is_found(positions)
 
-    def of_fibres(self, fibres: Iterable[Fibre]) -> Place:
-        """That positions lie in fibres."""
-        place = Place()
+    def of_fibres(self, fibres: Iterable[Fibre]) -> ElementLocation:
+        """Return the conditions that positions lie in these fibres."""
+        place = ElementLocation()
         for fibre in fibres:
             place.add(*self._conditions(fibre))
         return place
 
     def of_window(self, node: Search, extent: Expr) -> Iterator[Compare]:
-        """What must hold for the window of a search to lie in its fibre, but for what is plain to see."""
+        """Yield the conditions, unless implied, for the window of a search to lie in its fibre."""
         end, begin = build.add(extent, build.ONE), build.integer_value(node.begin)
         if begin is None or begin < 0:
             yield self._storage.check("ge", node.begin, end)
@@ -59,7 +59,7 @@ class FibreConditions:
             yield self._storage.check("lt", node.end, end)
 
     def exceeds(self, value: Expr, extent: Expr) -> int | None:
-        """How much more a value is than an extent, where that is plain to see."""
+        """Return value - extent if it is a constant, else None."""
         if value == extent:
             return 0
         form, other = (normal_form(self._unchecked(found)) for found in (value, extent))
@@ -67,7 +67,7 @@ class FibreConditions:
         return rest.constant if rest.is_constant else None
 
     def _conditions(self, fibre: Fibre) -> Iterator[Compare]:
-        """What must hold for a position to lie in its fibre, but for what is plain to see."""
+        """Yield the conditions, unless implied, for a position to lie in its fibre."""
         form, extent = affine_of(fibre.position), fibre.extent()
         variable, walked = _one_variable(form), None
         if variable is not None and form.constant >= 0:
@@ -84,14 +84,15 @@ class FibreConditions:
                 is_found = Compare("ge", found, build.ZERO)
         check = Check(fibre.inner(), fibre.length(), is_found)
         is_plain = form.constant >= 0 if not form.terms else walked is not None
-        # How long the fibre is comes first: it stops the kernel where the axes above have no such place.
+        # The comparison with the length comes first: reading the length stops the kernel if the position
+        # of an axis above is out of bounds.
         yield self._storage.proved_by(check, "lt", fibre.position, extent)
         if not is_plain:
             yield self._storage.proved_by(check, "ge", fibre.position, extent)
 
     def _unchecked(self, expr: Expr) -> Expr:
-        """An expression where all checks in it succeed, as they do where a position is asked about: those
-        along the axes above are asked before."""
+        """Return the expression with all checks in it resolved to true: the checks along the axes above
+        are evaluated before."""
 
         def unchecked(node: Any) -> Any | None:
             is_checked = isinstance(node, IfThenElse) and self._storage.is_check(node.condition)
@@ -101,7 +102,7 @@ class FibreConditions:
         return result
 
     def _walked(self, variable: Var) -> Expr | None:
-        """How far a variable of a loop or block that starts at 0 goes where it has a value."""
+        """Return the end of the range of a loop or block variable that starts at 0."""
         extent = self._ranges.get(variable.name)
         if extent is None:
             return None
@@ -114,7 +115,8 @@ class FibreConditions:
 
 
 def ranges_of(function: Function) -> dict[str, Expr]:
-    """How far the variables of loops and blocks that start at 0 go, wherever something is read."""
+    """Return the ends of the ranges of loop and block variables that start at 0 and lie in them wherever
+    memory is read."""
     found: dict[str, Expr] = {}
     for stmt in statements(function.body):
         if isinstance(stmt, For) and stmt.start == build.ZERO:
@@ -128,7 +130,7 @@ def ranges_of(function: Function) -> dict[str, Expr]:
 
 
 def _one_variable(form: Affine) -> Var | None:
-    """The variable that a form is, or is a constant more than."""
+    """Return the variable if a form is a variable plus a constant; None otherwise."""
     match list(form.terms.items()):
         case [(Var() as variable, 1)]:
             return variable

@@ -1,8 +1,8 @@
 """Position stage to loop stage: sparse buffers become ordinary ones.
 
-Varied dimensions are flattened into their parents, fixed ones stay dimensions of their own:
-`A[vi, vj]` over (I, J) of CSR becomes `A_data[J_indptr[vi] + vj]`, a BSR buffer `[nnzb, b, b]`. What
-is known of the axes becomes facts about their index buffers.
+Varied axes are flattened into the dimension of their parent, fixed axes stay dimensions: `A[vi, vj]` over
+the axes (I, J) of CSR becomes `A_data[J_indptr[vi] + vj]`; a BSR buffer gets the shape `[nnzb, b, b]`.
+The properties of axes become facts about their index buffers.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 A = TypeVar("A", Load, Store, Prefetch)
 ACCESSES = (Load, Search, Store, Prefetch)
-"""The kinds of nodes that access a buffer at the position stage; guards only name one."""
+"""The nodes that access a buffer at the position stage; a guard only names one."""
 
 
 @lowering_pass(takes=("position",), gives="loop", removes=("axes",))
 def lower_buffers(module: Module) -> Module:
-    """Flattens the sparse buffers of a position-stage module; the result is at the loop stage.
+    """Replaces sparse buffers by ordinary ones; properties of axes become facts about index buffers.
 
-    Raises `UnsupportedError` (`lower.storage`) for storage that nothing says the offsets of.
+    Raises `UnsupportedError` (`lower.storage`) for a buffer whose layout needs `offsets` and has none.
 
     >>> from gossamer_lower import lower_iterations
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
@@ -108,15 +108,16 @@ class _Lowering:
         self._conditions = FibreConditions(self._storage, lower=self.node, ranges=ranges)
 
     def checks(self) -> dict[Expr, Check]:
-        """What is asked in the function to find out whether positions lie in their fibres."""
+        """Return the added checks that positions lie in their fibres."""
         return self._storage.checks
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Statements with their accesses rewritten."""
+        """Return the statements with their accesses rewritten."""
         return tuple(found for stmt in body for found in _several(self.node(stmt)))
 
     def node(self, node: Any) -> Any:
-        """A statement or expression with its accesses rewritten; several statements where it is guarded."""
+        """Return a statement or expression with its accesses rewritten; a tuple of statements if a guard
+        comes before it."""
         if type(node) in LEAVES:
             return node
         if isinstance(node, Region) and node.buffer in self._sparse:
@@ -127,7 +128,8 @@ class _Lowering:
         if isinstance(lowered, For):
             return self._loop(lowered)
         if isinstance(lowered, Block):
-            return without_false_regions(lowered)  # beyond its buffer, an access is in none
+            # An access out of bounds of its buffer is in no region, so declared regions may be false.
+            return without_false_regions(lowered)
         if isinstance(lowered, (Load, Search, Region)) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
         if isinstance(lowered, Guard):
@@ -139,7 +141,7 @@ class _Lowering:
         return lowered
 
     def _loop(self, loop: For) -> For:
-        """A loop whose mark names the buffers that its iterations share."""
+        """Return the loop, in whose `atomic` annotation shared buffers have their new names."""
         names = shared_names(loop) if is_atomic(loop) else None
         if names is None:
             return loop
@@ -158,7 +160,7 @@ class _Lowering:
         return self._moved(node)
 
     def _load(self, load: Load) -> Expr:
-        """A load that reads the fill value, where a position may lie beyond a varied fibre."""
+        """Return a load, or the fill value if a position is not in its varied fibre."""
         buffer = self._sparse[load.buffer]
         present = self._conditions.present(buffer, load.indices)
         if present is None:
@@ -170,7 +172,7 @@ class _Lowering:
         return IfThenElse(load.predicate, found, load.passthrough)
 
     def _store(self, store: Store) -> Store | tuple[Stmt, ...]:
-        """A store behind a guard, where a position may lie beyond a varied fibre."""
+        """Return a store, after a guard if a position may lie outside its varied fibre."""
         present = self._conditions.present(self._sparse[store.buffer], store.indices)
         if present is None:
             return self._moved(store)
@@ -179,14 +181,14 @@ class _Lowering:
         return (guard, plain) if store.predicate is None else (If(store.predicate, (guard, plain)),)
 
     def _combine(self, node: Combine) -> tuple[Stmt, ...]:
-        """All elements, behind the guards of those that may be absent."""
+        """Return the combination, after guards for the elements that may be absent."""
         parts = [part for store in node.stores for part in _several(self.node(store))]
         stores = tuple(part for part in parts if isinstance(part, Store))
         guards = (part for part in parts if not isinstance(part, Store))
         return (*guards, msgspec.structs.replace(node, stores=stores))
 
     def _moved(self, access: A) -> A:
-        """An access of the ordinary buffer instead of the sparse one."""
+        """Return the access as one of the ordinary buffer."""
         indices = self._indices(self._sparse[access.buffer], access.indices)
         return msgspec.structs.replace(access, buffer=self._names[access.buffer], indices=indices)
 
@@ -195,14 +197,14 @@ class _Lowering:
         return msgspec.structs.replace(guard, buffer=name)
 
     def _region(self, region: Region) -> Region:
-        """Declared regions of sparse buffers widen to the whole buffer."""
+        """Return the whole ordinary buffer as region: declared regions of sparse buffers are widened."""
         ordinary = self.buffers.ordinary(self._sparse[region.buffer])
         ranges = tuple(Range(build.ZERO, extent) for extent in ordinary.shape)
         return Region(ordinary.name, ranges)
 
     def _search(self, node: Search) -> Expr:
-        """A search in one fibre as one in the whole array, its result relative to the fibre; one with a
-        window beyond the fibre is out of bounds."""
+        """Return a search in one fibre as a search in the whole array, with a result relative to the fibre.
+        If the window does not lie in the fibre, it is moved out of bounds, where the check fails."""
         buffer = self._sparse[node.buffer]
         *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
         begin, end = build.add(start, node.begin), element(start, node.end)
@@ -246,7 +248,7 @@ def _several(found: Any) -> tuple[Any, ...]:
 
 
 def _absolute(condition: Compare) -> Compare:
-    """Whether a coordinate was found, without the place of its fibre."""
+    """Return the condition that a search succeeded without the offset of the fibre: -1 stays -1."""
     match condition:
         case Compare(op="ge", lhs=Select(if_true=Search() as found), rhs=zero) if (
             zero == build.ZERO

@@ -14,9 +14,9 @@ from gossamer_lower.iterations.index_buffers import IndexBuffers
 
 
 class OrdinaryBuffers:
-    """The buffers of one function: by name, by handle, what they are called then, and how they are stored.
+    """The sparse buffers of one function, and the names and layouts of the ordinary ones for them.
 
-    `lower` rewrites an expression, `ranges` are how far variables that start at 0 go.
+    `lower` rewrites an expression; `ranges` are the ends (exclusive) of variables that start at 0.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class OrdinaryBuffers:
         }
 
     def _ordinary_names(self, function: Function) -> dict[str, str]:
-        """Index buffers keep their name, buffers of values get `_data`."""
+        """Return the new name of each buffer: index buffers keep theirs, buffers of values get `_data`."""
         index_handles = {getattr(axis, "indptr", None) for axis in function.axes}
         index_handles |= {getattr(axis, "indices", None) for axis in function.axes}
         namer = namer_of(function)
@@ -60,18 +60,18 @@ class OrdinaryBuffers:
                     self.offsets[handle] = found
 
     def _indptr_of(self, buffer: AnyBuffer) -> SparseBuffer | None:
-        """The indptr of an axis that an ordinary buffer is another name for."""
+        """Return the indptr of an axis over the same array as an ordinary buffer; None if there is none."""
         if not isinstance(buffer, Buffer) or len(buffer.shape) != 1:
             return None
         found = self._by_handle.get(buffer.handle or "")
         return found if found is not None and found.extra_storage else None
 
     def _is_flat(self, buffer: AnyBuffer) -> bool:
-        """Whether a buffer is another name for an index buffer, which replaces it."""
+        """Return whether a buffer is over the same array as an index buffer, which replaces it."""
         return buffer.name in self.flat
 
     def ordinary(self, buffer: AnyBuffer) -> Buffer:
-        """The ordinary buffer with the same elements."""
+        """Return the ordinary buffer with the same elements."""
         if isinstance(buffer, Buffer):
             return map_children(buffer, self._lower)
         storage = self.storage
@@ -84,8 +84,8 @@ class OrdinaryBuffers:
         return Buffer(self.names[buffer.name], shape, buffer.dtype, buffer.handle, buffer.scope)
 
     def buffers(self, function: Function) -> tuple[Buffer, ...]:
-        """The ordinary buffers, with those of index arrays that the function declares no buffer for: the
-        caller passes them, and facts about them are checked."""
+        """Return the ordinary buffers, also for index arrays for which the function declares no buffer: the
+        caller passes these arrays, and facts about them are checked."""
         for axis in function.axes:
             for handle in (getattr(axis, "indptr", None), getattr(axis, "indices", None)):
                 if handle is not None and handle not in self._by_handle:
@@ -97,7 +97,7 @@ class OrdinaryBuffers:
         return _declared_before_use([*bound, *added, *self.offsets.values()])
 
     def _declare(self, handle: str) -> SparseBuffer:
-        """An index array of an axis that the function declares no buffer for."""
+        """Declares a buffer for an index array of an axis for which the function has none."""
         declared = IndexBuffers(self.axes.values(), self._namer).declared()
         buffer = next(found for found in declared if found.handle == handle)
         assert isinstance(buffer, SparseBuffer)
@@ -107,7 +107,7 @@ class OrdinaryBuffers:
         return buffer
 
     def _read_offset(self, handle: str, position: Expr) -> Expr:
-        """An element of an indptr, or of the offsets of a buffer."""
+        """Return an element of an indptr, or of the offsets of a buffer."""
         buffer = self._by_handle.get(handle)
         if buffer is None and handle not in self.offsets:
             buffer = self._declare(handle)
@@ -117,18 +117,18 @@ class OrdinaryBuffers:
         return build.widen(Load(self.names[buffer.name], (position,), buffer.dtype))
 
     def index_name(self, handle: str | None) -> str | None:
-        """The name of the index buffer of a handle."""
+        """Return the name of the index buffer with a handle."""
         buffer = self._by_handle.get(handle) if handle is not None else None
         return None if buffer is None else self.names[buffer.name]
 
     def size(self, handle: str) -> Expr:
-        """How many elements the index array of a handle has."""
+        """Return the number of elements of the index array with a handle."""
         (extent,) = self.ordinary(self._by_handle[handle]).shape
         return extent
 
 
 def _declared_before_use(buffers: Iterable[Buffer]) -> tuple[Buffer, ...]:
-    """Buffers in their order, but each behind those that its size is read from."""
+    """Return the buffers in their order, except that each comes after those from which its size is read."""
     buffers = tuple(buffers)
     names = {buffer.name: buffer for buffer in buffers}
     result: dict[str, Buffer] = {}

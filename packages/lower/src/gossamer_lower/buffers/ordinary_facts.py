@@ -34,8 +34,8 @@ from gossamer_lower.buffers.ordinary_buffers import OrdinaryBuffers
 def stated_facts(
     buffers: OrdinaryBuffers, facts: Iterable[Fact], *, lower: Callable[[Any], Any]
 ) -> Iterator[Fact]:
-    """What is stated of sparse buffers, of the ordinary ones; what is stated of each row is not, where
-    all rows become one."""
+    """Yield the facts that the program states, for the ordinary buffers. A fact about each row is dropped
+    if the rows are flattened into one dimension, of which it does not hold."""
     ordinary = buffers.names | buffers.flat
     for fact in facts:
         if not (_is_of_each_row(fact) and _joins_rows(buffers, fact.buffer)):
@@ -45,7 +45,7 @@ def stated_facts(
 
 
 def facts_of_axes(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
-    """What the axes promise about their index buffers."""
+    """Yield the facts about index buffers that follow from the declarations of the axes."""
     for axis in buffers.axes.values():
         yield from _facts_of(buffers, axis)
     for offsets in buffers.offsets.values():
@@ -69,7 +69,7 @@ def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
 
 
 def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[Fact]:
-    """The offsets of a buffer are the prefix sums of products of lengths."""
+    """Yield the fact that the offsets of a buffer are prefix sums of products of lengths."""
     offsets = buffers.offsets.get(buffer.offsets or "")
     names = [buffers.index_name(handle) for handle in buffers.storage.multiplied(buffer)]
     match offsets, names:
@@ -78,7 +78,7 @@ def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[F
 
 
 def _relation_facts(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
-    """Relations between axes as relations between the fibres of their index buffers."""
+    """Yield the relations between axes as relations between the fibres of their index buffers."""
     for found in relations:
         left, right = (buffers.axes[name] for name in (found.left, found.right))
         names = [buffers.index_name(getattr(axis, "indices", None)) for axis in (left, right)]
@@ -92,7 +92,7 @@ def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
 
 
 def _offset_facts(offsets: Buffer) -> list[Fact]:
-    """Offsets start at 0, never decrease, and none exceeds the last."""
+    """Return the facts that offsets start at 0, never decrease, and do not exceed the last one."""
     total = build.widen(Load(offsets.name, (_before(offsets.shape[0]),), offsets.dtype))
     return [
         InRange(offsets.name, build.ZERO, build.add(total, build.ONE)), Monotone(offsets.name),

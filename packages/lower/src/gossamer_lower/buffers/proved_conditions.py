@@ -1,4 +1,4 @@
-"""Checks that a lowering has added disappear where they are proved to succeed."""
+"""Removes the checks that the lowering of buffers added, if they are proved to succeed."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ from gossamer_ir.traversal.walk import LEAVES, free_vars, map_children
 from gossamer_lower.buffers.storage_layout import Check
 
 Checks = Mapping[Expr, Check]
+"""Comparisons, each with its sufficient condition."""
+
 MAX_NESTING = 3
-"""Checks whose proof asks for the proof of others; deeper ones stay."""
-"""Comparisons, each with what proves it."""
+"""The proof of a check may need the proof of others, up to this depth; deeper checks stay."""
 
 
 def without_proved(function: Function, checks: Checks) -> Function:
-    """A function of the loop stage without those checks that are proved where they stand.
+    """Return a function of the loop stage without the checks that are proved at their program point.
 
-    A load under `IfThenElse` and a statement after a `Guard` lose the condition.
+    They are removed from the conditions of `IfThenElse` and `Guard`.
     """
     proving = _Proving(function, checks)
     return replace(function, body=proving.body(function.body))
 
 
 class _Proving:
-    """Walks the statements in order, with what holds at each of them."""
+    """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function, checks: Checks) -> None:
         self._function = function
@@ -124,7 +125,8 @@ class _Proving:
         return replace(block, iters=iters, predicate=predicate, init=init, body=body)
 
     def _predicate(self, block: Block) -> Expr | None:
-        """The predicate of a block, which is evaluated also where an iterator is outside its domain."""
+        """Return the predicate of a block. It is evaluated even if an iterator is outside its domain, so
+        only the bindings are assumed, not the domains."""
         if block.predicate is None:
             return None
         with self._point.scope():
@@ -134,15 +136,15 @@ class _Proving:
         return result
 
     def _bound(self, found: BlockIter) -> BlockIter:
-        """An iterator, which lies in its domain from here on."""
+        """Return the iterator, and assumes from here on that it lies in its domain."""
         bound = replace(found, domain=map_children(found.domain, self._expr))
         self._point.assume_iterator(bound)
         return bound
 
     def _init(self, block: Block) -> tuple[Stmt, ...]:
-        """An init, which also runs where the loops that feed the reduction have no iteration: only the
-        iterators that select its elements are known to have values, and of the conditions around those
-        that mention no loop hold."""
+        """Return the init. It also runs if the reduction loops have no iteration, so fewer assumptions
+        hold: the ranges of the iterators that select its elements, and the enclosing conditions that
+        depend on parameters only."""
         init = _Proving(self._function, self._checks)
         for condition in self._conditions:
             if free_vars(condition) <= self._params:
@@ -172,9 +174,8 @@ class _Proving:
         return map_children(node, self._expr)
 
     def _same_choice(self, node: IfThenElse) -> Expr:
-        """As `_choice`, found once in an expression: an index that may be absent is asked about and then
-        used, so one of indices in it stands there 3 times as often as that does. What is proved holds
-        under further conditions, too."""
+        """Return `_choice` of the node, memoized. An index that may be absent occurs in its check and in
+        its use, so nested ones occur exponentially often. A proof holds under further conditions, too."""
         key = id(node), self._nesting
         if key not in self._choices:
             self._choices[key] = node, self._choice(node)
@@ -191,7 +192,7 @@ class _Proving:
             return IfThenElse(condition, if_true, self._expr(node.if_false))
 
     def _rest(self, condition: Expr) -> Expr | None:
-        """What is left of a condition without the checks that are proved; None where nothing is."""
+        """Return a condition without the checks that are proved; None if all of it is."""
         if condition in self._checks and self._holds(condition):
             return None
         match condition:
@@ -230,8 +231,8 @@ class _Proving:
         return self._point.is_in_range(index, extent) or self._is_of_found_fibre(index, extent)
 
     def _is_of_found_fibre(self, index: Expr, extent: Expr) -> bool:
-        """Whether an index is that of an element in the fibre in which `upper` found it: the last one that
-        begins at or before it."""
+        """Return whether an index is relative to the fibre that a search of kind `upper` found for its
+        element: the last fibre that begins at or before the element, so the index is in bounds."""
         match index, extent:
             case (
                 Binary(op="sub", lhs=element, rhs=start),
@@ -248,7 +249,7 @@ class _Proving:
 
 
 def _fibre_search(start: Expr, element: Expr) -> Search | None:
-    """The search that found the fibre of an element, which begins at `start`."""
+    """Return the search that found the fibre of an element, which begins at `start`; None if none did."""
     match _unwidened(start):
         case Load(
             buffer=buffer, indices=(Binary(op="sub", lhs=Search(kind="upper") as found, rhs=one),)
@@ -267,7 +268,7 @@ def _dtype_of(start: Expr) -> str:
 
 
 def _parts(condition: Expr) -> Iterator[Expr]:
-    """All that holds where a condition does."""
+    """Yield the conjuncts of a condition, including those of conditional evaluation."""
     match condition:
         case Binary(op="and", lhs=lhs, rhs=rhs):
             yield from _parts(lhs)

@@ -1,8 +1,8 @@
-"""Where elements lie in the ordinary buffer of a sparse one: the nested enumeration of its axes.
+"""The storage layout of sparse buffers: the dimensions of the ordinary buffer, and offsets of elements.
 
-Fixed axes are dimensions of their own. A varied one is flattened into the dimension that its
-ancestors are in, with all that stands between. The offset there is the number of elements enumerated
-before; how many lie below a range of elements of an axis is a difference of offsets (indptr).
+A fixed axis is a dimension of its own. A varied axis is flattened into the dimension of its ancestors,
+together with all axes in between. The offset of an element is the number of elements enumerated before
+it; the number of elements below a range of elements of an axis is a difference of offsets (indptr).
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from gossamer_ir.nodes import (
 from gossamer_lower.iterations.index_buffers import Varied, width_of
 
 ReadOffset = Callable[[str, Expr], Expr]
-"""An element of the array of offsets of a handle, as int64."""
+"""Reads an element, as int64, of the array of offsets with this handle."""
 
 
 class Dimension(msgspec.Struct, frozen=True):
-    """One dimension of the ordinary buffer: the axes that it enumerates, of which buffer."""
+    """One dimension of the ordinary buffer that replaces `buffer`: the axes that it enumerates."""
 
     axes: tuple[str, ...]
     buffer: SparseBuffer
 
 
 class Fibre(msgspec.Struct, frozen=True):
-    """A position along a varied axis, where the fibre that it should lie in begins and ends, and how many
-    elements behind that may be named as well."""
+    """A position along a varied axis, the range of elements of the fibre in which it should lie, and the
+    number of elements after its end that may be accessed, too (`extra_storage`)."""
 
     position: Expr
     start: Expr
@@ -53,16 +53,16 @@ class Fibre(msgspec.Struct, frozen=True):
     extra: int
 
     def length(self) -> Expr:
-        """How many positions the fibre has."""
+        """Return the number of positions in the fibre."""
         return build.sub(self.end, self.start)
 
     def extent(self) -> Expr:
-        """How many positions may be named."""
+        """Return the number of positions that may be accessed."""
         return build.add(self.length(), build.index(self.extra))
 
     def inner(self) -> Expr:
-        """The position without a constant that stays within the further elements: if this lies in the
-        fibre, so does the position."""
+        """Return the position without an added constant of at most `extra`. If this lies in the fibre, the
+        position itself may be accessed."""
         match self.position:
             case Binary(op="add", lhs=before, rhs=Const() as step) if build.integer_value(
                 step
@@ -72,7 +72,7 @@ class Fibre(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What proves a comparison: that an index lies in [0, extent), or that `known` holds."""
+    """A sufficient condition for a comparison: the index lies in [0, extent), or `known` holds."""
 
     index: Expr
     extent: Expr
@@ -80,7 +80,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Storage:
-    """The dimensions of sparse buffers, their extents, and the offsets in them."""
+    """The dimensions of the ordinary buffers, their extents, and the offsets of elements in them."""
 
     def __init__(
         self, axes: Mapping[str, Axis], read: ReadOffset, *, ranges: Mapping[str, Expr]
@@ -91,19 +91,19 @@ class Storage:
         self.checks: dict[Expr, Check] = {}
 
     def check(self, op: Literal["ge", "lt"], index: Expr, extent: Expr) -> Compare:
-        """That an index is 0 or more, or less than an extent."""
+        """Return the comparison of an index with 0, or with an extent, and records how to prove it."""
         return self.proved_by(Check(index, extent), op, index, extent)
 
     def proved_by(
         self, check: Check, op: Literal["ge", "lt"], index: Expr, extent: Expr
     ) -> Compare:
-        """As `check`, proved by something else."""
+        """Return the comparison as `check` does, with another way to prove it."""
         compared = Compare(op, index, build.ZERO if op == "ge" else extent)
         self.checks[compared] = check
         return compared
 
     def is_check(self, condition: Expr) -> bool:
-        """Whether a condition consists of checks."""
+        """Return whether a condition consists of recorded checks only."""
         match condition:
             case IfThenElse(condition=first, if_true=second, if_false=other) if other == FALSE:
                 return self.is_check(first) and self.is_check(second)
@@ -114,7 +114,7 @@ class Storage:
         return condition in self.checks
 
     def dimensions(self, buffer: SparseBuffer) -> list[Dimension]:
-        """The dimensions of the ordinary buffer."""
+        """Return the dimensions of the ordinary buffer."""
         groups: list[list[str]] = []
         for name in buffer.axes:
             first = len(groups)
@@ -125,35 +125,36 @@ class Storage:
         return [Dimension(tuple(group), buffer) for group in groups]
 
     def nnz(self, axis: Varied) -> Expr:
-        """How many elements a varied axis has over all fibres: the last of its indptr."""
+        """Return the number of elements of a varied axis, over all fibres: the last entry of its indptr."""
         return axis.nnz or self._read(axis.indptr, self._size(axis.parent))
 
     def extent(self, dimension: Dimension) -> Expr:
-        """How many elements a dimension enumerates.
+        """Return the number of elements that a dimension enumerates.
 
-        Raises `UnsupportedError` (`lower.storage`) where several axes vary below one and nothing
-        says how many elements that makes.
+        Raises `UnsupportedError` (`lower.storage`) if several varied axes have the same parent and the
+        buffer has no `offsets`.
         """
         return build.product(self._count(name, {}, dimension) for name in self._roots(dimension))
 
     def offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
-        """The offset of an element along a dimension; -1 where a position lies beyond a fixed axis, so
-        that it would be the offset of another element."""
+        """Return the offset of an element along a dimension, or -1 if a position is out of bounds along a
+        fixed axis: the offset would be that of another element, and no bounds check would notice."""
         if len(dimension.axes) == 1:
             return positions[dimension.axes[0]]
         offset = self._offset(dimension, positions)
         return self._checked(offset, dimension.axes, dimension.buffer, positions)
 
     def rest(self, buffer: SparseBuffer) -> Expr | None:
-        """How many positions the last axis of a buffer has, if it is fixed and no dimension of its own."""
+        """Return the number of positions along the last axis of a buffer; None unless it is fixed and
+        flattened into the dimension of other axes."""
         name = buffer.axes[-1]
         if len(self.dimensions(buffer)[-1].axes) == 1 or self._is_varied(name):
             return None
         return build.add(width_of(self._axes[name]), build.index(_extra(buffer, name)))
 
     def fibres(self, buffer: SparseBuffer, along: Sequence[Expr]) -> Iterator[Fibre]:
-        """The fibres of the varied axes of a buffer in which positions along all axes should lie, each
-        of which can be found where the position before lies in its own."""
+        """Yield the fibre of each varied axis in which the position along it should lie. A fibre can be
+        looked up only if the positions along the axes before lie in their fibres."""
         positions = dict(zip(buffer.axes, along, strict=True))
         for dimension in self.dimensions(buffer):
             elements = self._elements(dimension, positions)
@@ -173,8 +174,8 @@ class Storage:
         buffer: SparseBuffer,
         positions: Mapping[str, Expr],
     ) -> Expr:
-        """An offset along some axes; -1 where a position lies beyond a fixed one of them. One beyond the
-        first axis is beyond all elements."""
+        """Return an offset along axes, or -1 if a position is out of bounds along a fixed one of them. The
+        first axis needs no check: an offset out of bounds there is out of bounds of the buffer."""
         parts: list[Expr] = []
         for name in axes[1:]:
             axis, position = self._axes[name], positions[name]
@@ -217,8 +218,8 @@ class Storage:
         return offset
 
     def offsets(self, buffer: SparseBuffer, name: str) -> Buffer | None:
-        """The buffer of the offsets of axes that vary side by side, under this name; it has the
-        dtype of their indptr."""
+        """Return the buffer of the offsets for varied axes with the same parent, under this name and with
+        the dtype of their indptr; None if there are none."""
         for above, varied, _ in self._siblings(buffer):
             if buffer.offsets is not None:
                 shape = (build.add(self._size(above), build.ONE),)
@@ -227,8 +228,8 @@ class Storage:
         return None
 
     def multiplied(self, buffer: SparseBuffer) -> list[str]:
-        """The indptr of the axes that vary side by side, where the products of their lengths are the
-        steps of the offsets; nothing where more lies below them."""
+        """Return the indptr of the varied axes with the same parent, if the differences of the offsets are
+        the products of their lengths; nothing if further axes are below them."""
         for _, varied, dimension in self._siblings(buffer):
             found = [self._axes[name] for name in varied]
             if all(self._below(name, dimension) == ([], build.ONE) for name in varied):
@@ -240,7 +241,7 @@ class Storage:
         return []
 
     def _siblings(self, buffer: SparseBuffer) -> Iterator[tuple[str, list[str], Dimension]]:
-        """Each axis of a buffer below which several vary, with these and the dimension they are in."""
+        """Yield each axis of a buffer that has several varied children, with these and their dimension."""
         for dimension in self.dimensions(buffer):
             for above in dimension.axes:
                 varied, _ = self._below(above, dimension)
@@ -256,7 +257,7 @@ class Storage:
         return elements
 
     def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:
-        """The first element in the fibre that elements of other axes select."""
+        """Return the first element of the fibre that the elements of other axes select."""
         parent = elements.get(self._axes[name].parent or "")
         return build.ZERO if parent is None else self._first(name, parent)
 
@@ -275,7 +276,7 @@ class Storage:
     # --- what lies below elements of an axis, in a dimension
 
     def _before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
-        """How many elements of the dimension lie below the elements of an axis before this one."""
+        """Return the number of elements of the dimension below the elements of an axis before this one."""
         varied, width = self._below(name, dimension)
         if not varied:
             return build.mul(element, width)
@@ -287,7 +288,7 @@ class Storage:
     def _since_start(
         self, name: str, elements: Mapping[str, Expr], position: Expr, dimension: Dimension
     ) -> Expr:
-        """How many elements of the dimension lie below the positions of a fibre before this one."""
+        """Return the number of elements of the dimension below the positions of a fibre before this one."""
         if not self._below(name, dimension)[0]:
             return build.mul(position, self._below(name, dimension)[1])
         before, start = self._before(name, elements[name], dimension), self._start(name, elements)
@@ -296,14 +297,14 @@ class Storage:
         return build.sub(before, self._before(name, start, dimension))
 
     def _total(self, name: str, dimension: Dimension) -> Expr:
-        """How many elements of the dimension lie below all elements of an axis."""
+        """Return the number of elements of the dimension below all elements of an axis."""
         varied, width = self._below(name, dimension)
         if len(varied) == 1:
             return build.mul(self._total(varied[0], dimension), width)
         return self._before(name, self._size(name), dimension)
 
     def _count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
-        """How many elements of the dimension lie in one fibre of an axis."""
+        """Return the number of elements of the dimension in one fibre of an axis."""
         parent = elements.get(self._axes[name].parent or "")
         if not self._varies(name, dimension):
             return build.mul(width_of(self._axes[name]), self._below(name, dimension)[1])
@@ -314,7 +315,8 @@ class Storage:
         return build.sub(self._before(name, following, dimension), low)
 
     def _below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
-        """The children of an axis below which something varies, and the width of all others."""
+        """Return the children of an axis that are varied or have varied descendants, and the product of
+        the widths of the others."""
         children = [found for found in dimension.axes if self._axes[found].parent == name]
         varied = [found for found in children if self._varies(found, dimension)]
         fixed = [found for found in children if found not in varied]
@@ -334,19 +336,19 @@ class Storage:
         return isinstance(self._axes[name], (DenseVaried, CompressedVaried))
 
     def _chain(self, name: str) -> list[str]:
-        """The axis with its ancestors, root first."""
+        """Return the axis and its ancestors, root first."""
         parent = self._axes[name].parent
         return [name] if parent is None else [*self._chain(parent), name]
 
 
 def _extra(buffer: SparseBuffer, axis: str) -> int:
-    """How many positions along an axis a buffer has beyond those of each fibre: along its last axis, as
-    many as elements lie behind its last one."""
+    """Return the number of positions after the end of each fibre that may be accessed: only along the
+    last axis, as many as the extra elements of the buffer."""
     return buffer.extra_storage if axis == buffer.axes[-1] else 0
 
 
 def element(start: Expr, position: Expr) -> Expr:
-    """start + position, which is the element again where the position was computed from it."""
+    """Return start + position, simplified to the element from which the position was computed, if any."""
     match start, position:
         case _, Binary(op="sub", lhs=found, rhs=first) if first == start:
             return found
@@ -367,12 +369,12 @@ def element(start: Expr, position: Expr) -> Expr:
 
 
 def relative(found: Search, start: Expr) -> Expr:
-    """The position in a fibre of an element found by an exact search; still -1 where there is none."""
+    """Return the position in its fibre of the element that an exact search found; -1 if it found none."""
     return Select(Compare("lt", found, build.ZERO), found, build.sub(found, start))
 
 
 def found_by_search(position: Expr, start: Expr) -> Search | None:
-    """The exact search that a position in a fibre with this start comes from."""
+    """Return the exact search that computes a position in the fibre with this start; None if none does."""
     match position:
         case Search(kind="exact") if start == build.ZERO:
             return position
@@ -387,8 +389,8 @@ def _offsets_of(dimension: Dimension, varied: list[str]) -> str:
     if dimension.buffer.offsets is None:
         raise UnsupportedError(
             "lower.storage",
-            f"The buffer {dimension.buffer.name} stores axes that vary side by side "
-            f"({', '.join(varied)}), and has no offsets.",
+            f"The buffer '{dimension.buffer.name}' has several varied axes with the same parent "
+            f"({', '.join(varied)}), but no offsets.",
             hint="Give the prefix sums of the products of their lengths as offsets=.",
         )
     return dimension.buffer.offsets

@@ -1,4 +1,4 @@
-"""Accumulations into elements that iterations share become steps that threads make one after another."""
+"""Accumulations into elements that parallel iterations share become atomic."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from gossamer_lower.vector.accumulated_by_lane import accumulated_by_lane
 
 @lowering_pass(takes=("flat",))
 def lower_atomics(module: Module) -> Module:
-    """Takes a flat module. In a loop marked `atomic`, each accumulation into a buffer from outside of the
-    loop that its iterations share becomes an atomic one, that of a vector one for each lane; the mark goes.
+    """Makes accumulations into shared elements atomic in loops annotated `atomic`.
 
-    Raises `UnsupportedError` (`lower.atomic`) where such a buffer is read or written otherwise.
+    An accumulation of a vector becomes one for each lane. The annotation is removed. Raises
+    `UnsupportedError` (`lower.atomic`) if such a buffer is read, or written in another way.
 
     >>> from gossamer_ir.script import print_module
     >>> from gossamer_lower import outline_parallel
@@ -59,8 +59,8 @@ def _lower_function(function: Function) -> Function:
 
 
 def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
-    """The loop, what it accumulates into in atomic steps but for what is not shared, and for what the
-    function `own`s: each thread has that for itself."""
+    """Return the loop with atomic accumulations into shared buffers. Buffers that the function allocates
+    (`own`) are not shared: each thread has its own."""
 
     def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
         if not isinstance(node, Store) or node.buffer in own or not is_shared(loop, node.buffer):
@@ -82,7 +82,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
 def _unsupported(buffer: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.atomic",
-        f"Iterations that share elements of '{buffer}' do more than to accumulate into it by one of "
-        f"{', '.join(ATOMIC_OPS)}.",
+        f"Iterations that share elements of '{buffer}' access it in another way than to accumulate by "
+        f"one of {', '.join(ATOMIC_OPS)}.",
         hint="Use accumulate='privatised'.",
     )

@@ -1,7 +1,7 @@
-"""Parallel loops move into functions of their own, which `ParallelFor` calls for chunks of the range.
+"""Outlines parallel loops: each body becomes a function, which `ParallelFor` calls for chunks of the range.
 
-The result is at the flat stage: one entry function, and the functions it launches. Of nested parallel
-loops the outermost is distributed: a loop inside runs serially, on the thread of the iteration around it.
+The result is at the flat stage: one entry function and the functions that it launches. Of nested parallel
+loops only the outermost is distributed; an inner loop runs serially on the thread of its iteration.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body
     removes=("parallel loops",),
 )
 def outline_parallel(module: Module) -> Module:
-    """Takes a loop-stage module without blocks, vectorized and unrolled loops to the flat stage.
+    """Outlines parallel loops into functions, which are called for chunks of the range.
 
     >>> from gossamer_ir.script import print_module
     >>> from gossamer_lower.examples import program
@@ -93,8 +93,8 @@ def outline_parallel(module: Module) -> Module:
 
 
 def _bound(module: Module) -> Module:
-    """The module, unless a pointer parameter has no buffer, as one that a user has forgotten: the stages
-    before do not mind it, but a flat function must tell what it points to. Raises `VerifyError`."""
+    """Return the module. Raises `VerifyError` if a pointer parameter has no buffer: earlier stages accept
+    that, but a flat function must declare what each pointer points to."""
     for function in module.functions:
         bound = {buffer.handle for buffer in function.buffers}
         if any(found.dtype == "handle" and found.name not in bound for found in function.params):
@@ -103,11 +103,11 @@ def _bound(module: Module) -> Module:
 
 
 _User: TypeAlias = Var | Load | Store | Prefetch | Guard
-"""What uses a variable or a buffer."""
+"""The nodes that use a variable or a buffer."""
 
 
 class _Outlining:
-    """Knows what stands around a loop: parameters, buffers and lets."""
+    """Outlines the loops of one function, and tracks the buffers that they may capture."""
 
     def __init__(self, function: Function, namer: Namer) -> None:
         self.functions: list[Function] = []
@@ -153,14 +153,14 @@ class _Outlining:
         )
 
     def _bound(self, buffer: Buffer) -> Buffer:
-        """The buffer as the outlined function sees it: bound to a pointer parameter."""
+        """Return the buffer as the outlined function declares it: bound to a pointer parameter."""
         if buffer.handle is not None:
             return buffer
         handle = self._namer.fresh(f"{buffer.name}_handle")
         return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
     def _captured_buffers(self, inside: Sequence[_User]) -> list[Buffer]:
-        """The buffers that the nodes touch, each behind those that its shape is read from."""
+        """Return the buffers that the nodes access, each after those from which its shape is read."""
         found: dict[str, Buffer] = {}
 
         def add(names: Iterable[str]) -> None:
@@ -176,8 +176,8 @@ class _Outlining:
 def _captured_variables(
     loop: For, inside: Sequence[_User], buffers: Sequence[Buffer]
 ) -> tuple[Var, ...]:
-    """Variables that the nodes of the body, or the shape of a captured buffer, use and do not bind; also
-    handles whose addresses are used, where their buffers are not."""
+    """Return the free variables of the body and of the shapes of captured buffers; also handles whose
+    address is used without their buffer."""
     bound = {*bound_variables((loop,)), *(buffer.handle for buffer in buffers)}
     shapes = collect(Var, *(extent for buffer in buffers for extent in buffer.shape))
     used = {node.name: node for node in chain(shapes, inside) if isinstance(node, Var)}
@@ -187,7 +187,7 @@ def _captured_variables(
 def _facts_about(
     function: Function, buffers: list[Buffer], params: tuple[Param, ...]
 ) -> tuple[Fact, ...]:
-    """The facts about these buffers that can be said in terms of the parameters."""
+    """Return the facts about these buffers that use the parameters only."""
     names = {buffer.name for buffer in buffers}
     known = {param.name for param in params}
     return tuple(
@@ -196,14 +196,14 @@ def _facts_about(
 
 
 def _buffers_of(fact: Fact) -> set[str]:
-    """The buffers that a fact is about."""
+    """Return the buffers that a fact is about."""
     found = {getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right")}
     return {name for name in found if name is not None}
 
 
 def _with_serial_loops(loop: For) -> For:
-    """The loop, parallel loops inside of which run in order. Their iterations then share nothing, so
-    that they need no atomic steps unless those of the loop itself do."""
+    """Return the loop with the parallel loops inside made serial. Their iterations then run on one thread,
+    so they need atomic accumulations only if those of the loop itself do."""
     return with_body(loop, _in_order(loop.body))
 
 

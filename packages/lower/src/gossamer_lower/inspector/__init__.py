@@ -1,1 +1,1 @@
-"""Searches that depend on index arrays only, as a kernel that runs once."""
+"""Inspector and executor: searches that depend on index arrays only run once, in a kernel of their own."""

@@ -1,4 +1,4 @@
-"""The searches of a kernel as a kernel of its own, which runs once for given index arrays."""
+"""Extracts the inspector of a kernel: its searches, as a kernel that runs once for given index arrays."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args
 
 
-@lowering_pass(takes=("position", "loop"), on_request=True)
+@lowering_pass(takes=("position", "loop"), on_request=True, checks_stage=False)
 def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
-    """The kernel that searches what the entry of a position- or loop-stage module searches in index
-    arrays, and writes it to arrays; `use_inspector_results` is the entry that reads those.
+    """Extracts the searches in index arrays into a kernel that writes their results to arrays.
 
-    The arrays are new parameters, with an element for each iteration of the loops that a search
-    depends on, of `dtype` (int32: a result out of its range stops the kernel). Where blocks are marked
-    `preprocess`, the kernel is these, and searches stay where they are. Raises what `take_searches` and
-    `part_marked` do.
+    `use_inspector_results` is the kernel that reads them (the executor). The arrays are new parameters of
+    `dtype`, with one element for each iteration of the loops on which a search depends; an int32 result that
+    is out of range stops the kernel. If blocks are marked `preprocess`, the kernel consists of these instead.
+    Raises the errors of `take_searches` and `part_marked`.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -78,8 +77,8 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
 
 
 def _nest(found: Found, namer: Namer) -> tuple[Stmt, ...]:
-    """What is searched, in the loops and under the conditions that it stood under; before that, the
-    elements of which none is searched get a value that the facts allow."""
+    """Return the loop nest and conditions around a search. If it does not write all elements of the array,
+    a nest before it fills the array with a value that satisfies the facts about the results."""
     loops = [item for item in found.around if isinstance(item, For)]
     names: dict[str, Expr] = {loop.var: build.index_var(namer.fresh(loop.var)) for loop in loops}
     body: tuple[Stmt, ...] = (_block(found, loops, namer=namer),)

@@ -1,4 +1,4 @@
-"""What a program marks as preparing data, apart from the rest of it."""
+"""Splits a program into the blocks that it marks as preprocessing and the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gossamer_ir.traversal.walk import buffers_read, children
 
 
 class Parted(msgspec.Struct, frozen=True):
-    """An entry whose marked statements are a function of their own: what they write is passed to both."""
+    """An entry split in two parts; the buffers that the marked statements write are parameters of both."""
 
     function: Function
     marked: tuple[Stmt, ...]
@@ -24,11 +24,11 @@ class Parted(msgspec.Struct, frozen=True):
 
 
 def part_marked(module: Module) -> Parted | None:
-    """The entry in two parts, if some of its blocks are marked `preprocess`.
+    """Return the entry split in two parts; None if no block is marked `preprocess`.
 
-    Raises `UnsupportedError` (`lower.preprocess.order`) where the marked part does not stand alone: the
-    rest writes what it reads or writes, a loop holds blocks of both, or it allocates what it writes in a
-    statement.
+    Raises `UnsupportedError` (`lower.preprocess.order`) if the marked part is not independent: the rest
+    writes a buffer that it accesses, a loop contains blocks of both parts, or it writes a buffer that a
+    statement allocates.
     """
     (entry,) = (found for found in module.functions if found.name == module.entry)
     marked = tuple(stmt for stmt in entry.body if any(map(is_preprocess, _blocks(stmt))))
@@ -39,9 +39,7 @@ def part_marked(module: Module) -> Parted | None:
         (found for stmt in marked for found in _blocks(stmt) if not is_preprocess(found)), None
     )
     if mixed is not None:
-        raise _not_alone(
-            f"the block '{mixed.name}', which is not marked, stands in one loop with it"
-        )
+        raise _not_alone(f"the block '{mixed.name}', which is not marked, is in the same loop")
     results = written_in(marked, entry)
     changed = written_in(rest, entry) & (results | buffers_read(*marked))
     if changed:
@@ -53,14 +51,14 @@ def part_marked(module: Module) -> Parted | None:
 
 
 def _blocks(stmt: Any) -> list[Block]:
-    """The outermost blocks of a statement."""
+    """Return the outermost blocks of a statement."""
     if isinstance(stmt, Block):
         return [stmt]
     return [found for child in children(stmt) for found in _blocks(child)]
 
 
 def _passing(function: Function, names: frozenset[str]) -> Function:
-    """A function to which buffers that it allocated are passed."""
+    """Return the function with buffers that it allocated as parameters."""
     namer = namer_of(function)
     handles = {
         found.name: namer.fresh(f"{found.name}_ptr")
@@ -78,6 +76,6 @@ def _passing(function: Function, names: frozenset[str]) -> Function:
 def _not_alone(why: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.preprocess.order",
-        f"What is marked 'preprocess' does not stand alone: {why}.",
-        hint="Mark what only reads what is passed, in loops of its own.",
+        f"The blocks marked 'preprocess' depend on the rest of the program: {why}.",
+        hint="Mark blocks in loops of their own that read only what is passed to the program.",
     )

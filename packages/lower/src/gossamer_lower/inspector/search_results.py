@@ -1,10 +1,9 @@
-"""Which searches of a function depend on index arrays only, and where their results are kept.
+"""Finds the searches of a function that depend on index arrays only, and the layout of their results.
 
-A search is taken out with the constant that is added to it, under the conditions around it that
-depend on index arrays only, if it has an answer where the others do not hold. Its result is kept for
-each iteration of the loops that it depends on: a loop with a fixed extent is a dimension of the array,
-one over a fibre `P[e], ..., P[e + 1] - 1` numbers the elements of all fibres through, if each `e` occurs
-once.
+A search (plus a constant offset) is outlined with the enclosing conditions that depend on index arrays only,
+if it is in bounds even where the other conditions fail. There is one result for each iteration of the loops
+on which it depends: a loop with a fixed extent is a dimension of the array; a loop over a fibre
+`P[e], ..., P[e + 1] - 1` is indexed by the number of the element over all fibres, if each `e` occurs once.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ from gossamer_ir.traversal.walk import collect, contains, free_vars, map_childre
 
 STORAGE = ("int32", "int64")
 
-Around = For | Expr
-"""A loop that a search stands in, or a condition that holds where it stands."""
+Enclosing = For | Expr
+"""An enclosing loop of a search, or an enclosing condition."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A search that is taken out: what is around it, its value, and where that is kept."""
+    """An outlined search: its enclosing loops and conditions, its value, and where the result is stored."""
 
-    around: tuple[Around, ...]
+    around: tuple[Enclosing, ...]
     value: Expr
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -66,37 +65,36 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """A function whose searches read arrays that are parameters, and what those arrays hold."""
+    """A function whose searches are replaced by loads from parameters, and the searches."""
 
     function: Function
     found: tuple[Found, ...]
 
     def params(self) -> tuple[Param, ...]:
-        """The parameters for the arrays."""
+        """Return the parameters for the arrays of results."""
         return tuple(Param(found.buffer.handle or "", "handle") for found in self.found)
 
     def buffers(self) -> tuple[Buffer, ...]:
-        """The arrays."""
+        """Return the arrays of results."""
         return tuple(found.buffer for found in self.found)
 
 
 def take_searches(module: Module, dtype: str) -> Taken:
-    """The entry of a module without its searches.
+    """Return the entry of a module without the searches that depend on index arrays only.
 
-    `UnsupportedError`: `lower.preprocess.stage`, `lower.preprocess.dtype`, and
-    `lower.preprocess.nothing` where no search depends on index arrays only.
+    Raises `UnsupportedError`: `lower.preprocess.stage`, `lower.preprocess.dtype`, and
+    `lower.preprocess.nothing` if there is no such search.
     """
     if module.stage not in ("position", "loop"):
         raise UnsupportedError(
             "lower.preprocess.stage",
-            f"Searches are taken out of the position or the loop stage, this is the {module.stage} "
-            "stage.",
+            f"Searches are extracted from a module of the position or loop stage; this one is of the "
+            f"{module.stage} stage.",
         )
     if dtype not in STORAGE:
         raise UnsupportedError(
             "lower.preprocess.dtype",
-            f"The results of searches are kept as {dtype}.",
-            hint=f"Expected one of {', '.join(STORAGE)}.",
+            f"dtype is '{dtype}'; expected one of {', '.join(STORAGE)}.",
         )
     (entry,) = (found for found in module.functions if found.name == module.entry)
     taking = _Taking(entry, dtype)
@@ -104,14 +102,14 @@ def take_searches(module: Module, dtype: str) -> Taken:
     if not taking.found:
         raise UnsupportedError(
             "lower.preprocess.nothing",
-            f"'{entry.name}' has no search that depends on index arrays only, in loops of which each "
-            "is of fixed extent or over the fibres of a numbered axis.",
+            f"'{entry.name}' has no search that depends on index arrays only, in loops each of which has "
+            "a fixed extent or is over the fibres of a numbered axis.",
         )
     return Taken(msgspec.structs.replace(entry, body=body), tuple(taking.found))
 
 
 class _Taking:
-    """What is known of one function, and what was taken out of it."""
+    """Extracts the searches of one function."""
 
     def __init__(self, function: Function, dtype: str) -> None:
         self._function = function
@@ -141,9 +139,9 @@ class _Taking:
     # --- statements
 
     def body(
-        self, body: tuple[Stmt, ...], around: tuple[Around, ...], values: Mapping[str, Expr]
+        self, body: tuple[Stmt, ...], around: tuple[Enclosing, ...], values: Mapping[str, Expr]
     ) -> tuple[Stmt, ...]:
-        """The statements, in loops and under conditions, lets and iterators standing for values."""
+        """Return the statements, inside `around`; `values` are those of lets and block iterators."""
         values = dict(values)
         result = []
         for stmt in body:
@@ -152,7 +150,9 @@ class _Taking:
                 values[stmt.var.name] = self._resolved(stmt.value, values)
         return tuple(result)
 
-    def _statement(self, stmt: Any, around: tuple[Around, ...], values: Mapping[str, Expr]) -> Any:
+    def _statement(
+        self, stmt: Any, around: tuple[Enclosing, ...], values: Mapping[str, Expr]
+    ) -> Any:
         match stmt:
             case For():
                 header = self._resolved(msgspec.structs.replace(stmt, body=()), values)
@@ -166,14 +166,16 @@ class _Taking:
                 return stmt
         return map_children(stmt, lambda child: self._expr(child, around, values))
 
-    def _if(self, stmt: If, around: tuple[Around, ...], values: Mapping[str, Expr]) -> If:
+    def _if(self, stmt: If, around: tuple[Enclosing, ...], values: Mapping[str, Expr]) -> If:
         condition = self._resolved(stmt.condition, values)
         then_body = self.body(stmt.then_body, (*around, condition), values)
         otherwise = (*around, Unary("not", condition))
         else_body = self.body(stmt.else_body, otherwise, values)
         return If(self._expr(stmt.condition, around, values), then_body, else_body)
 
-    def _block(self, block: Block, around: tuple[Around, ...], values: Mapping[str, Expr]) -> Block:
+    def _block(
+        self, block: Block, around: tuple[Enclosing, ...], values: Mapping[str, Expr]
+    ) -> Block:
         bound = {found.var: self._resolved(found.value, values) for found in block.iters}
         values = {**values, **bound}
         inside = around
@@ -189,7 +191,7 @@ class _Taking:
 
     # --- expressions
 
-    def _expr(self, node: Any, around: tuple[Around, ...], values: Mapping[str, Expr]) -> Any:
+    def _expr(self, node: Any, around: tuple[Enclosing, ...], values: Mapping[str, Expr]) -> Any:
         if _is_search(node):
             found = self._found(self._resolved(node, values), around)
             if found is not None:
@@ -203,10 +205,12 @@ class _Taking:
             )
         return map_children(node, lambda child: self._expr(child, around, values))
 
-    def _found(self, value: Expr, around: tuple[Around, ...]) -> Found | None:
-        """The search, unless what it reads is not known before, or where a condition around it holds,
-        which it needs in order to read nothing out of bounds. What was searched under no more than
-        these conditions is not searched again."""
+    def _found(self, value: Expr, around: tuple[Enclosing, ...]) -> Found | None:
+        """Return the outlined search; None if it cannot be outlined.
+
+        Its operands must depend on index arrays only. A condition that depends on more is dropped, if the
+        search is in bounds without it. An equal search under a subset of the conditions is reused.
+        """
         needed = _needed(value, around)
         loops = {found.var for found in needed if isinstance(found, For)}
         bound = {param.name for param in self._function.params} | loops
@@ -234,8 +238,8 @@ class _Taking:
         self.found.append(found)
         return found
 
-    def _is_known(self, part: Around, bound: Set[str]) -> bool:
-        """Whether something reads index arrays and variables of these names only."""
+    def _is_known(self, part: Enclosing, bound: Set[str]) -> bool:
+        """Return whether an expression or loop reads only constant integer arrays and these variables."""
         reads = collect(READS, part)
         return (
             free_vars(part) <= bound
@@ -246,7 +250,7 @@ class _Taking:
     # --- where results are kept
 
     def _places(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:
-        """An index and an extent for each dimension; None where the loops have no numbers."""
+        """Return an index and an extent for each dimension; None if the iterations cannot be numbered."""
         names = {loop.var for loop in loops}
         places: list[tuple[Expr, Expr]] = []
         for loop in loops:
@@ -277,8 +281,8 @@ class _Taking:
 
     # --- facts
 
-    def _point_inside(self, around: tuple[Around, ...]) -> ProgramPoint:
-        """What holds in loops and under conditions."""
+    def _point_inside(self, around: tuple[Enclosing, ...]) -> ProgramPoint:
+        """Return the program point inside these loops and conditions."""
         point = ProgramPoint(self._function)
         for found in around:
             if isinstance(found, For):
@@ -288,8 +292,10 @@ class _Taking:
                 point.assume(found)
         return point
 
-    def _facts(self, value: Expr, kept: tuple[Around, ...], buffer: Buffer) -> tuple[InRange, ...]:
-        """The range of the results, as far as it is proved where they are searched."""
+    def _facts(
+        self, value: Expr, kept: tuple[Enclosing, ...], buffer: Buffer
+    ) -> tuple[InRange, ...]:
+        """Return a fact with the range of the results, if one is proved at the search."""
         point = self._point_inside(kept)
         search, offset = _parts(value)
         fixed = frozenset(param.name for param in self._function.params)
@@ -309,7 +315,7 @@ def _moved(end: Expr, by: int) -> Expr:
 
 
 def _parts(value: Expr) -> tuple[Search, int]:
-    """A search and the constant that is added to it."""
+    """Return a search and the constant that is added to it."""
     if isinstance(value, Search):
         return value, 0
     assert isinstance(value, Binary)
@@ -319,17 +325,18 @@ def _parts(value: Expr) -> tuple[Search, int]:
 
 
 def _is_search(node: Any) -> bool:
-    """A search, or one with a constant added or subtracted."""
+    """Return whether a node is a search, possibly with a constant added or subtracted."""
     is_moved = isinstance(node, Binary) and node.op in ("add", "sub")
     if is_moved and isinstance(node.rhs, Const):
         return _is_search(node.lhs)
     return isinstance(node, Search)
 
 
-def _needed(value: Expr, around: tuple[Around, ...]) -> tuple[Around, ...]:
-    """The conditions around a value, and the loops that it or the range of a further one needs."""
+def _needed(value: Expr, around: tuple[Enclosing, ...]) -> tuple[Enclosing, ...]:
+    """Return the enclosing conditions, and the loops on whose variables the value or the range of another
+    such loop depends."""
     needed = set(free_vars(value))
-    kept: list[Around] = []
+    kept: list[Enclosing] = []
     for found in reversed(around):
         if not isinstance(found, For):
             kept.insert(0, found)
@@ -344,7 +351,7 @@ def _is_size(extent: Expr) -> bool:
 
 
 def _by_name(values: Mapping[str, Expr]) -> dict[str, Expr]:
-    """Block iterators by the loop that they are bound to."""
+    """Return the block iterators by the loop variable to which they are bound."""
     return {
         value.name: build.index_var(name)
         for name, value in values.items()

@@ -1,4 +1,4 @@
-"""A kernel without its searches, whose results it reads from arrays."""
+"""Replaces the searches of a kernel by loads of the results of its inspector."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from gossamer_lower.inspector.search_results import take_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
 
-@lowering_pass(takes=("position", "loop"), on_request=True)
+@lowering_pass(takes=("position", "loop"), on_request=True, checks_stage=False)
 def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
-    """The entry of a position- or loop-stage module with what `extract_inspector` writes in the
-    place of searches: new parameters, last, in the order in which that has them.
+    """Replaces searches by loads from the arrays that the kernel of `extract_inspector` writes.
 
-    Where blocks are marked `preprocess`, those are left out instead. Searches that depend on more stay
-    where they are. Raises what `take_searches` and `part_marked` do. What is proved of the results
-    becomes facts about the arrays.
+    The arrays are new parameters at the end, in the same order as there; the proved ranges of results become
+    facts about them. If blocks are marked `preprocess`, these are removed instead. Searches that depend on
+    more than index arrays stay. Raises the errors of `take_searches` and `part_marked`.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''

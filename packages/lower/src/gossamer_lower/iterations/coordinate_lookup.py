@@ -1,14 +1,13 @@
-"""From coordinates to positions in a buffer (design 3.2.3).
+"""Translates the coordinates of a buffer access to positions along the axes of the buffer.
 
-Along an axis that an iterator walks in the same fibre, the position is the iterator's. Along a dense
-axis, a coordinate is a position. Along a compressed one it is found by an exact search among the
-coordinates of the fibre; where it is absent, so is the element.
+Three cases: where an iterator of the same axis walks the same fibre, the position is the iterator's own.
+Along a dense axis, a coordinate is a position. Along a compressed axis, an exact search among the
+coordinates of the fibre finds the position; if the search finds none, the element is absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Iterator as IteratorOf
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias, cast
 
 import msgspec
@@ -33,9 +32,9 @@ from gossamer_ir.traversal.walk import children, contains, walk
 from gossamer_lower.iterations.index_buffers import Compressed, IndexBuffers
 
 
-class Iterator(msgspec.Struct, frozen=True):
-    """An iterated axis: its position, and those along its ancestors, root first (None: a dense axis
-    that is iterated without its parent)."""
+class AxisIterator(msgspec.Struct, frozen=True):
+    """An iterated axis: its position, and the positions along its ancestors, root first. `above` is None
+    for a dense axis that is iterated without its parent."""
 
     axis: Axis
     position: Expr
@@ -47,64 +46,69 @@ class Iterator(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True):
-    """An index of an access: its coordinate, and the iterator whose variable it is, if any."""
+    """An index of an access: its coordinate, and the iterator if the index is just its variable."""
 
     coordinate: Expr
-    iterator: Iterator | None = None
+    iterator: AxisIterator | None = None
 
 
-class Place(msgspec.Struct):
-    """Where an element lies: its positions, and the conditions under which it is present, each
-    evaluated only where those before it hold."""
+class ElementLocation(msgspec.Struct):
+    """The positions of an element, and the conditions under which it is present.
+
+    A condition may read memory that exists only if the earlier ones hold, so each is evaluated only then.
+    """
 
     positions: tuple[Expr, ...] = ()
     conditions: tuple[Expr, ...] = ()
 
     def add(self, *conditions: Expr) -> None:
-        """Further conditions, if they are new."""
+        """Appends the conditions that are not present yet."""
         self.conditions += tuple(found for found in conditions if found not in self.conditions)
 
     def is_present(self) -> Expr | None:
-        """All conditions; None where the element is always present."""
+        """Return the conjunction of the conditions; None if the element is always present."""
         result: Expr | None = None
         for condition in reversed(self.conditions):
             result = condition if result is None else _both(condition, result)
         return result
 
     def is_found(self, indices: Iterable[Expr]) -> Expr | None:
-        """As `is_present`, for an access at some indices: they are evaluated wherever the element lies, so
-        one that reads out of bounds stops the program also where an axis before it has no such position."""
+        """Return `is_present` for an access with these indices.
+
+        The program evaluates all indices of an access, so an index that reads out of bounds must stop it
+        even if an earlier condition already fails. Such indices are therefore evaluated first.
+        """
         if not self.conditions:
             return None
         evaluated = [found for each in indices for found in _loading(each)]
         if evaluated:
             first = tuple(walk(self.conditions[0]))
             asked = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
-            return Place(conditions=(*asked, *self.conditions)).is_present()
+            return ElementLocation(conditions=(*asked, *self.conditions)).is_present()
         return self.is_present()
 
 
 class Lookups:
-    """Looks coordinates up in the axes of a function."""
+    """Translates coordinates to positions along the axes of one function."""
 
     def __init__(self, buffers: IndexBuffers, relations: Iterable[Relation]) -> None:
         self._buffers = buffers
         self._subsets = {(found.left, found.right) for found in relations if found.kind == "subset"}
 
-    def coordinate(self, iterator: Iterator) -> Expr:
-        """The coordinate at an iterator's position."""
+    def coordinate(self, iterator: AxisIterator) -> Expr:
+        """Return the coordinate at the position of an iterator."""
         axis, path = iterator.axis, iterator.path()
         if isinstance(axis, (DenseFixed, DenseVaried)) or path is None:
             return iterator.position
         return self._buffers.coordinate(axis, path)
 
-    def place(self, axes: Sequence[str], indices: Sequence[Index], *, of: str) -> Place:
-        """Where the element of a buffer over these axes lies; `of` is the buffer's name.
+    def place(self, axes: Sequence[str], indices: Sequence[Index], *, of: str) -> ElementLocation:
+        """Return where the element of the buffer `of`, over these axes, is stored.
 
-        Raises `UnsupportedError` (`lower.unsorted_lookup`) where a coordinate is looked up in an axis
-        that is not sorted or holds duplicates.
+        Raises `UnsupportedError` (`lower.unsorted_lookup`) if a coordinate must be searched for in an axis
+        that is not sorted or has duplicates.
         """
-        place = Place()
+        place = ElementLocation()
         found: dict[str, Expr] = {}
         walked: dict[str, Index] = {}
         for name, index in zip(axes, indices, strict=True):
@@ -117,9 +121,9 @@ class Lookups:
         place.positions = tuple(found.values())
         return place
 
-    def inside(self, axes: Sequence[str], indices: Sequence[Index]) -> IteratorOf[Expr]:
-        """What holds where no coordinate lies outside of a dense axis that other axes of a buffer are
-        below: what is read to find an element is there."""
+    def inside(self, axes: Sequence[str], indices: Sequence[Index]) -> Iterator[Expr]:
+        """Yield the bounds of the coordinates along dense axes that are parents of other axes of the
+        buffer. Under them, the index arrays read to find an element are in bounds."""
         parents = {self._buffers.axis(name).parent for name in axes}
         for name, index in zip(axes, indices, strict=True):
             axis = self._buffers.axis(name)
@@ -128,10 +132,10 @@ class Lookups:
                 yield from self._in_fibre(axis, (), index)
 
     def attached(
-        self, parent: Axis, above: tuple[Expr, ...], *, over: Iterator, place: Place
+        self, parent: Axis, above: tuple[Expr, ...], *, over: AxisIterator, place: ElementLocation
     ) -> Expr:
-        """The position that an iterator's coordinate has along an axis, in the fibre at these
-        positions; a coordinate beyond a dense axis is absent."""
+        """Return the position along `parent` of the coordinate of `over`, in the fibre at the positions
+        `above`. A coordinate outside a dense axis is absent."""
         coordinate = self.coordinate(over)
         is_below = over.axis.length == parent.length and not getattr(over.axis, "padded", False)
         if isinstance(parent, DenseFixed) and not is_below:
@@ -141,7 +145,13 @@ class Lookups:
         return self._position(parent, above, path=[index], place=place, of=parent.name)
 
     def _position(
-        self, axis: Axis, above: tuple[Expr, ...], *, path: Sequence[Index], place: Place, of: str
+        self,
+        axis: Axis,
+        above: tuple[Expr, ...],
+        *,
+        path: Sequence[Index],
+        place: ElementLocation,
+        of: str,
     ) -> Expr:
         coordinate, iterator = path[-1].coordinate, path[-1].iterator
         if isinstance(axis, DenseFixed):
@@ -160,9 +170,9 @@ class Lookups:
         if not (axis.sorted and axis.unique):
             raise UnsupportedError(
                 "lower.unsorted_lookup",
-                f"An access of {of} looks a coordinate up in {axis.name}, which is not sorted and "
-                "unique.",
-                hint=f"Iterate {axis.name} itself, or sort it and combine its duplicates.",
+                f"An access of '{of}' searches for a coordinate in the axis '{axis.name}', which is not "
+                "sorted and unique.",
+                hint=f"Iterate '{axis.name}' itself, or sort it and combine its duplicates.",
             )
         indices, end = self._buffers.indices(axis), self._buffers.extent(axis, above)
         return Search("exact", indices, above, build.ZERO, end, value)
@@ -184,7 +194,8 @@ class Lookups:
     # --- what is known to be present
 
     def _is_subset(self, axis: Axis, path: Sequence[Index]) -> bool:
-        """Whether all ancestors are walked, and every element of what is walked is one of the axis."""
+        """Return whether every element that the iterators walk is an element of `axis`: they walk all
+        axes of the path, and a declared relation says that theirs is a subset."""
         if len(path) != len(self._buffers.chain(axis)):
             return False
         iterators = [index.iterator for index in path]
@@ -201,7 +212,7 @@ class Lookups:
         return is_one_path and (last.axis.name, axis.name) in self._subsets
 
     def _is_same(self, axis: Axis, other: Axis) -> bool:
-        """Whether two axes are one, or of one structure over the same arrays."""
+        """Return whether two axes are the same, or equal in all but their names and over the same arrays."""
         if axis.name == other.name:
             return True
         if axis.parent is None or other.parent is None:
@@ -215,13 +226,14 @@ def _renamed(axis: Axis, other: Axis) -> Axis:
 
 
 def _is_below(index: Index, length: Expr) -> bool:
-    """Whether an index is the coordinate of an element of an axis of this length, which is less."""
+    """Return whether an index is the coordinate of an iterator over an axis of this length, and thus less
+    than it."""
     return index.iterator is not None and index.iterator.axis.length == length
 
 
-def _loading(expr: Expr) -> IteratorOf[Expr]:
-    """The parts of an index that load something; what is searched for, but not the search, which finds
-    nothing where there is no fibre."""
+def _loading(expr: Expr) -> Iterator[Expr]:
+    """Yield the parts of an index that load from memory. Of a search only its operands: the search itself
+    finds nothing where there is no fibre."""
     if not contains(Load, expr):
         return
     if isinstance(expr, IfThenElse) or not contains(Search, expr):
@@ -232,13 +244,14 @@ def _loading(expr: Expr) -> IteratorOf[Expr]:
 
 
 def _is_evaluated(expr: Expr) -> Expr:
-    """What holds of every value."""
+    """Return a condition that always holds, but whose evaluation evaluates the expression."""
     value = build.widen(expr) if "int" in build.dtype_of(expr) else Cast("int64", expr)
     return Compare("ge", value, build.index(-(2**63)))
 
 
 def _both(first: Expr, second: Expr) -> Expr:
-    """Two conditions, the second one evaluated only where the first holds, if that matters."""
+    """Return the conjunction of two conditions. The second is evaluated only if the first holds, in case
+    it reads memory."""
     if contains(READS, second):
         return IfThenElse(first, second, FALSE)
     joined = build.conjunction(first, second)
@@ -247,9 +260,9 @@ def _both(first: Expr, second: Expr) -> Expr:
 
 
 def under(condition: Expr | None, value: Expr, *, otherwise: Expr) -> Expr:
-    """The value where the condition holds."""
+    """Return the value if the condition holds, else `otherwise`."""
     return value if condition is None else IfThenElse(condition, value, otherwise)
 
 
-Scope: TypeAlias = dict[str, Iterator]
-"""Iterators in force, by the name of the iteration's variable; the innermost one of an axis last."""
+AxisIterators: TypeAlias = dict[str, AxisIterator]
+"""The iterators of the enclosing iterations by their variables; of one axis, the innermost is the last."""

@@ -1,9 +1,9 @@
-"""Several axes iterated as one loop over the elements of the last.
+"""Fused axes: several axes iterated as one loop over the elements of the last one.
 
-The positions along the axes follow from an element of the last one: from a child's element to its
-parent's by a search in indptr (the last fibre that starts at or before the element), or by a
-division where fibres have one length. This is the decompression of fused axes of SparseTIR (section
-3.3 of the paper), with a search that stays inside whatever the array holds.
+The position along each axis is computed from the element of the last one. The parent of an element is
+found by a binary search in indptr (the last fibre that starts at or before the element), or by a
+division if all fibres have the same length. This is the decompression of fused axes of SparseTIR
+(section 3.3 of the paper), except that the search stays in bounds whatever the array holds.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from gossamer_lower.iterations.index_buffers import IndexBuffers, Varied, width_
 
 
 class Fused(msgspec.Struct, frozen=True):
-    """Axes under one parent's element (or under none), each the child of the one before."""
+    """A chain of axes, each the child of the one before, below one element `parent` (None: of all)."""
 
     axes: tuple[Axis, ...]
     buffers: IndexBuffers
     parent: Expr | None
 
     def extent(self) -> Expr:
-        """How many elements the last axis has here."""
+        """Return the number of elements of the last axis below `parent`."""
         low, high = list(self._ranges())[-1]
         return build.sub(high, low)
 
     def positions(self, count: Expr) -> tuple[Expr, ...]:
-        """The positions along the axes at the element `count` elements behind the first one."""
+        """Return the positions along the axes of the element number `count`, from 0."""
         ranges = list(self._ranges())
         elements = [build.add(ranges[-1][0], count)]
         for (above, axis), found in zip(
@@ -59,7 +59,7 @@ class Fused(msgspec.Struct, frozen=True):
         return tuple(self._relative(elements))
 
     def _ranges(self) -> Iterator[tuple[Expr, Expr]]:
-        """The elements of each axis: the first one, and the one behind the last."""
+        """Yield the range of elements of each axis: its first element and its end (exclusive)."""
         root, *below = self.axes
         low: Expr = build.ZERO
         high = self.buffers.size(root)
@@ -100,7 +100,7 @@ class Fused(msgspec.Struct, frozen=True):
 
 
 def items_of(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, ...]]]:
-    """Each entry of an iteration's axis list, with its letters and variables."""
+    """Yield each entry of the axis list of an iteration with its kinds and its variables."""
     start = 0
     for item in node.axes:
         end = start + (len(item.axes) if isinstance(item, FuseAxes) else 1)
@@ -109,10 +109,10 @@ def items_of(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, .
 
 
 def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
-    """Whether an init visits other elements than the loops of the nest say.
+    """Return whether the domain of the init differs from that of the loop nest.
 
-    More than the loop over fused axes does, where a row is empty and has no element among them; fewer
-    than a loop of fixed extent, where the parent that it does not depend on has no elements.
+    It is larger below fused axes: an empty row has no element there, but is initialized. It is smaller
+    than a loop of fixed extent whose parent, on which the loop does not depend, has no elements.
     """
     kept = _kept_for_init(node, buffers)
     names = {var for _, var in kept}
@@ -129,7 +129,7 @@ def _is_loose(axis: Axis, mentioned: set[str]) -> bool:
 
 
 def _mentioned_axes(node: Iteration) -> set[str]:
-    """The axes whose variables the init mentions."""
+    """Return the axes whose variables occur in the init."""
     names = {name for stmt in node.init for name in free_vars(stmt)}
     return {item.axis for item, var in _unfused(node) if var in names}
 
@@ -137,7 +137,7 @@ def _mentioned_axes(node: Iteration) -> set[str]:
 def with_init_apart(
     node: Iteration, buffers: IndexBuffers, namer: Namer
 ) -> tuple[Iteration, Iteration]:
-    """The init as an iteration of its own, over the elements that are visited, and the updates."""
+    """Return the iteration split in two: its init, over the elements that it visits, and its updates."""
     kept = _kept_for_init(node, buffers)
     names = {var: build.index_var(namer.fresh(f"{var}_init")) for _, var in kept}
     init = Iteration(
@@ -154,7 +154,7 @@ def with_init_apart(
 def _kept_for_init(
     node: Iteration, buffers: IndexBuffers
 ) -> list[tuple[OverAxis | AttachAxis, str]]:
-    """The axes that the init mentions and their ancestors, one by one, with their variables."""
+    """Return the axes that the init uses and their ancestors, unfused, with their variables."""
     mentioned = _mentioned_axes(node)
     kept: list[tuple[OverAxis | AttachAxis, str]] = []
     parents: set[str | None] = set()
@@ -173,8 +173,11 @@ def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
 
 
 def where_searchable(nest: Stmt) -> Stmt:
-    """The nest, where the searches in it have something to find: an axis without elements has no
-    children either, but nothing else says so. What a nest inside asks for already is its own."""
+    """Return the loop nest under the condition that the arrays searched in it are not empty.
+
+    If an axis has no elements, the searches for them must not run, and nothing else prevents them.
+    Conditions that an inner nest already checks are left to it.
+    """
     condition: Expr | None = None
     for found in _searches(nest, frozenset()):
         count = build.integer_value(found.end)
@@ -185,7 +188,7 @@ def where_searchable(nest: Stmt) -> Stmt:
 
 
 def _searches(node: Node, given: frozenset[Expr]) -> Iterator[Search]:
-    """The searches among all elements of an axis that no condition around says to be some."""
+    """Yield the searches among all elements of an axis that no enclosing condition proves not empty."""
     if (
         isinstance(node, Search)
         and node.begin == build.ONE

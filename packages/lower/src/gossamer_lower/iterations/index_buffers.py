@@ -1,4 +1,4 @@
-"""The index arrays of a function's axes, as buffers of the position stage."""
+"""Buffers of the position stage for the index arrays (indptr and indices) of a function's axes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Compressed = CompressedFixed | CompressedVaried
 
 
 class IndexBuffers:
-    """Declares an `indptr` and an `indices` buffer over the axes for each axis that has them.
+    """The `indptr` and `indices` buffers of each axis that has them.
 
-    An element of an axis is numbered over the whole axis, a position is relative to its fibre. Where
-    a parent's element is given by its number, an `indptr` of several dimensions is read through a
-    second, flat buffer of the same array, declared when first asked for.
+    Elements are numbered over the whole axis; a position is relative to its fibre. An `indptr` of several
+    dimensions can also be indexed by the number of the parent's element, through a second, flat buffer
+    over the same array, which is declared on first use.
     """
 
     def __init__(self, axes: Iterable[Axis], namer: Namer) -> None:
@@ -41,14 +41,14 @@ class IndexBuffers:
             self._declare(axis)
 
     def declared(self) -> tuple[AnyBuffer, ...]:
-        """All buffers, those of the axes first."""
+        """Return all buffers, those of the axes first."""
         return (*self._buffers.values(), *self._flat.values())
 
     def axis(self, name: str) -> Axis:
         return self._axes[name]
 
     def chain(self, axis: Axis) -> tuple[Axis, ...]:
-        """The axis with its ancestors, root first."""
+        """Return the axis and its ancestors, root first."""
         chain = [axis]
         while chain[0].parent is not None:
             chain.insert(0, self._axes[chain[0].parent])
@@ -73,21 +73,21 @@ class IndexBuffers:
             )
 
     def indices(self, axis: Compressed) -> str:
-        """The name of the buffer of an axis' coordinates."""
+        """Return the name of the buffer of the coordinates of an axis."""
         return self._buffers[axis.name, "indices"].name
 
     # --- by positions
 
     def start(self, axis: Varied, parents: tuple[Expr, ...]) -> Expr:
-        """The first element of the fibre at these positions along the ancestors."""
+        """Return the first element of the fibre at these positions along the ancestors."""
         return _load(self._buffers[axis.name, "indptr"], parents)
 
     def coordinate(self, axis: Compressed, positions: tuple[Expr, ...]) -> Expr:
-        """The coordinate in a slot, given by positions along the ancestors and the axis."""
+        """Return the coordinate in a slot, given by the positions along the ancestors and the axis."""
         return _load(self._buffers[axis.name, "indices"], positions)
 
     def extent(self, axis: Axis, parents: tuple[Expr, ...]) -> Expr:
-        """How many positions a fibre has."""
+        """Return the number of positions in a fibre."""
         if not isinstance(axis, Varied):
             return width_of(axis)
         buffer = self._buffers[axis.name, "indptr"]
@@ -96,7 +96,7 @@ class IndexBuffers:
     # --- by elements
 
     def size(self, axis: Axis) -> Expr:
-        """How many elements an axis has over all fibres."""
+        """Return the number of elements of an axis, over all fibres."""
         if isinstance(axis, Varied):
             return self.nnz(axis)
         if axis.parent is None:
@@ -104,19 +104,19 @@ class IndexBuffers:
         return build.mul(self.size(self._axes[axis.parent]), width_of(axis))
 
     def nnz(self, axis: Varied) -> Expr:
-        """How many elements a varied axis has over all fibres: the last of its indptr."""
+        """Return the number of elements of a varied axis, over all fibres: the last entry of its indptr."""
         if axis.nnz is not None:
             return axis.nnz
         return _load(self.flat_indptr(axis), (self.size(self._axes[axis.parent]),))
 
     def first(self, axis: Axis, parent: Expr) -> Expr:
-        """The first element of the fibre of a parent's element."""
+        """Return the first element of the fibre below an element of the parent."""
         if isinstance(axis, Varied):
             return _load(self.flat_indptr(axis), (parent,))
         return build.mul(parent, width_of(axis))
 
     def element(self, axes: tuple[Axis, ...], positions: tuple[Expr, ...]) -> Expr | None:
-        """The number of the element at these positions along axes, root first; None for no axes."""
+        """Return the number of the element at these positions along axes, root first; None without axes."""
         element: Expr | None = None
         for axis, position in zip(axes, positions, strict=True):
             start = build.ZERO if element is None else self.first(axis, element)
@@ -124,7 +124,7 @@ class IndexBuffers:
         return element
 
     def flat_indptr(self, axis: Varied) -> AnyBuffer:
-        """The indptr of an axis, indexed by the number of the parent's element."""
+        """Return the indptr of an axis, indexed by the number of the parent's element."""
         found = self._buffers[axis.name, "indptr"]
         if len(found.axes) == 1:
             return found
@@ -137,7 +137,7 @@ class IndexBuffers:
 
 
 def width_of(axis: Axis) -> Expr:
-    """How many positions each fibre of a fixed axis has."""
+    """Return the number of positions in each fibre of a fixed axis."""
     assert isinstance(axis, (DenseFixed, CompressedFixed))
     return axis.width if isinstance(axis, CompressedFixed) else axis.length
 

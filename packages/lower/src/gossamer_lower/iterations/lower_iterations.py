@@ -1,9 +1,9 @@
-"""Coordinate stage to position stage: each iteration becomes loops around one block.
+"""Coordinate stage to position stage: each iteration becomes a loop nest around one block.
 
-An access by coordinates becomes one by positions (`coordinate_lookup`): an index that is the iterator of the
-buffer's own axis (with the parent's iterator before it) stays a position; any other is translated to
-its coordinate, which is a position in a dense axis and is searched for in a compressed one. A load of
-an absent element reads the buffer's fill value, a store to one fails.
+Accesses by coordinates become accesses by positions (`coordinate_lookup`). An index that is the iterator
+of the buffer's own axis, below the iterator of its parent, is already a position. Any other index is
+translated to a coordinate, which is a position along a dense axis and is searched for along a compressed
+one. A load of an absent element returns the fill value of the buffer; a store to one stops the kernel.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, map_children, rewrite
 from gossamer_lower.iterations.coordinate_lookup import (
+    AxisIterator,
+    AxisIterators,
+    ElementLocation,
     Index,
-    Iterator,
     Lookups,
-    Place,
-    Scope,
     under,
 )
 from gossamer_lower.iterations.fused_axes import (
@@ -70,11 +70,11 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(takes=("coordinate",), gives="position", removes=("iterations",))
 def lower_iterations(module: Module) -> Module:
-    """Lowers every iteration of a coordinate-stage module; the result is at the position stage.
+    """Turns each iteration into a loop nest around one block; accesses are by positions.
 
-    The iterations of a function with the attribute `composable` are parts of one computation: what any
-    of them initialises is initialised before the first. Raises `UnsupportedError`
-    (`lower.unsorted_lookup`, `lower.parent`) for what cannot be lowered.
+    The iterations of a function with the attribute `composable` are parts of one computation: the inits
+    of all of them run before the first. Raises `UnsupportedError` (`lower.unsorted_lookup`,
+    `lower.parent`) for iterations that cannot be lowered.
 
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
     >>> print(body_text(ROW_SUMS))
@@ -95,11 +95,11 @@ def lower_iterations(module: Module) -> Module:
 
 
 class _Nest(msgspec.Struct):
-    """What an iteration becomes: loops, block iterators, and what the iteration's variables are in
-    the headers of loops and in the block."""
+    """The loops and block iterators that an iteration becomes, and the iterators for its variables, in
+    the headers of the loops and in the block."""
 
-    in_loops: Scope
-    in_block: Scope
+    in_loops: AxisIterators
+    in_block: AxisIterators
     loops: list[tuple[str, Expr]] = []
     iters: list[BlockIter] = []
     fused: set[str] = set()
@@ -117,7 +117,7 @@ def _lower_function(function: Function) -> Function:
 
 
 class _Lowering:
-    """The tables of one function."""
+    """Lowers the statements of one function."""
 
     def __init__(self, function: Function) -> None:
         self._buffers = {
@@ -130,7 +130,7 @@ class _Lowering:
     # --- statements
 
     def with_inits_first(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The parts of one computation, whose elements are initialised before the first of them."""
+        """Return the iterations of a composable function, preceded by the inits of all of them."""
         inits: list[Stmt] = []
         rest: list[Stmt] = []
         for stmt in body:
@@ -140,11 +140,11 @@ class _Lowering:
             rest.append(stmt)
         return (*inits, *rest)
 
-    def statements(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
-        """Lowers statements under the iterators of outer iterations."""
+    def statements(self, body: tuple[Stmt, ...], scope: AxisIterators) -> tuple[Stmt, ...]:
+        """Lowers statements inside the outer iterations whose iterators are in `scope`."""
         return tuple(found for stmt in body for found in self._statement(stmt, scope))
 
-    def _statement(self, stmt: Stmt, scope: Scope) -> tuple[Stmt, ...]:
+    def _statement(self, stmt: Stmt, scope: AxisIterators) -> tuple[Stmt, ...]:
         if isinstance(stmt, Iteration):
             return self._iteration(stmt, scope)
         if isinstance(stmt, Store) and stmt.buffer in self._buffers:
@@ -155,13 +155,13 @@ class _Lowering:
             return self._prefetch(stmt, scope)
         return (map_children(stmt, lambda child: self._below(child, scope)),)
 
-    def _below(self, child: Any, scope: Scope) -> Any:
-        """What stands in a statement: further statements or expressions."""
+    def _below(self, child: Any, scope: AxisIterators) -> Any:
+        """Lowers a child of a statement: a statement or an expression."""
         if isinstance(child, STATEMENTS):
             return self._statement(child, scope)
         return self._value(child, scope)
 
-    def _iteration(self, node: Iteration, scope: Scope) -> tuple[Stmt, ...]:
+    def _iteration(self, node: Iteration, scope: AxisIterators) -> tuple[Stmt, ...]:
         if node.init and init_visits_others(node, self.index_buffers):
             parts = with_init_apart(node, self.index_buffers, self._namer)
             return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
@@ -193,20 +193,26 @@ class _Lowering:
         self._skip_padding(nest, name)
 
     def _enter(
-        self, scope: Scope, item: OverAxis | AttachAxis, *, name: str, position: Expr
+        self, scope: AxisIterators, item: OverAxis | AttachAxis, *, name: str, position: Expr
     ) -> Expr:
-        """Adds an iterator to the scope; how many positions its fibre has."""
+        """Adds an iterator to the scope, and returns the number of positions in its fibre."""
         axis = self.index_buffers.axis(item.axis)
-        place = Place()
+        place = ElementLocation()
         above = self._fibre(axis, item, scope=scope, place=place)
-        scope[name] = Iterator(axis, position, above)
+        scope[name] = AxisIterator(axis, position, above)
         extent = self.index_buffers.extent(axis, above or ())
         return under(place.is_present(), extent, otherwise=build.ZERO)
 
     def _fibre(
-        self, axis: Axis, item: OverAxis | AttachAxis, *, scope: Scope, place: Place
+        self,
+        axis: Axis,
+        item: OverAxis | AttachAxis,
+        *,
+        scope: AxisIterators,
+        place: ElementLocation,
     ) -> tuple[Expr, ...] | None:
-        """The positions along the ancestors of an iterated axis; None for a dense axis without them."""
+        """Return the positions along the ancestors of an iterated axis; None for a dense axis that is
+        iterated without them."""
         if isinstance(item, AttachAxis):
             return self._attached(axis, item, scope=scope, place=place)
         if axis.parent is None:
@@ -217,9 +223,9 @@ class _Lowering:
         return path
 
     def _attached(
-        self, axis: Axis, item: AttachAxis, *, scope: Scope, place: Place
+        self, axis: Axis, item: AttachAxis, *, scope: AxisIterators, place: ElementLocation
     ) -> tuple[Expr, ...]:
-        """The positions along the ancestors that the coordinate of another iterator selects."""
+        """Return the positions along the ancestors that the coordinate of another iterator selects."""
         assert axis.parent is not None
         parent = self.index_buffers.axis(axis.parent)
         over = _innermost(item.parent, scope)
@@ -227,16 +233,16 @@ class _Lowering:
         above = self._above(parent, scope)
         return (*above, self._lookups.attached(parent, above, over=over, place=place))
 
-    def _above(self, axis: Axis, scope: Scope) -> tuple[Expr, ...]:
-        """The positions along the ancestors of an axis that is not iterated itself."""
+    def _above(self, axis: Axis, scope: AxisIterators) -> tuple[Expr, ...]:
+        """Return the positions along the ancestors of an axis that is not iterated itself."""
         chain = self.index_buffers.chain(axis)[:-1]
         path = self._path(chain[-1].name, scope) if chain else ()
         if path is None and not all(_is_unit(found) for found in chain):
             raise _no_parent(chain[-1].name)
         return (build.ZERO,) * len(chain) if path is None else path
 
-    def _path(self, name: str, scope: Scope) -> tuple[Expr, ...] | None:
-        """The positions of the iterator over an axis, root first."""
+    def _path(self, name: str, scope: AxisIterators) -> tuple[Expr, ...] | None:
+        """Return the positions of the iterator over an axis, root first; None if it has none."""
         iterator = _innermost(name, scope)
         return None if iterator is None else iterator.path()
 
@@ -256,22 +262,23 @@ class _Lowering:
             self._skip_padding(nest, name)
 
     def _enter_fused(
-        self, scope: Scope, item: FuseAxes, *, names: tuple[str, ...], count: Expr
+        self, scope: AxisIterators, item: FuseAxes, *, names: tuple[str, ...], count: Expr
     ) -> Expr:
-        """Adds the iterators of fused axes to the scope; how many elements they have here."""
+        """Adds the iterators of fused axes to the scope, and returns the number of elements."""
         axes = tuple(self.index_buffers.axis(name) for name in item.axes)
-        above = self._fibre(axes[0], OverAxis(axes[0].name), scope=scope, place=Place())
+        above = self._fibre(axes[0], OverAxis(axes[0].name), scope=scope, place=ElementLocation())
         if above is None:
             raise _no_parent(axes[0].parent)
         chain = self.index_buffers.chain(axes[0])[:-1]
         fused = Fused(axes, self.index_buffers, self.index_buffers.element(chain, above))
         for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
-            scope[name] = Iterator(axis, position, above)
+            scope[name] = AxisIterator(axis, position, above)
             above = (*above, position)
         return fused.extent()
 
     def _skip_padding(self, nest: _Nest, name: str) -> None:
-        """An iterated slot of a padded axis must be an element."""
+        """Adds the predicate that a slot of a padded axis is an element: padding holds the coordinate
+        `length`."""
         iterator = nest.in_block[name]
         axis = iterator.axis
         if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.padded:
@@ -279,11 +286,10 @@ class _Lowering:
             nest.predicate = build.conjunction(nest.predicate, slot)
 
     def _with_kind(self, found: BlockIter, init: tuple[Stmt, ...], *, nest: _Nest) -> BlockIter:
-        """An iterator under which several points meet in one initialised element is a reduction.
+        """Return the iterator, as a reduction if several of its values may initialize the same element.
 
-        It is none where it always has one value, where the element's position along some dimension
-        is the iterator itself, or where the element's positions along fused axes are all those of
-        the fused iterator.
+        It is spatial if it always has the same value, if the position of the element along some dimension
+        is the iterator itself, or if the positions along fused axes are all those of the fused iterator.
         """
         is_element = self._has_one_value(found, nest) or all(
             self._is_selected(stmt, found.var, nest=nest)
@@ -293,7 +299,8 @@ class _Lowering:
         return found if is_element else msgspec.structs.replace(found, kind="R")
 
     def _has_one_value(self, found: BlockIter, nest: _Nest) -> bool:
-        """Whether an iterator is over a dense axis of one element, which an attached one may lack."""
+        """Return whether the iterator is over a dense axis with one element. The domain is compared, too:
+        that of an attached axis may be empty."""
         return found.domain.extent == build.ONE and any(
             _is_unit(iterator.axis) and iterator.position == build.index_var(found.var)
             for iterator in nest.in_block.values()
@@ -311,8 +318,8 @@ class _Lowering:
         )
 
     def _is_named(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
-        """Whether the element's place along some dimension is a position of an iterator, or its
-        coordinate in the only fibre of an axis that holds each once."""
+        """Return whether the element's position along some dimension is the position of the iterator, or
+        its coordinate in an axis with a single fibre and unique coordinates."""
         (iterator,) = (found for found in nest.in_block.values() if found.position == position)
         axis = iterator.axis
         if any(_is_place_of(index, position) for index in store.indices):
@@ -325,8 +332,8 @@ class _Lowering:
 
     # --- accesses
 
-    def _store(self, stmt: Store, scope: Scope) -> tuple[Stmt, ...]:
-        """A store behind a guard, where the element may be absent."""
+    def _store(self, stmt: Store, scope: AxisIterators) -> tuple[Stmt, ...]:
+        """Return a store, after a guard if the element may be absent."""
         place = self._place(stmt, self._indices(stmt, scope))
         value = self._value(stmt.value, scope)
         predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
@@ -337,24 +344,25 @@ class _Lowering:
         guarded = (Guard(present, stmt.buffer), *stores)
         return guarded if predicate is None else (If(predicate, guarded),)
 
-    def _combine(self, node: Combine, scope: Scope) -> tuple[Stmt, ...]:
-        """All elements, behind the guards of those that may be absent."""
+    def _combine(self, node: Combine, scope: AxisIterators) -> tuple[Stmt, ...]:
+        """Return the combination, after guards for the elements that may be absent."""
         lowered = [stmt for store in node.stores for stmt in self._statement(store, scope)]
         stores = tuple(stmt for stmt in lowered if isinstance(stmt, Store))
         guards = (stmt for stmt in lowered if not isinstance(stmt, Store))
         return (*guards, Combine(node.reducer, stores))
 
-    def _prefetch(self, node: Prefetch, scope: Scope) -> tuple[Stmt, ...]:
-        """A hint, where the element is present: nothing is read to find one that lies outside."""
+    def _prefetch(self, node: Prefetch, scope: AxisIterators) -> tuple[Stmt, ...]:
+        """Return a prefetch under the condition that the element is present. A prefetch must not fail, so
+        the bounds of dense axes are checked before index arrays are read."""
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
         place, inside = self._place(node, indices), self._lookups.inside(axes, indices)
-        whole = Place(conditions=(*inside, *place.conditions))
+        whole = ElementLocation(conditions=(*inside, *place.conditions))
         present = whole.is_found(_coordinates(indices))
         hint = Prefetch(node.buffer, place.positions)
         return (hint if present is None else If(present, (hint,)),)
 
-    def _load(self, node: Load, scope: Scope) -> Expr:
-        """A load that reads the fill value, where the element may be absent."""
+    def _load(self, node: Load, scope: AxisIterators) -> Expr:
+        """Return a load, or the fill value if the element is absent."""
         buffer, indices = self._buffers[node.buffer], self._indices(node, scope)
         place = self._place(node, indices)
         fill = buffer.fill if buffer.fill is not None else build.zero_of(buffer.dtype)
@@ -366,10 +374,10 @@ class _Lowering:
         present = place.is_found(_coordinates(indices))
         return under(present, load, otherwise=fill)
 
-    def _place(self, node: Load | Store | Prefetch, indices: Sequence[Index]) -> Place:
+    def _place(self, node: Load | Store | Prefetch, indices: Sequence[Index]) -> ElementLocation:
         return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
 
-    def _indices(self, node: Load | Store | Prefetch, scope: Scope) -> list[Index]:
+    def _indices(self, node: Load | Store | Prefetch, scope: AxisIterators) -> list[Index]:
         return [
             Index(
                 self._value(index, scope),
@@ -378,7 +386,7 @@ class _Lowering:
             for index in node.indices
         ]
 
-    def _value(self, node: Any, scope: Scope) -> Any:
+    def _value(self, node: Any, scope: AxisIterators) -> Any:
         if isinstance(node, Var):
             iterator = scope.get(node.name)
             return node if iterator is None else self._lookups.coordinate(iterator)
@@ -402,24 +410,25 @@ def _is_unit(axis: Axis) -> bool:
     return isinstance(axis, DenseFixed) and axis.length == build.ONE
 
 
-def _innermost(axis: str, scope: Scope) -> Iterator | None:
-    """The iterator over an axis, the innermost one where it is iterated twice."""
+def _innermost(axis: str, scope: AxisIterators) -> AxisIterator | None:
+    """Return the innermost iterator over an axis; None if it is not iterated."""
     return next((found for found in reversed([*scope.values()]) if found.axis.name == axis), None)
 
 
-def _without_iterator(name: str, scope: Scope) -> str | None:
-    """The axis that an iterator lacks to select a fibre below an axis: that one, or its parent."""
+def _without_iterator(name: str, scope: AxisIterators) -> str | None:
+    """Return the axis whose iterator is missing to select a fibre below the axis `name`: that axis, or
+    the parent of its iterator."""
     iterator = _innermost(name, scope)
     return name if iterator is None else iterator.axis.parent
 
 
 def _is_place_of(index: Expr, position: Expr) -> bool:
-    """Whether an index is a position itself, or where it is found as a coordinate."""
+    """Return whether an index is the position, or a search for it as a coordinate."""
     return index == position or (isinstance(index, Search) and index.value == position)
 
 
 def _where_holds(condition: Expr, value: Any) -> Any:
-    """An expression where a condition is known to hold."""
+    """Return the expression with choices by `condition` resolved, which is known to hold."""
 
     def chosen(node: Any) -> Any | None:
         return (
@@ -431,11 +440,11 @@ def _where_holds(condition: Expr, value: Any) -> Any:
 
 def _no_parent(name: str | None) -> UnsupportedError:
     return UnsupportedError(
-        "lower.parent", f"The axis {name} has a child that is iterated without it.",
-        hint=f"Add {name} to the iteration, before its child.",
+        "lower.parent", f"A child of the axis '{name}' is iterated without it.",
+        hint=f"Add '{name}' to the iteration, before its child.",
     )  # fmt: skip
 
 
 def _coordinates(indices: Iterable[Index]) -> list[Expr]:
-    """The indices that are not read to walk an axis."""
+    """Return the coordinates of the indices that are not iterators."""
     return [index.coordinate for index in indices if index.iterator is None]

@@ -1,5 +1,7 @@
-"""Declared relations between axes that can be told from their index arrays, and checked: what is not
-checked is not relied on."""
+"""The declared relations between axes that a run-time check of their index arrays can verify.
+
+Only these are used: the compiler does not rely on a declaration that cannot be checked.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from gossamer_lower.iterations.index_buffers import Compressed
 
 
 def relations_of_fibres(function: Function) -> Iterator[Relation]:
-    """The relations of sorted compressed axes whose fibres of one number are those of the same
-    coordinates; that one axis covers another says that the other is a subset of it.
+    """Yield the relations between sorted compressed axes whose fibres with the same number belong to the
+    same coordinates. `covers` is turned into the equivalent `subset` of the other axis.
 
     >>> from gossamer_lower.examples import ROW_SUMS
     >>> list(relations_of_fibres(ROW_SUMS.functions[0]))
@@ -28,7 +30,7 @@ def relations_of_fibres(function: Function) -> Iterator[Relation]:
 
 
 def _is_numbered_alike(left: Axis, right: Axis, axes: dict[str, Axis]) -> bool:
-    """Whether the parents' elements that have the same coordinates have the same number."""
+    """Return whether elements of the parents with the same coordinates have the same number."""
     if left.parent is None or right.parent is None or left.parent == right.parent:
         return left.parent == right.parent
     one, two = axes[left.parent], axes[right.parent]

@@ -1,4 +1,4 @@
-"""Copies of statements need names of their own for what they bind."""
+"""Clones statements with fresh names for everything that they bind: names are unique in a function."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import rewrite_body, statements
 
 
-def renamed(
+def with_fresh_names(
     body: tuple[Stmt, ...], namer: Namer, *, values: Mapping[str, Expr] | None = None
 ) -> tuple[Stmt, ...]:
-    """The body with a fresh name for everything that it binds, and with values for variables from
-    outside."""
+    """Return a copy of the body with fresh names for what it binds, and with `values` for free variables."""
     names = _collect(body, namer)
     if not names and not values:
         return body

@@ -1,6 +1,7 @@
-"""Values that all copies of an unrolled body share are computed once, before the copies.
+"""Common subexpression elimination across the copies of an unrolled body.
 
-`A[p + j]` in each of eight vectors becomes one `Let`; it saves the backend the work of finding out.
+`A[p + j]` in each of eight vectors becomes one `Let` before the copies, which saves the backend the work of
+finding the common subexpression itself.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from gossamer_ir.traversal.walk import LEAVES, collect, contains, free_vars, map
 def cse_unrolled(
     body: tuple[Stmt, ...], varying: str, *, namer: Namer
 ) -> tuple[tuple[Let, ...], tuple[Stmt, ...]]:
-    """The lets for what reads memory and does not depend on `varying`, and the body that uses them.
+    """Return the lets for loads that do not depend on the variable `varying`, and the body that uses them.
 
-    Only where every statement is a store, so that all of it is evaluated in any case, and only loads
+    Only if every statement is a store, so that all loads are evaluated unconditionally, and only for loads
     from buffers that the body does not write.
     """
     if not all(isinstance(stmt, Store) for stmt in body):
@@ -48,7 +49,7 @@ class _Hoisting:
         self._namer = namer
 
     def node(self, node: Any) -> Any:
-        """A node whose largest shared parts are variables."""
+        """Return the node with its largest shared subexpressions replaced by variables."""
         if type(node) in LEAVES or type(node) in LAZY:
             return node
         if type(node) in EXPRESSIONS and self._is_shared(node):

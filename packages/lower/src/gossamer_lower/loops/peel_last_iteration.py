@@ -1,5 +1,4 @@
-"""The last iteration of a loop over tiles runs by itself, where the loop asks for that: the others, which
-are whole, need no conditions."""
+"""Peels the last iteration of an annotated loop over tiles, so that all other tiles need no conditions."""
 
 from __future__ import annotations
 
@@ -13,17 +12,20 @@ from gossamer_ir.core import build
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import of_kind
-from gossamer_lower.loops.clone_with_fresh_names import renamed
+from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
 
 LAST_APART = ("last", "apart")
-"""The annotation of a serial loop of a constant number of iterations that is peeled."""
+"""The annotation of a loop to peel: a serial loop with a constant trip count."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def peel_last_iteration(module: Module) -> Module:
-    """Takes a loop-stage module without blocks, before vectorisation.
+    """Peels the last iteration of loops with the annotation `last="apart"`, and removes the conditions
+    that hold in all others.
+
+    It runs before vectorization, which would turn the conditions into masks.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -50,7 +52,7 @@ def _peel_function(function: Function) -> Function:
 
 
 class _Peeling:
-    """Walks the statements in order, with what holds at each of them."""
+    """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:
         self._function, self._namer = function, namer_of(function)
@@ -81,10 +83,10 @@ class _Peeling:
         whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
         yield self._without_conditions(whole)
         last = {loop.var: build.add(loop.start, most)}
-        yield from simplify_body(renamed(loop.body, self._namer, values=last))
+        yield from simplify_body(with_fresh_names(loop.body, self._namer, values=last))
 
     def _without_conditions(self, loop: For) -> For:
-        """A loop without those conditions that hold in it."""
+        """Return a loop without the conditions that are proved to hold in it."""
         with self._point.inside(loop):
             body = tuple(found for stmt in loop.body for found in self._unconditional(stmt))
         return msgspec.structs.replace(loop, body=body)

@@ -1,9 +1,9 @@
-"""The last, partial group of an unrolled loop runs by itself, so that whole groups need no conditions.
+"""Peels the partial group of an unrolled loop (the remainder), so that whole groups need no conditions.
 
-A loop that was split leaves `group * c + u < bound` in each iteration. Lanes of a vector make a mask
-of it; copies of a body with a loop would each be a branch apart, and their results could not be
-combined. One condition for the whole group decides instead, and what is left runs as a serial loop,
-which ends at the bound.
+Splitting a loop leaves the condition `group * c + u < bound` in each iteration. For vector lanes it becomes a
+mask. For copies of a body that contains a loop, each copy would be under its own branch, and the lane
+reductions of the copies could not be combined (`combine_lane_reductions`). So one condition is tested for
+the whole group, and the remainder runs as a serial loop that ends at the bound.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import binds, buffers_named
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, map_children, statements, substitute
-from gossamer_lower.loops.clone_with_fresh_names import renamed
+from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import with_bodies, with_body
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def peel_remainder(module: Module) -> Module:
-    """Gives unrolled loops around loops of which each iteration is under a bound a form without it.
+    """Tests the bound of an unrolled loop around loops once for the group; the remainder runs serially.
 
-    Takes a loop-stage module without blocks, before vectorisation. Everything in the same body that
-    is under the same bound goes with the loop, and so do buffers that only this touches. A bound that
-    only depends on unrolled loops is none when those are: it stays where it is.
+    It runs before vectorization. All statements of the body under the same bound move with the loop, and so
+    do buffers that only they access. A bound that depends on unrolled loops only becomes a constant when
+    these are unrolled, so it stays.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -80,7 +80,7 @@ def _peel_function(function: Function) -> Function:
 
 
 class _Group(msgspec.Struct, frozen=True):
-    """Iterations 0, ..., count - 1 of which each runs only where its number is at most `slack`."""
+    """Iterations 0, ..., count - 1, each executed only if its number is at most `slack`."""
 
     slack: Affine
     count: int
@@ -88,11 +88,11 @@ class _Group(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> Expr:
-        """How many iterations run, if less than all do."""
+        """Return the number of iterations of the remainder."""
         return expr_of(combine(self.slack, UNIT, 1))
 
     def bounds(self, condition: Node, counts: dict[str, int]) -> bool:
-        """Whether a condition says just that about the variable of a loop, given each one's extent."""
+        """Return whether a condition is this bound for the variable of a loop with an extent in `counts`."""
         slack = slack_of(condition) if isinstance(condition, Compare) else None
         if slack is None:
             return False
@@ -106,7 +106,7 @@ class _Group(msgspec.Struct, frozen=True):
 
 
 class _Peeling:
-    """Finds groups; knows how large integers get."""
+    """Finds groups in one function, and peels their remainders."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -114,7 +114,7 @@ class _Peeling:
         self._magnitudes = magnitudes_of(function)
 
     def body(self, body: tuple[Stmt, ...], unrolled: frozenset[str]) -> tuple[Stmt, ...]:
-        """`unrolled` are the variables of the unrolled loops around."""
+        """Return the body with remainders peeled; `unrolled` are the variables of unrolled loops around."""
         for stmt in body:
             group = self._group_of(stmt, unrolled)
             peeled = None if group is None else self._peeled(body, group)
@@ -130,8 +130,8 @@ class _Peeling:
         return with_bodies(stmt, lambda body: self.body(body, unrolled))
 
     def _group_of(self, stmt: Stmt, unrolled: frozenset[str]) -> _Group | None:
-        """The group that an unrolled loop runs over, if each iteration evaluates its bound in any case,
-        and copies of the unrolled loops around do so still."""
+        """Return the group of an unrolled loop; None if there is none. Each iteration must evaluate the
+        bound unconditionally, and still depend on it once the enclosing loops are unrolled."""
         if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
             return None
         if not any(isinstance(inner, For) for inner in statements(stmt.body)):
@@ -148,13 +148,16 @@ class _Peeling:
         return None
 
     def _is_as_computed(self, group: _Group) -> bool:
-        """Whether the condition of the whole group implies those of its parts, and what is left of the
-        group is what the conditions say: none of them may wrap."""
+        """Return whether neither the condition of the whole group nor the length of the remainder can
+        overflow: only then are they equivalent to the conditions of the iterations."""
         return all(map(self._magnitudes.is_exact, (group.whole, group.left)))
 
     def _peeled(self, body: tuple[Stmt, ...], group: _Group) -> _Peeled | None:
-        """What stands before, all that is under the bound in two forms, and what stands behind; None
-        where the condition cannot be asked before, or others use what is bound between."""
+        """Return the statements before the group, the group in two versions, and the statements after it.
+
+        None if the condition cannot be evaluated before the group, or if later statements use names that
+        the group binds.
+        """
         bounded = [
             at for at, stmt in enumerate(body) if _without_bound(stmt, group, {}) is not stmt
         ]
@@ -172,13 +175,15 @@ class _Peeling:
         ]
         every = (*private, *run)
         main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
-        rest = simplify_body(tuple(_rolled(stmt, group) for stmt in renamed(every, self._namer)))
+        rest = simplify_body(
+            tuple(_rolled(stmt, group) for stmt in with_fresh_names(every, self._namer))
+        )
         kept = tuple(stmt for stmt in before if stmt not in private)
         return kept, If(group.whole, main, rest), after
 
 
 def _group(condition: Expr, var: str, count: int) -> _Group | None:
-    """The group of so many iterations, where a condition is `base + var < bound`, or says so."""
+    """Return the group of `count` iterations if a condition is equivalent to `base + var < bound`."""
     slack = slack_of(condition)
     parts = None if slack is None else along(slack, var)
     if parts is None or parts[0] != Affine({}, -1):
@@ -193,8 +198,8 @@ _Peeled = tuple[tuple[Stmt, ...], If, tuple[Stmt, ...]]
 
 
 def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
-    """A statement or expression where the bound holds; `counts` are the extents of the loops around
-    that start at 0."""
+    """Return a statement or expression with the bound resolved to true; `counts` are the extents of the
+    enclosing loops that start at 0."""
     if group.bounds(node, counts):
         return TRUE
     count = build.integer_value(node.extent) if isinstance(node, For) else None
@@ -204,16 +209,15 @@ def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
 
 
 def _rolled(node: Any, group: _Group) -> Any:
-    """A statement whose outermost unrolled loops are serial: the rest of a group runs once, and
-    copies of it would all be branches."""
+    """Return a statement with its outermost unrolled loops made serial: the remainder runs at most once,
+    and each copy would be under a branch."""
     if isinstance(node, For) and node.kind == "unrolled":
         return _up_to_bound(msgspec.structs.replace(node, kind="serial"), group)
     return map_children(node, lambda child: _rolled(child, group))
 
 
 def _up_to_bound(loop: For, group: _Group) -> For:
-    """A loop over what is left of the group, where it goes through the group and does nothing beyond
-    the bound."""
+    """Return a loop over the group that ends at the bound, if it has no effect beyond the bound."""
     if loop.start != build.ZERO or build.integer_value(loop.extent) != group.count:
         return loop
     counts = {loop.var: group.count}
@@ -224,7 +228,7 @@ def _up_to_bound(loop: For, group: _Group) -> For:
 
 
 def _is_under_bound(stmt: Stmt, group: _Group, counts: dict[str, int]) -> bool:
-    """Whether a statement has no effect where the bound does not hold."""
+    """Return whether a statement has no effect unless the bound holds."""
     if not isinstance(stmt, If) or stmt.else_body:
         return isinstance(stmt, (Allocate, Let))
     first = next(build.conjuncts(stmt.condition))
@@ -234,10 +238,10 @@ def _is_under_bound(stmt: Stmt, group: _Group, counts: dict[str, int]) -> bool:
 
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
-    """What statements bind for those after them."""
+    """Return the names that statements bind for those after them."""
     return {name for stmt in run if isinstance(stmt, (Allocate, Let)) for name in binds(stmt)}
 
 
 def _used_names(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The variables and buffers that statements use."""
+    """Return the names of the variables and buffers that statements use."""
     return buffers_named(*body) | free_vars(*body)

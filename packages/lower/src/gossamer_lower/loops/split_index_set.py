@@ -1,7 +1,7 @@
-"""A loop whose iterations choose between two bodies by a bound on their number is two loops.
+"""Index-set splitting: a loop that chooses between two bodies by a bound becomes two loops.
 
-The first one goes up to the bound, the second one, often of one iteration, goes on from there. The
-backend keeps the choice: it would have to know that the bound does not change.
+The first loop ends at the bound, and the second, which often has one iteration, starts there. LLVM does not
+split the loop itself: it cannot prove that the bound is invariant.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ from gossamer_lower.statement_utils import Body, each, with_bodies, with_body, w
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def split_index_set(module: Module) -> Module:
-    """Takes a loop-stage module without blocks.
-
-    A serial loop is parted where its body is one choice by an affine bound that it does not change.
+    """Splits a serial loop whose body is one choice by a loop-invariant affine bound.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -56,17 +54,17 @@ def split_index_set(module: Module) -> Module:
             i_1: T.int64 = n // 4
             Y[i_1 * 4] = X[i_1 * 4]
     """
-    return map_functions(module, _part_function)
+    return map_functions(module, _split_function)
 
 
-def _part_function(function: Function) -> Function:
+def _split_function(function: Function) -> Function:
     if not any(isinstance(stmt, If) and stmt.else_body for stmt in statements(function.body)):
         return function
-    return with_body(function, _Parting(function).body(function.body))
+    return with_body(function, _Splitting(function).body(function.body))
 
 
-class _Parting:
-    """Knows what holds where it is."""
+class _Splitting:
+    """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
@@ -107,9 +105,11 @@ class _Parting:
         yield self._rest(loop, choice.else_body, bound=bound, end=end)
 
     def _is_as_computed(self, condition: Expr, loop: For, bound: Expr) -> bool:
-        """Whether a condition says the same of all iterations as its bound, which is found by moving
-        terms from one side to the other: neither the condition nor the bound may wrap, nor may what
-        the loop runs over. The second loop evaluates all of it again."""
+        """Return whether the bound, solved from the condition, is equivalent to it in all iterations.
+
+        The condition, the bound and the end of the loop must not overflow, and must be loop invariant: the
+        second loop evaluates them again.
+        """
         end = build.add(loop.start, loop.extent)
         with self._point.inside(loop):
             is_exact = self._point.is_exact(condition, bound, end)
@@ -117,7 +117,8 @@ class _Parting:
         return is_exact and is_same and self._point.is_known_before(bound, loop)
 
     def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
-        """The iterations from the bound on; at most one, often."""
+        """Return the loop from the bound on; a statement under a condition if it has at most one
+        iteration."""
         var, left = self._namer.fresh(loop.var), build.sub(end, bound)
         body = substitute_body(body, {loop.var: build.index_var(var)})
         if self._point.is_at_most(left, build.ONE):
@@ -125,24 +126,24 @@ class _Parting:
         return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
 
     def _less(self, one: Expr, other: Expr) -> Expr:
-        """The lesser of two."""
+        """Return the smaller of two values."""
         return one if self._point.is_at_most(one, other) else Binary("min", one, other)
 
     def _greater(self, one: Expr, other: Expr) -> Expr:
-        """The greater of two."""
+        """Return the larger of two values."""
         return one if self._point.is_at_most(other, one) else Binary("max", one, other)
 
 
 def _choice_of(loop: For) -> If | None:
-    """The choice that is all of a serial loop; None where it is something else."""
+    """Return the choice that is the whole body of a serial loop; None if the body is anything else."""
     choice = loop.body[0] if len(loop.body) == 1 else None
     is_choice = isinstance(choice, If) and choice.else_body and loop.kind == "serial"
     return choice if is_choice and isinstance(choice, If) else None
 
 
 def _bound_of(condition: Expr, var: str) -> Expr | None:
-    """The least value of a variable for which a condition does not hold, where it holds for all lower
-    ones; None where that is not known."""
+    """Return the least value of a variable for which a condition fails, if it holds for all smaller values;
+    None if the condition is not such a bound."""
     slack = slack_of(condition)
     parts = None if slack is None else along(slack, var)
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:

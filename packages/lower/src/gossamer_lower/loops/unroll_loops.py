@@ -1,4 +1,4 @@
-"""Unrolled loops become copies of their body, one for each value of the variable."""
+"""Unrolls loops: one copy of the body for each value of the loop variable."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import substitute_body, walk
-from gossamer_lower.loops.clone_with_fresh_names import renamed
+from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.loops.cse_unrolled import cse_unrolled
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
 
 MAX_NODES = 25_000
-"""What one unrolled loop may become; the largest of the default schedules, of wide blocks, has 18,000.
-The time LLVM takes may grow with the fourth power of straight-line code: 9,000 nodes of it took 0.2
-seconds, 18,000 took 3, 37,000 a minute, and 73,000 more than a quarter of an hour."""
+"""The maximum size of one unrolled loop. The largest of the default schedules, for wide blocks, has 18,000.
+
+The compile time of LLVM may grow with the fourth power of the length of straight-line code: 9,000 nodes took
+0.2 seconds, 18,000 took 3 seconds, 37,000 a minute, and 73,000 more than a quarter of an hour."""
 
 SEARCH_NODES = 150
-"""What a search becomes, loops among it; 260 of them unrolled took LLVM more than five minutes."""
+"""The size of a search once it is expanded into loops; 260 unrolled searches took LLVM more than five
+minutes."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("unrolled loops",))
 def unroll_loops(module: Module) -> Module:
-    """Removes the unrolled loops of a loop-stage module without blocks.
+    """Replaces unrolled loops by copies of their body.
 
-    Raises `UnsupportedError` (`lower.unroll`) where an extent is not constant, and
-    (`lower.unroll_size`) where there would be more than MAX_NODES nodes.
+    Raises `UnsupportedError`: `lower.unroll` (an extent is not constant), `lower.unroll_size` (more than
+    `MAX_NODES` nodes).
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -62,7 +64,7 @@ def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     extent = build.integer_value(loop.extent)
     if extent is None:
         raise UnsupportedError(
-            "lower.unroll", f"The loop {loop.var} is unrolled, and its extent is not constant.",
+            "lower.unroll", f"The loop '{loop.var}' is unrolled, but its extent is not constant.",
             hint="Split it by a constant first.",
         )  # fmt: skip
     unrolled = _body(loop.body, function, namer)
@@ -71,7 +73,9 @@ def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
         values = {loop.var: build.add(loop.start, build.index(at))}
-        result += renamed(body, namer, values=values) if at else substitute_body(body, values)
+        result += (
+            with_fresh_names(body, namer, values=values) if at else substitute_body(body, values)
+        )
     return tuple(result)
 
 
@@ -83,6 +87,6 @@ def _require_few(loop: For, nodes: int) -> None:
     if nodes > MAX_NODES:
         raise UnsupportedError(
             "lower.unroll_size",
-            f"The unrolled loop {loop.var} would become {nodes} nodes, expected at most {MAX_NODES}.",
+            f"The unrolled loop '{loop.var}' would have {nodes} nodes; expected at most {MAX_NODES}.",
             hint="Split it and unroll the inner loop.",
         )

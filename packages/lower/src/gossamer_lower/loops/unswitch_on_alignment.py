@@ -1,4 +1,4 @@
-"""Where an array lies decides the same in every iteration: it is asked once, before the loop."""
+"""Unswitches loops on the alignment of array base addresses, which is loop invariant."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import rewrite, statements, walk
-from gossamer_lower.loops.clone_with_fresh_names import renamed
+from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import Body, each, with_bodies, with_body
 
 
 @lowering_pass(takes=("flat",))
 def unswitch_on_alignment(module: Module) -> Module:
-    """Takes a flat module. An outermost loop that holds statements under a condition on the address of
-    an array is there twice, with the condition and without it; others are short enough to be asked again.
+    """Unswitches outermost loops on conditions on the address of an array.
+
+    Inner loops are not unswitched themselves: the outermost loop is cloned with all of them. It runs at the
+    flat stage, where the address of an array is a parameter of the function.
 
     >>> from gossamer_lower import outline_parallel
     >>> from gossamer_lower.examples import body_text, program
@@ -64,11 +66,11 @@ def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
     if condition is None:
         return loop
     where, otherwise = (_where(loop, condition, holds=holds) for holds in (True, False))
-    return If(condition, (where,), renamed((otherwise,), namer))
+    return If(condition, (where,), with_fresh_names((otherwise,), namer))
 
 
 def _conditions(loop: For, function: Function) -> Iterator[Expr]:
-    """The conditions on addresses that a loop does not change."""
+    """Yield the loop-invariant conditions on addresses in a loop."""
     for stmt in statements(loop.body):
         if not isinstance(stmt, If) or not any(map(_is_address, walk(stmt.condition))):
             continue
@@ -81,7 +83,7 @@ def _is_address(node: object) -> bool:
 
 
 def _where(loop: For, condition: Expr, *, holds: bool) -> For:
-    """The loop where a condition holds, or does not."""
+    """Return the loop with a condition resolved to true (`holds`) or false."""
 
     def rule(node: object) -> tuple[Stmt, ...] | None:
         if isinstance(node, If) and node.condition == condition:

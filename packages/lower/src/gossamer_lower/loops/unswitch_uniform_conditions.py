@@ -1,7 +1,7 @@
-"""Conditions that hold in all lanes of a vectorized loop or in none stand outside its masks.
+"""Unswitches vectorized loops on uniform conditions: those with the same value in all lanes.
 
-The bound of a row says nothing about a lane: as an `If` around the vector code it also protects the
-accesses that are the same in every lane, and leaves masks that compare one position with one bound.
+The bound of a row, for example, does not depend on the lane. As an `If` around the vector code, it also
+protects accesses that are the same in all lanes, and the remaining masks compare one position with one bound.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body, with_si
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def unswitch_uniform_conditions(module: Module) -> Module:
-    """Moves the parts of conditions that no lane changes out of vectorized loops.
+    """Moves the parts of conditions that are uniform across lanes out of vectorized loops.
 
-    Takes a loop-stage module without blocks. They move before the loop, and before the serial and
-    unrolled loops around it that hold nothing else and do not change them. What reads memory that
-    the function does not write moves out of loops that run at least once; of others it stays in the
-    loop, before the part that depends on the lane.
+    They move before the vectorized loop, and before the serial and unrolled loops around it that contain
+    nothing else and leave them invariant. A part that reads memory moves only out of loops with at least
+    one iteration; otherwise it stays inside, before the part that depends on the lane.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -50,10 +49,10 @@ def unswitch_uniform_conditions(module: Module) -> Module:
                 if l < P[0]:
                     Y[l] = X[i]
     """
-    return map_functions(module, _hoist_function)
+    return map_functions(module, _unswitch_function)
 
 
-def _hoist_function(function: Function) -> Function:
+def _unswitch_function(function: Function) -> Function:
     return with_body(function, _body(function.body, function))
 
 
@@ -75,7 +74,7 @@ def _statement(stmt: Stmt, function: Function) -> Stmt:
 
 
 def _is_around_vectors(loop: For) -> bool:
-    """Whether a loop holds just a vectorized loop under a condition."""
+    """Return whether the body of a loop is just a vectorized loop under a condition."""
     match loop.body:
         case (If(then_body=(For(kind="vectorized"),), else_body=()),):
             return True
@@ -83,7 +82,7 @@ def _is_around_vectors(loop: For) -> bool:
 
 
 def _outside(loop: For, function: Function) -> Stmt:
-    """The loop, under those parts of the condition around its whole body that it does not change."""
+    """Return the loop, under the loop-invariant parts of the condition around its whole body."""
     match loop.body:
         case (If(else_body=()) as inner,):
             parts = list(build.conjuncts(inner.condition))
@@ -98,7 +97,7 @@ def _outside(loop: For, function: Function) -> Stmt:
 
 
 def _bounded(stmt: Stmt) -> Stmt:
-    """A loop that runs not once unless a condition holds, under that condition."""
+    """Return a loop that has no iteration unless a condition holds, under that condition."""
     match stmt:
         case For(extent=IfThenElse() as extent) if build.integer_value(extent.if_false) == 0:
             loop = msgspec.structs.replace(stmt, extent=extent.if_true)
@@ -110,7 +109,8 @@ def _bounded(stmt: Stmt) -> Stmt:
 
 
 def _split_body(body: tuple[Stmt, ...], lanes: set[str]) -> tuple[Stmt, ...]:
-    """The statements with each condition split into what is the same in all lanes and the rest."""
+    """Return the statements with each condition split into a uniform part and a part that depends on the
+    lane."""
     result: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Let) and free_vars(stmt.value) & lanes:

@@ -1,4 +1,4 @@
-"""Which arithmetic stands for which function, and in which precision it is done."""
+"""The table of math functions that are lowered to arithmetic, and the precision of the arithmetic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IN_FLOAT32: dict[str, Precise] = {
     "exp": exponentials.exp,
     "exp2": exponentials.exp2,
 }
-"""Those that are done in float32 for float32; all others are done in float64."""
+"""Functions computed in float32 for float32 arguments; all others are computed in float64."""
 
 _IN_FLOAT64: dict[str, Precise] = {
     **_IN_FLOAT32,
@@ -47,14 +47,14 @@ DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
     "floordiv": division.floordiv,
     "floormod": division.floormod,
 }
-"""Operators of floats that are no instructions anywhere."""
+"""Operators of floats that no target has as instructions."""
 
 LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *DIVISIONS, "rsqrt", "fma"})
-"""The functions that have an arithmetic. `sqrt` and `abs` are instructions wherever floats are."""
+"""The functions that can be lowered. `sqrt` and `abs` are instructions on every target with floats."""
 
 
 def computed(function: str, args: tuple[Term, ...]) -> Term:
-    """The value of a function of float32 or float64 terms."""
+    """Return the value of a function of float32 or float64 terms."""
     first = args[0]
     is_wide = first.scalar == "float64"
     if function == "rsqrt":

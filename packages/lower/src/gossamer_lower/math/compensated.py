@@ -1,4 +1,4 @@
-"""Sums and products with what rounding takes from them (T. J. Dekker, 1971; D. Knuth)."""
+"""Error-free transformations: sums and products with their rounding error (T. J. Dekker, 1971; D. Knuth)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Pair(NamedTuple):
 
 
 def two_sum(a: Term, b: Term) -> Pair:
-    """a + b, exactly."""
+    """Return a + b as a sum and its rounding error, exactly."""
     total = a + b
     part = total - a
     return Pair(total, (a - (total - part)) + (b - part))
 
 
 def quick_two_sum(a: Term, b: Term) -> Pair:
-    """a + b, exactly where a is not the smaller one."""
+    """Return a + b as a sum and its rounding error, exactly if |a| >= |b|."""
     total = a + b
     return Pair(total, b - (total - a))
 
 
 def two_product(a: Term, b: Term | Number) -> Pair:
-    """a * b, exactly where nothing overflows."""
+    """Return a * b as a product and its rounding error, exactly if nothing overflows."""
     other = a.matched(b)
     product = a * other
     if "fma" in a.code.instructions:

@@ -1,6 +1,6 @@
-"""Division of floats that rounds to minus infinity, and what it leaves: exact, as NumPy has them.
+"""Floor division and modulo of floats, exact as in NumPy.
 
-The remainder comes by subtracting the divisor times powers of two, the largest first: each step is
+The remainder is computed by subtracting the divisor times powers of two, the largest first. Each step is
 exact, and there is one for each bit of the quotient.
 """
 
@@ -13,14 +13,14 @@ from gossamer_lower.math.terms import Term
 
 
 def floormod(x: Term, y: Term) -> Term:
-    """What x // y leaves, with the sign of y."""
+    """Return the remainder of x // y, with the sign of y."""
     rest = truncated_rest(x, y)
     moved = x.code.select((y < 0.0).equals(rest < 0.0), rest, rest + y)
     return x.code.select(rest.equals(0.0), x.matched(0.0).with_sign_of(y), moved)
 
 
 def floordiv(x: Term, y: Term) -> Term:
-    """The quotient rounded to minus infinity; the quotient itself where y is 0."""
+    """Return the quotient rounded to minus infinity; the plain quotient if y is 0."""
     code = x.code
     rest = truncated_rest(x, y)
     quotient = (x - rest) / y
@@ -34,7 +34,8 @@ def floordiv(x: Term, y: Term) -> Term:
 
 
 def truncated_rest(x: Term, y: Term) -> Term:
-    """What the quotient rounded to zero leaves, with the sign of x; NaN where there is none."""
+    """Return the remainder of the quotient rounded to zero, with the sign of x; NaN if there is
+    none."""
     code = x.code
     size, divisor = x.magnitude(), y.magnitude()
     is_usual = (size < float("inf")) & (divisor > 0.0)

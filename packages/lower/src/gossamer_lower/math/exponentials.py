@@ -14,7 +14,7 @@ LOG2_E = sum(known.LOG2_E)
 
 
 class Format(NamedTuple):
-    """What a float type is: bits of the fraction, bias of the exponent; ln 2 in two parts."""
+    """A float format: the bits of its fraction, the bias of its exponent, and ln 2 in two parts."""
 
     fraction: int
     bias: int
@@ -22,7 +22,8 @@ class Format(NamedTuple):
 
     @property
     def round(self) -> float:
-        """What makes a sum lose its fraction; the last bits of the sum are the whole number."""
+        """Return the constant that rounds a number to an integer when it is added: the last bits of the
+        sum are the integer."""
         return 1.5 * 2.0**self.fraction
 
 
@@ -33,7 +34,7 @@ FORMATS = {
 
 
 class Reduced(NamedTuple):
-    """exp(x) = 2^n (1 + s), n a whole number."""
+    """exp(x) = 2^n (1 + s) with an integer n."""
 
     n: Term
     s: Term
@@ -80,19 +81,19 @@ def sigmoid(x: Term, *, precise: bool) -> Term:
 
 
 def clamped(x: Term, low: float, high: float) -> Term:
-    """The value in bounds; NaN stays."""
+    """Return the value clamped to the bounds; NaN stays NaN."""
     below = x.code.select(x > high, high, x)
     return x.code.select(below < low, low, below)
 
 
 def rounded(x: Term) -> Term:
-    """The nearest whole number, of small ones."""
+    """Return the nearest integer of a number that is small enough for the fraction."""
     magic = FORMATS[x.scalar].round
     return (x + magic) - magic
 
 
 def reduced(x: Term, *, precise: bool) -> Reduced:
-    """The parts of e^x."""
+    """Return n and s of e^x."""
     kind = FORMATS[x.scalar]
     n = x.code.fma(x, LOG2_E, kind.round) - kind.round
     r = x.code.fma(n, -kind.ln2[0], x)
@@ -107,15 +108,15 @@ def powers(r: Term, *, precise: bool) -> Term:
 
 
 def scaled(found: Reduced) -> Term:
-    """2^n (1 + s) with one rounding where the result is subnormal: by two powers, for each of which
-    there is a number."""
+    """Return 2^n (1 + s) with a single rounding even if the result is subnormal. It is multiplied by two
+    powers of two, since 2^n itself may not be representable."""
     first = rounded(found.n * 0.5)
     whole = (found.s + 1.0) * power_of_two(first)
     return whole * power_of_two(found.n - first)
 
 
 def power_of_two(n: Term) -> Term:
-    """2^n of a whole number that is the exponent of a normal one."""
+    """Return 2^n of an integer n that is the exponent of a normal number."""
     kind = FORMATS[n.scalar]
     number = (n + kind.round).bits() + kind.bias
     return (number << kind.fraction).read_as(n.scalar)

@@ -14,10 +14,10 @@ _FRACTION = (1 << 52) - 1
 _ONE = 0x3FF0000000000000
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD
 _SPLIT = (1 << 64) - (1 << 32)
-"""The upper half of the bits, of which products with 32 bits are exact."""
+"""The mask of the upper half of the bits: products of such a number with one of 32 bits are exact."""
 
 _BITS_OF_52 = 0x4330000000000000
-"""2^52, to whose bits a whole number below 2^52 is added as it is to 2^52."""
+"""The bits of 2^52: adding an integer below 2^52 to the bits adds it to the number."""
 
 _INFINITY = float("inf")
 _NAN = float("nan")
@@ -57,7 +57,7 @@ def log10(x: Term, *, precise: bool) -> Term:
 
 
 def log1p(x: Term, *, precise: bool) -> Term:
-    """log(1 + x); below 1 ulp. What the sum loses is added to the logarithm of the sum."""
+    """log(1 + x); below 1 ulp. The rounding error of the sum is added to the logarithm of the sum."""
     sum_ = x + 1.0
     lost = (x - (sum_ - 1.0)) / sum_
     k, f = parts(sum_)
@@ -68,7 +68,7 @@ def log1p(x: Term, *, precise: bool) -> Term:
 
 
 def at_edges(x: Term, result: Term) -> Term:
-    """The logarithm of everything, from the logarithms of positive finite numbers."""
+    """Return the logarithm of any argument, given the one of positive finite arguments."""
     code = x.code
     is_usual = (x > 0.0) & (x < _INFINITY)
     other = code.select(x < 0.0, _NAN, code.select(x.equals(0.0), -_INFINITY, x))
@@ -76,7 +76,7 @@ def at_edges(x: Term, result: Term) -> Term:
 
 
 def parts(x: Term) -> Parts:
-    """Exponent and fraction of a positive finite number."""
+    """Return the exponent and the fraction of a positive finite number."""
     code = x.code
     is_small = x < 2.0**-1022
     bits = code.select(is_small, x * 2.0**54, x).bits() + (_ONE - _ROOT_OF_HALF)

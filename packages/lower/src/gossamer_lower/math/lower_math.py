@@ -1,4 +1,4 @@
-"""Calls that the target has no instruction for become arithmetic, of scalars and of vectors."""
+"""Lowers math functions without an instruction on the target to arithmetic, of scalars and vectors."""
 
 from __future__ import annotations
 
@@ -44,17 +44,16 @@ from gossamer_lower.math.terms import Code, Term
 
 _HALVES = ("float16", "bfloat16")
 _DEEPEST = 16
-"""How deep the expressions get that lets are put into."""
+"""The maximum depth of expressions into which lets are inlined."""
 
 
 @lowering_pass(takes=("flat",), on_request=True)
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
-    """Lowers the calls of a flat module, and `//` and `%` of floats.
+    """Lowers calls of math functions, and `//` and `%` of floats, to arithmetic.
 
-    `instructions` names the functions that the target has. The arithmetic stands in lets before the
-    statement. Half precision is computed in float32. Raises `UnsupportedError` (`lower.math`) for what
-    has no arithmetic: a call in the weight of a parallel loop, and `fma` of float64 on a machine
-    without it.
+    `instructions` are the functions that the target has. The arithmetic is in lets before the statement.
+    Half precision is computed in float32. Raises `UnsupportedError` (`lower.math`) for a call in the
+    weight of a parallel loop, and for `fma` of float64 on a target without it.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> from gossamer_lower import lower_to_flat
@@ -118,7 +117,7 @@ class _Lowering:
         return self._around(stmt, tuple(stmt.__struct_fields__))
 
     def _around(self, stmt: Stmt, fields: Iterable[str], **changed: object) -> tuple[Stmt, ...]:
-        """The statement after those that compute the calls in some of its fields."""
+        """Return the statement after those that compute the calls in these fields."""
         calls = _Calls(self._namer, self._instructions)
         for name in fields:
             value: Any = getattr(stmt, name)
@@ -131,7 +130,7 @@ class _Lowering:
         return (*calls.statements, msgspec.structs.replace(stmt, **changed))
 
     def _store(self, stmt: Store) -> tuple[Stmt, ...]:
-        """Under a predicate that is false, nothing else of it is evaluated."""
+        """Return a store. If its predicate is false, its other operands are not evaluated."""
         calls = _Calls(self._namer, self._instructions)
         predicate = None if stmt.predicate is None else calls.expr(stmt.predicate)
         inside = calls if predicate is None else calls.under(predicate)
@@ -140,7 +139,7 @@ class _Lowering:
         return (*calls.statements, Store(stmt.buffer, indices, value, predicate))
 
     def _while(self, stmt: While) -> tuple[Stmt, ...]:
-        """A condition with calls is computed before the loop and at the end of each iteration."""
+        """Return a while loop. A condition with calls is computed before it and after each iteration."""
         calls = _Calls(self._namer, self._instructions)
         condition = calls.expr(stmt.condition)
         body = self.body(stmt.body)
@@ -159,14 +158,14 @@ class _Lowering:
         for node in found:
             if _is_lowered(node, self._instructions):
                 name = node.function if isinstance(node, Call) else "//"
-                raise _unsupported(name, "stands in the weight of a parallel loop")
+                raise _unsupported(name, "is called in the weight of a parallel loop")
 
 
 class _Calls:
     """The calls in the expressions of one statement, each computed once.
 
-    `conditions` is what must hold for the expression to be evaluated: a call is computed in any case,
-    but of an argument that is 1 where reading it could fail.
+    Calls are computed unconditionally. If an expression is evaluated only under `conditions`, an argument
+    that reads memory is replaced by 1 unless they hold, as the read could fail.
     """
 
     def __init__(
@@ -179,7 +178,7 @@ class _Calls:
         self.statements: list[Stmt] = []
 
     def under(self, condition: Expr) -> _Calls:
-        """For what is evaluated only where condition holds; vectors are evaluated anyway."""
+        """Return the calls for expressions that are evaluated only if a scalar condition holds."""
         if DType.parse(build.dtype_of(condition)).is_vector:
             return self
         inner = _Calls(self._namer, self._instructions, (*self._conditions, condition))
@@ -187,11 +186,11 @@ class _Calls:
         return inner
 
     def any(self, value: Any) -> Any:
-        """An expression as `expr` gives it, anything else as it is."""
+        """Return an expression as `expr` does, and anything else as it is."""
         return self.expr(value) if type(value) in EXPRESSIONS else value
 
     def expr(self, node: Expr) -> Expr:
-        """The expression with the values of calls in place of calls."""
+        """Return the expression with calls replaced by their values."""
         match node:
             case IfThenElse():
                 return self._choice(node)
@@ -201,7 +200,7 @@ class _Calls:
         return self._call(inner) if _is_lowered(inner, self._instructions) else inner
 
     def _load(self, node: Load) -> Load:
-        """Under a predicate that is false, the indices are not evaluated."""
+        """Return a load with a predicate. If it is false, the indices are not evaluated."""
         assert node.predicate is not None
         assert node.passthrough is not None
         predicate = self.expr(node.predicate)
@@ -216,7 +215,7 @@ class _Calls:
         return IfThenElse(condition, if_true, if_false)
 
     def _call(self, call: Expr) -> Expr:
-        """The value of a call, or of a division that is treated as one."""
+        """Return the value of a call, or of a float division, which is treated as one."""
         args: tuple[Expr, ...]
         match call:
             case Binary():
@@ -254,7 +253,8 @@ class _Calls:
         return narrow.expr
 
     def _of_halves(self, function: str, args: tuple[Term, ...]) -> Term:
-        """What is rounded to 16 bits: sums of products are exact enough in float64 only."""
+        """Return the value before it is rounded to 16 bits. fma is computed in float64, because sums of
+        products are not exact enough in float32."""
         if function == "fma":
             return fma_by_wider(*(arg.to("float64") for arg in args))
         return self._value(function, tuple(arg.to("float32") for arg in args))
@@ -264,17 +264,17 @@ class _Calls:
         if function in self._instructions:
             return args[0].code.call(function, *args)
         if function not in LOWERED or (function, scalar) == ("fma", "float64"):
-            raise _unsupported(function, f"has no arithmetic for {scalar}")
+            raise _unsupported(function, f"cannot be lowered to arithmetic for {scalar}")
         return computed(function, args)
 
 
 def _negated(condition: Expr) -> Expr:
-    """The opposite of a scalar condition."""
+    """Return the negation of a scalar condition."""
     return Compare("eq", condition, FALSE)
 
 
 def inlined(statements: list[Stmt], *, keep: Expr) -> list[Stmt]:
-    """The statements without lets of values that one other statement uses once."""
+    """Return the statements with lets that are used once inlined."""
     uses: dict[str, int] = {}
     for stmt in statements:
         for node in walk(stmt):
@@ -302,7 +302,7 @@ class _Inlining:
                 result.append(map_children(stmt, lambda child: self._expr(child)[0]))
                 continue
             value, depth = self._expr(stmt.value)
-            # A load stays where it is: what it reads changes.
+            # A load is not moved: a store in between may change its value.
             is_free = not contains(Load, value)
             name = stmt.var.name
             is_single = self._uses.get(name) == 2 and name not in kept
@@ -327,7 +327,7 @@ class _Inlining:
 
 
 def _unsupported(name: str, why: str) -> UnsupportedError:
-    return UnsupportedError("lower.math", f"The function {name} {why}.")
+    return UnsupportedError("lower.math", f"The function '{name}' {why}.")
 
 
 __all__ = ["lower_math"]

@@ -1,4 +1,4 @@
-"""pow by the logarithm and the exponential, the logarithm in two parts; the rest as C99 has it."""
+"""pow by the logarithm, in two parts, and the exponential; special cases as in C99."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def power(x: Term, y: Term, *, precise: bool) -> Term:
 
 
 def _at_edges(x: Term, y: Term, found: Term) -> Term:
-    """The power of everything from the powers of positive finite numbers."""
+    """Return the power of any arguments, given the one of positive finite numbers."""
     code, size = x.code, x.magnitude()
     whole = _trunc(y)
     is_whole = whole.equals(y)

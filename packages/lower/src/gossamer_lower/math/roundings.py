@@ -1,4 +1,4 @@
-"""floor, ceil, trunc and round where they are no instructions, and fma in twice the precision."""
+"""floor, ceil, trunc and round for targets without such instructions, and fma in twice the precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic written as arithmetic: terms are expressions, and each operation becomes a let."""
+"""Terms: expressions with Python operators, each of which appends a let to the generated code."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from gossamer_ir.traversal.names import Namer
 Number = int | float
 
 BITS = {"float32": "uint32", "float64": "uint64"}
-"""The unsigned integers with as many bits."""
+"""The unsigned integer dtype with the same number of bits."""
 
 
 class Code:
-    """Statements as they are written. `lanes` are those of each value (1: scalars), `instructions`
-    the functions that need no lowering."""
+    """Collects generated statements. Values have the lanes of `lanes`; `instructions` are the functions that
+    the target has."""
 
     def __init__(self, namer: Namer, lanes: DType, *, instructions: Collection[str]) -> None:
         self.namer = namer
@@ -57,7 +57,7 @@ class Code:
         return self.lanes.with_scalar(scalar).text
 
     def term(self, value: Expr) -> Term:
-        """The value under a name of its own."""
+        """Return the value as the variable of a new let."""
         if isinstance(value, (Var, Const)) or _is_constant(value):
             return Term(self, value)
         var = Var(self.namer.fresh("t"), build.dtype_of(value))
@@ -80,7 +80,7 @@ class Code:
         return self.term(Select(condition.expr, *sides))
 
     def fma(self, a: Term, b: Term | Number, c: Term | Number) -> Term:
-        """a * b + c, rounded once where the target can, and only there."""
+        """Return a * b + c, rounded once if the target has fma, and only then."""
         if "fma" not in self.instructions:
             return a * b + c
         args = (a.expr, a.matched(b).expr, a.matched(c).expr)
@@ -100,8 +100,8 @@ class Code:
     def rarely(
         self, condition: Term, usual: Sequence[Term], rare: Callable[[Code], Sequence[Term]]
     ) -> list[Term]:
-        """The usual values, and where a condition holds in some lane, there the rare ones, computed
-        only then."""
+        """Return the usual values, except in lanes where the condition holds: there the rare values. Code
+        for these runs only if the condition holds in some lane."""
         places = [self._place(value) for value in usual]
         for place, value in zip(places, usual, strict=True):
             self.statements.append(Store(place.buffer, place.indices, value.expr))
@@ -118,7 +118,7 @@ class Code:
         more: Callable[[Sequence[Term]], Term],
         step: Callable[[Sequence[Term]], Sequence[Term]],
     ) -> list[Term]:
-        """The values after as many steps as there is more to do in some lane."""
+        """Return the values after `step` was repeated while `more` holds in some lane."""
         goes_on = Buffer(self.namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
         self.statements.append(Allocate(goes_on))
         places = [self._place(value) for value in start]
@@ -131,7 +131,7 @@ class Code:
         return [self.term(place) for place in places]
 
     def _put(self, places: Sequence[Load], values: Sequence[Term], more: Term) -> None:
-        """Stores the values, and whether there is more to do."""
+        """Stores the values and the condition of the loop."""
         found = [*(value.expr for value in values), self._any(more)]
         for place, value in zip(places, found, strict=True):
             self.statements.append(Store(place.buffer, place.indices, value))
@@ -140,7 +140,7 @@ class Code:
         return LaneReduce("or", condition.expr) if self.lanes.is_vector else condition.expr
 
     def table(self, values: Sequence[int]) -> Callable[[Term], Term]:
-        """A look-up of an int64 position among constants."""
+        """Return a function that looks up an int64 position in a table of constants."""
         shape = (build.index(len(values)),)
         buffer = Buffer(self.namer.fresh("table"), shape, "uint64", scope="local")
         self.statements.append(Allocate(buffer))
@@ -165,8 +165,8 @@ class Code:
 
 
 class Term:
-    """A value with operators. Comparisons give conditions; `&`, `|`, `~` are of conditions and of
-    bits."""
+    """A value with operators. Comparisons return conditions; `&`, `|` and `~` are logical for conditions and
+    bitwise for integers."""
 
     __slots__ = ("code", "expr")
 

@@ -1,8 +1,8 @@
 """sin and cos: x = n pi / 2 + r, and a polynomial of r^2 for each of the two.
 
-Up to a million or so, n times pi / 2 is subtracted in parts (W. Cody and W. Waite, 1980); above, the
-bits of 2 / pi that matter are multiplied (M. Payne and R. Hanek, Radian Reduction for Trigonometric
-Functions, 1983), in code that runs only where such a number occurs.
+Up to 2^20, n pi / 2 is subtracted in parts (W. Cody and W. Waite, 1980). Larger arguments are multiplied by
+the relevant bits of 2 / pi (M. Payne and R. Hanek, Radian Reduction for Trigonometric Functions, 1983), in
+code that runs only if there is such an argument.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gossamer_lower.math.exponentials import FORMATS
 from gossamer_lower.math.terms import Code, Term
 
 LARGEST_BY_PARTS = 2.0**20
-"""n has 20 bits there, so that its products with 33 bits are exact."""
+"""Up to here n has 20 bits, so that its products with numbers of 33 bits are exact."""
 
 _MAGIC = FORMATS["float64"].round
 _WORD = (1 << 32) - 1
@@ -25,7 +25,7 @@ _UNIT = 0x4330000000000000
 
 
 class Angle(NamedTuple):
-    """x = quadrant pi / 2 + high + low; the last two bits of quadrant count."""
+    """x = quadrant pi / 2 + high + low; only the last two bits of quadrant are used."""
 
     quadrant: Term
     high: Term
@@ -36,7 +36,7 @@ def sin(x: Term, *, precise: bool) -> Term:
     """The sine; below 1 ulp."""
     angle = reduced(x, precise=precise)
     result = _of_quadrant(angle, angle.quadrant, precise=precise)
-    # Where x^3 / 6 is below all bits, x is the sine; its sign is kept for zero, too.
+    # If x^3 / 6 is less than the last bit, x is the sine; this keeps the sign of zero, too.
     return x.code.select(x.magnitude() < 2.0**-28, x, _finite_only(x, result))
 
 
@@ -88,7 +88,7 @@ def _by_parts(x: Term, *, precise: bool) -> Angle:
 
 
 def _by_bits(x: Term) -> Angle:
-    """x / (pi / 2) modulo 4 as 192 bits behind the point, the first two of which are the quadrant."""
+    """Return the angle from 192 fraction bits of x / (pi / 2) / 4; the first two are the quadrant."""
     product = _product_with_two_over_pi(x)
     top = (product[5] << 32) | product[4]
     middle, bottom = (product[3] << 32) | product[2], product[1]
@@ -111,21 +111,21 @@ def _by_bits(x: Term) -> Angle:
 
 
 def _product_with_two_over_pi(x: Term) -> list[Term]:
-    """Six words of 32 bits, the lowest first, of x / (pi / 2) / 4 modulo 1."""
+    """Return x / (pi / 2) / 4 modulo 1 as six words of 32 bits, the lowest first."""
     code = x.code
     bits = x.bits()
     exponent = (bits >> 52) & 0x7FF
-    # Of smaller numbers nothing is asked, and there is no table for them.
+    # The result is not used for smaller numbers, and the table does not cover them.
     exponent = code.select(exponent < 1040, 1040, exponent)
     mantissa = (bits & ((1 << 52) - 1)) | (1 << 52)
-    # Bits before 2^(exponent - 1075 - 2) stand for multiples of four.
+    # Bits of 2 / pi before this position contribute multiples of 4 only.
     skipped = exponent - (1077 - 64)
     window = _window(code, skipped)
     return _times(window, [mantissa & _WORD, mantissa >> 32])
 
 
 def _window(code: Code, skipped: Term) -> list[Term]:
-    """Six words, the lowest first, of the bits of 2 / pi after `skipped` with 64 zeros before."""
+    """Return six words, the lowest first, of the bits of 2 / pi, after 64 zero bits, from bit `skipped`."""
     look_up = code.table([0, 0, *known.TWO_OVER_PI])
     first, shift = (skipped >> 5).to("int64"), 32 - (skipped & 31)
     words = [look_up(first + at) for at in range(_LIMBS + 1)]

@@ -1,10 +1,10 @@
-"""Places each buffer that the function allocates at the innermost body that holds all its accesses,
-and shrinks it to the elements that are live there.
+"""Allocates each buffer in the innermost body that contains all its accesses, and contracts it (array
+contraction) to the elements that are live there.
 
-A buffer may be private to a loop where different iterations touch different elements: those of
-segments that follow one another, such as rows, among them. Where the fixed parts of all accesses
-agree (`intervals_of`), they are dropped, and the part that varies sets the extent. What a body
-allocates already lives no longer than that body.
+A buffer can be made private to a loop if different iterations access different elements, such as those of
+different rows. Each index is split into a part that is invariant in the body and a part that varies. If
+all accesses agree in the invariant part (`intervals_of`), it is dropped, and the range of the varying part
+becomes the extent. A buffer that a body allocates already stays inside that body.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gossamer_ir.traversal.walk import buffers_read, collect, free_vars, rewrite
 from gossamer_lower.bounds.insert_bounds_checks import guard_buffers
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.memory.index_ranges import (
-    Access,
+    BufferAccess,
     Interval,
     intervals_of,
     shrunk,
@@ -47,12 +47,12 @@ from gossamer_lower.memory.index_ranges import (
 from gossamer_lower.statement_utils import with_bodies
 
 Intervals = list[Interval | None]
-"""Those of each dimension."""
+"""One range for each dimension; None for a dimension that is not contracted."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("declared scratch",))
 def contract_buffers(module: Module) -> Module:
-    """Moves the allocated buffers of a loop-stage module without blocks into `Allocate`.
+    """Allocates buffers where they are live, with the extents that are live there.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -67,10 +67,10 @@ def contract_buffers(module: Module) -> Module:
         Z[0] = X[i] * 2.0
         Y[i] = Z[0] + X[i]
     """
-    return map_functions(module, _plan_function)
+    return map_functions(module, _contract_function)
 
 
-def _plan_function(function: Function) -> Function:
+def _contract_function(function: Function) -> Function:
     planned = _planned(function)
     unseen = _shrunk_unseen(function, planned)
     guarded = guard_buffers(function, unseen) if unseen else function
@@ -87,8 +87,8 @@ def _planned(function: Function) -> Function:
 
 
 def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
-    """The buffers that have become smaller and of which an access may be out of bounds. That has to stop
-    the program also where all that is accessed exists now: so they are guarded before."""
+    """Return the contracted buffers that may be accessed out of bounds. Such an access must stop the program
+    even if it is in bounds of the smaller buffer, so the checks are inserted before contraction."""
     before, after = _allocated(function), _allocated(planned)
     shrunk = {name: shape for name, shape in before.items() if after.get(name) != shape}
     if not shrunk:
@@ -102,7 +102,7 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
 
 
 def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
-    """The shapes of the buffers that a function allocates."""
+    """Return the shapes of the buffers that a function allocates."""
     return {
         found.name: found.shape
         for found in all_buffers(function)
@@ -113,14 +113,14 @@ def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
 def _is_inside(
     indices: tuple[Expr, ...], shape: tuple[Expr, ...], loops: Mapping[str, For]
 ) -> bool:
-    """Whether an element exists for a reason that takes no search for a proof, as most do."""
+    """Return whether an access is in bounds for a reason that needs no prover, as most are."""
     pairs = zip(indices, shape, strict=True)
     return all(_is_below(at, size, loops) or _is_over(at, size, loops) for at, size in pairs)
 
 
 def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
-    """Whether an index lies between constants that are in range, by the ranges of loops. It may wrap on
-    the way there, as it is a sum of products."""
+    """Return whether the ranges of loops bound an index by constants that are in bounds. Overflow of
+    intermediate results is harmless: the index is a sum of products, which is correct modulo 2^64."""
 
     def values_of(name: str) -> range | None:
         return constants_of(loops[name]) if name in loops else None
@@ -131,8 +131,8 @@ def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
 
 
 def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
-    """Whether an index is the variable of a loop over the dimension. A size that is read from memory
-    might change in between."""
+    """Return whether an index is the variable of a loop over the dimension. A size that is read from memory
+    does not count: it may change between the allocation and the loop."""
     loop = loops.get(at.name) if isinstance(at, Var) else None
     if loop is None or loop.start != build.ZERO:
         return False
@@ -140,7 +140,7 @@ def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
 
 
 def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
-    """The body with what it allocates itself, in inner bodies too, placed in what follows."""
+    """Return the body with its allocations, and those of inner bodies, moved to where they are live."""
     result: tuple[Stmt, ...] = ()
     for stmt in reversed(body):
         if isinstance(stmt, Allocate):
@@ -153,7 +153,7 @@ def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
 def _place(
     body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, known: Intervals | None = None
 ) -> tuple[Stmt, ...]:
-    """The body with the buffer where it lives; `known` are its intervals while the body runs."""
+    """Return the body with the buffer allocated where it is live; `known` are its ranges in the body."""
     users = [at for at, stmt in enumerate(body) if _mentions((stmt,), buffer.name)]
     if not users:
         return body
@@ -176,20 +176,20 @@ def _place(
 
 
 def _mentions(nodes: Iterable[Any], name: str) -> bool:
-    """Whether the buffer has to be there: a guard that names it may stand far before an access."""
+    """Return whether the buffer is named, also by a guard, which may stand far before the access."""
     return name in buffers_named(*nodes)
 
 
 def _is_in_one_side(stmt: If, name: str) -> bool:
-    """Whether just one side of a choice mentions the buffer."""
+    """Return whether exactly one branch of a choice names the buffer."""
     sides = (stmt.then_body, stmt.else_body)
     using = [_mentions(side, name) for side in sides]
     return using.count(True) == 1 and not _mentions((stmt.condition,), name)
 
 
 def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
-    """Whether different iterations touch different elements, along dimensions of which it is known what
-    one iteration touches."""
+    """Return whether different iterations access different elements, along the dimensions for which the
+    range of one iteration is known."""
     if any(found is not None and _is_variable(found, loop) for found in intervals):
         return True
     known = [dim for dim, found in enumerate(intervals) if found and _moves(found, loop)]
@@ -204,23 +204,23 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
 
 
 def _is_variable(interval: Interval, loop: For) -> bool:
-    """Whether an index is the variable of a loop, as that of most is, or as far from it in each iteration."""
+    """Return whether an index is the loop variable plus a loop-invariant offset."""
     is_one = interval.low == interval.high and not interval.lengths
     return is_one and interval.fixed.terms == {build.index_var(loop.var): 1}
 
 
 def _moves(interval: Interval, loop: For) -> bool:
-    """Whether it depends on the loop which elements an iteration touches."""
+    """Return whether the invariant part of the index depends on the loop variable."""
     return any(loop.var in free_vars(atom) for atom in interval.fixed.terms)
 
 
 MOST_ELEMENTS = 1 << 12
-"""How far beyond its end, at most, a dimension is accessed: by lanes that are masked off, which need no mask
-where the elements are there, or out of bounds, which a guard finds only after the allocation."""
+"""How much longer than its extent a contracted dimension may become. Ranges include masked-off lanes, which
+need no mask if the elements exist, and accesses out of bounds, which a guard finds after the allocation."""
 
 
 def _is_short(interval: Interval | None, extent: Expr) -> bool:
-    """Whether a dimension becomes not much longer than it is, or stays short."""
+    """Return whether contraction does not make a dimension much longer than it is."""
     if interval is None or interval.lengths:
         return True
     size = max(build.integer_value(extent) or 0, 0)
@@ -241,8 +241,8 @@ def _compact(
         elif interval.high > interval.low:
             shape.append(build.index(interval.high - interval.low + 1))
 
-    def shrink(node: Any) -> Access | None:
-        if not isinstance(node, Access) or node.buffer != buffer.name:
+    def shrink(node: Any) -> BufferAccess | None:
+        if not isinstance(node, BufferAccess) or node.buffer != buffer.name:
             return None
         return msgspec.structs.replace(node, indices=shrunk(node.indices, intervals))
 

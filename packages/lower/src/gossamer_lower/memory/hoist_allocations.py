@@ -1,9 +1,8 @@
-"""Memory whose size changes from iteration to iteration is asked for once, before the loops, as large
-as it becomes in any of them.
+"""Hoists allocations whose size depends on loop variables before the loops, with the largest size.
 
-New memory holds nothing that a program may read, so what an earlier iteration left there does no
-harm. Buffers of constant size stay: they are registers, or a piece of the stack. So do those that are
-handed to the function of a parallel loop, which says how long they are.
+A program may not read uninitialized memory, so values that an earlier iteration left in the buffer do no
+harm. Buffers of constant size are not hoisted: they are registers or part of the stack frame. Nor are
+buffers that are passed to the function of a parallel loop, which declares their size.
 """
 
 from __future__ import annotations
@@ -42,8 +41,9 @@ from gossamer_lower.statement_utils import same, with_bodies, with_body
 
 @lowering_pass(takes=("flat",))
 def hoist_allocations(module: Module) -> Module:
-    """Takes a flat module. An allocation of a size that is read from what the function does not write
-    leaves the serial loops that it stands in; the size is the largest of theirs.
+    """Moves allocations of variable size out of serial loops, with the maximum of their sizes.
+
+    The size must be computable before the loops: it may read only memory that the function does not write.
 
     >>> from gossamer_lower import outline_parallel
     >>> from gossamer_lower.examples import body_text, program
@@ -71,23 +71,25 @@ def _hoist_function(function: Function) -> Function:
     return with_body(function, _Hoisting(function).body(function.body))
 
 
-class _Moving(msgspec.Struct, frozen=True):
-    """A buffer on its way out, with the loops that it has left and that its size depends on, the
+class _HoistedBuffer(msgspec.Struct, frozen=True):
+    """A buffer that is being hoisted, and the loops that it has left and on which its size depends,
     outermost first."""
 
     buffer: Buffer
     loops: tuple[For, ...] = ()
 
-    def over(self, loop: For) -> _Moving:
-        """The buffer outside of a loop."""
-        return _Moving(self.buffer, (loop, *self.loops)) if loop.var in self.depends() else self
+    def over(self, loop: For) -> _HoistedBuffer:
+        """Return the buffer hoisted out of one more loop."""
+        return (
+            _HoistedBuffer(self.buffer, (loop, *self.loops)) if loop.var in self.depends() else self
+        )
 
     def expressions(self) -> tuple[Expr, ...]:
         bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
         return (*self.buffer.shape, *bounds)
 
     def depends(self) -> frozenset[str]:
-        """The variables that its size depends on, where it stands."""
+        """Return the variables on which its size depends, outside the loops that it has left."""
         return free_vars(*self.expressions()) - {loop.var for loop in self.loops}
 
 
@@ -100,16 +102,16 @@ class _Hoisting:
         self._conditional: list[Guard] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Statements that no loop is around, or none that allocations may leave."""
+        """Return statements that are in no loop out of which allocations may be hoisted."""
         kept, _ = self._body(body, None)
         return kept
 
     def _body(
         self, body: tuple[Stmt, ...], loop: For | None
-    ) -> tuple[tuple[Stmt, ...], tuple[_Moving, ...]]:
-        """The statements that stay in the body of a loop, and the buffers that leave it."""
+    ) -> tuple[tuple[Stmt, ...], tuple[_HoistedBuffer, ...]]:
+        """Return the statements that stay in the body of a loop, and the buffers hoisted out of it."""
         kept: list[Stmt] = []
-        leaving: list[_Moving] = []
+        leaving: list[_HoistedBuffer] = []
         guards, outer = list[Guard](), [*self._conditional]
         for stmt in body:
             if isinstance(stmt, Guard):
@@ -126,11 +128,11 @@ class _Hoisting:
         self._conditional = outer
         return same(body, tuple(kept)), tuple(leaving)
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_Moving, ...]]:
-        """What stays of a statement where it stands, and what stands before it or leaves."""
+    def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_HoistedBuffer, ...]]:
+        """Return the statement without hoisted allocations, and the buffers to allocate before it."""
         match stmt:
             case Allocate() if self._may_grow(stmt.buffer):
-                return None, (_Moving(stmt.buffer),)
+                return None, (_HoistedBuffer(stmt.buffer),)
             case For():
                 body, leaving = self._body(stmt.body, stmt)
                 moving = tuple(found.over(stmt) for found in leaving)
@@ -141,8 +143,8 @@ class _Hoisting:
         varies = any(build.integer_value(extent) is None for extent in buffer.shape)
         return varies and buffer.name not in self._handed
 
-    def _may_leave(self, moving: _Moving, loop: For, guards: list[Guard]) -> bool:
-        """Whether one iteration of a loop runs after the other, and the size can be told before it."""
+    def _may_leave(self, moving: _HoistedBuffer, loop: For, guards: list[Guard]) -> bool:
+        """Return whether the loop is serial and the size can be computed before it."""
         if loop.kind != "serial" or is_pipelined(loop):
             return False
         parts = moving.expressions()
@@ -152,11 +154,12 @@ class _Hoisting:
             return False
         if not moving.depends().isdisjoint(bound_variables(loop.body)):
             return False
-        # A guard that left the loop says nothing where the loop does not run.
+        # Before the loop, a read in the size may be out of bounds: its guard stays inside, or holds only
+        # if the loop has an iteration.
         return not any(_may_protect(guard, moving) for guard in (*guards, *self._conditional))
 
-    def _placed(self, moving: _Moving) -> Iterator[Stmt]:
-        """The allocation, behind what finds out the size of each dimension."""
+    def _placed(self, moving: _HoistedBuffer) -> Iterator[Stmt]:
+        """Yield the statements that compute the size of each dimension, and the allocation."""
         shape: list[Expr] = []
         for extent in moving.buffer.shape:
             if free_vars(extent).isdisjoint(loop.var for loop in moving.loops):
@@ -167,8 +170,8 @@ class _Hoisting:
             shape.append(length)
         yield Allocate(msgspec.structs.replace(moving.buffer, shape=tuple(shape)))
 
-    def _longest(self, length: Var, extent: Expr, moving: _Moving) -> Iterator[Stmt]:
-        """The largest value that an extent has in the loops, and at least 0."""
+    def _longest(self, length: Var, extent: Expr, moving: _HoistedBuffer) -> Iterator[Stmt]:
+        """Yield statements that compute the maximum of an extent in the loops, at least 0."""
         most = Buffer(
             self._namer.fresh(f"{moving.buffer.name}_most"), (build.ONE,), "int64", scope="local"
         )
@@ -183,10 +186,9 @@ class _Hoisting:
         yield Let(length, found)
 
 
-def _may_protect(guard: Guard, moving: _Moving) -> bool:
-    """Whether what a size reads may be in bounds because of a guard that stands before the allocation:
-    before the loop, nothing has checked it. A read that no guard is needed for is proved in bounds for
-    all iterations."""
+def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
+    """Return whether a guard before the allocation may be what makes a read in the size safe. Such a size
+    cannot be computed before the loop. A read without a guard is proved in bounds for all iterations."""
     read_from = collect(READS, *moving.expressions())
     if any(read.buffer == guard.buffer for read in read_from):
         return True
@@ -196,6 +198,6 @@ def _may_protect(guard: Guard, moving: _Moving) -> bool:
 
 
 def _handed(function: Function) -> set[str]:
-    """The buffers, among other names, whose addresses parallel loops are given."""
+    """Return the names of the variables passed to parallel loops, among them the handles of buffers."""
     loops = of_kind(function, ParallelFor)
     return {arg.name for loop in loops for arg in loop.args if isinstance(arg, Var)}

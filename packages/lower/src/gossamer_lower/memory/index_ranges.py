@@ -1,11 +1,11 @@
-"""Which elements of a buffer are touched while it lives, along each dimension.
+"""The range of elements of a buffer that some statements access, along each dimension.
 
-An index splits into a part that is fixed meanwhile and a part that varies with the loops below. That
-one lies between constants, or from 0 up to a length that is known where the buffer begins to live:
-the extent of a loop, or what a condition around an access compares with (the last tile of a row).
+An index is split into a part that is invariant in the statements and a part that varies with their loops.
+The varying part lies between constants, or in [0, length) for a length that is known before the statements:
+the extent of a loop, or the bound in an enclosing condition (the last tile of a row).
 
-`gossamer_ir.analysis.symbolic_bounds` gives the ends of one index while given loops run. Here all
-accesses in some statements must share a fixed part, and the conditions around each of them count.
+`gossamer_ir.analysis.symbolic_bounds` computes the bounds of one index in given loops. This module merges
+all accesses, which must share the invariant part, and uses the conditions that enclose each of them.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import READS, effects_of
 from gossamer_ir.traversal.walk import collect, statements
 
-Access: TypeAlias = Load | Store | Prefetch
+BufferAccess: TypeAlias = Load | Store | Prefetch
 
 _Conditions: TypeAlias = tuple[Expr, ...]
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """What an index is while a buffer lives: fixed + [low, high], or fixed + [0, length) for any of
-    these lengths."""
+    """The range of an index while a buffer is live: fixed + [low, high], or fixed + [0, length) for each of
+    `lengths`."""
 
     fixed: Affine
     low: int = 0
@@ -56,9 +56,12 @@ class Interval(msgspec.Struct, frozen=True):
 def intervals_of(
     buffer: Buffer, live: tuple[Stmt, ...], function: Function
 ) -> list[Interval | None]:
-    """One interval for each dimension, while these statements of a function run; None where an index does
-    not split, the parts of different accesses do not agree, or a search looks at more than one element."""
-    accesses: list[tuple[Access, _Conditions]] = []
+    """Return one range for each dimension of the buffer in these statements of a function.
+
+    It is None if an index cannot be split, if the invariant parts of different accesses differ, or if the
+    buffer is searched.
+    """
+    accesses: list[tuple[BufferAccess, _Conditions]] = []
     for node, held in _accesses(live, buffer.name, ()):
         if isinstance(node, Search):
             return [None] * len(buffer.shape)
@@ -72,9 +75,8 @@ def intervals_of(
 
 def _accesses(
     body: Iterable[Stmt], name: str, held: _Conditions
-) -> Iterator[tuple[Access | Search, _Conditions]]:
-    """The accesses to a buffer, and the searches in it, each with the conditions of the choices that it
-    stands in."""
+) -> Iterator[tuple[BufferAccess | Search, _Conditions]]:
+    """Yield the accesses to a buffer, and the searches in it, each with the enclosing conditions."""
     for stmt in body:
         effects = effects_of(stmt)
         for node in collect(
@@ -83,13 +85,13 @@ def _accesses(
             if node.buffer == name:
                 yield node, held
         for inner in effects.bodies:
-            # The condition of a `while` need not hold any more where an access follows a write.
+            # The condition of a `while` may no longer hold after a write in its body.
             conditions = inner.conditions if isinstance(stmt, If) else ()
             yield from _accesses(inner.statements, name, (*held, *conditions))
 
 
 class _Known:
-    """What is known of the variables that statements bind, where these begin to run."""
+    """The values known before the statements for the variables that they bind."""
 
     def __init__(self, live: tuple[Stmt, ...], function: Function) -> None:
         self._function = function
@@ -112,7 +114,7 @@ class _Known:
         }
 
     def interval(self, index: Expr, held: _Conditions) -> Interval | None:
-        """What an index is where conditions hold."""
+        """Return the range of an index if these conditions hold; None if it cannot be split."""
         form = affine_of(index)
         fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
         rest = combine(form, Affine(fixed, 0), -1)
@@ -123,7 +125,7 @@ class _Known:
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
 
     def _lengths(self, rest: Affine, held: _Conditions) -> Iterator[Affine]:
-        """Lengths that the part that varies stays below, if it is not negative."""
+        """Yield upper bounds (exclusive) of the varying part, if it is not negative."""
         if rest.constant < 0 or not all(
             by > 0 and self._is_natural(atom) for atom, by in rest.terms.items()
         ):
@@ -139,27 +141,28 @@ class _Known:
                     yield length
 
     def _is_natural(self, atom: Expr) -> bool:
-        """Whether an atom is the variable of a loop that runs over no negative numbers."""
+        """Return whether an atom is a loop variable that is never negative."""
         if not isinstance(atom, Var):
             return False
         values = self._values.get(atom.name)
         return atom.name in self._extents or bool(values and values[0] >= 0)
 
     def _is_fixed(self, expr: Expr) -> bool:
-        """Whether an expression has one value while the statements run, and reads only what they read in
-        any case: other elements need not exist where they begin to run."""
+        """Return whether an expression is invariant in the statements, and reads only elements that they
+        read unconditionally: it is evaluated before them, where other reads could be out of bounds."""
         return self._read.issuperset(collect(READS, expr)) and self._is_free(expr)
 
     def _is_exact(self, *exprs: Expr) -> bool:
         return all(map(magnitudes_of(self._function).is_exact, exprs))
 
     def _is_free(self, expr: Expr) -> bool:
-        """Whether an expression has one value while the statements run."""
+        """Return whether an expression is invariant in the statements."""
         return is_invariant(expr, self._live, self._function)
 
 
 def _merged(intervals: list[Interval | None]) -> Interval | None:
-    """What holds all intervals, where they have a fixed part in common, and a length if they have any."""
+    """Return the union of the ranges; None unless they agree in the invariant part, and in a length if
+    they have lengths."""
     first = intervals[0] if intervals else None
     if first is None:
         return None
@@ -179,7 +182,7 @@ def _merged(intervals: list[Interval | None]) -> Interval | None:
 
 
 def shrunk(indices: tuple[Expr, ...], intervals: Iterable[Interval | None]) -> tuple[Expr, ...]:
-    """Indices into a buffer of what intervals hold."""
+    """Return the indices into the buffer contracted to these ranges."""
     result: list[Expr] = []
     for index, interval in zip(indices, intervals, strict=True):
         if interval is None:

@@ -1,9 +1,9 @@
-"""Searches become loops.
+"""Expands searches into loops.
 
-A single search halves its window, without a branch that depends on what it reads. Where several
-searches of one window follow each other, as in a loop, each starts at the result of the one before
-and doubles its step until it is past the value (exponential search: Bentley and Yao, "An almost
-optimal algorithm for unbounded searching", 1976): next to nothing where values ascend.
+A single search is a binary search without data-dependent branches. If the same window is searched several
+times, as in a loop, each search starts at the result of the previous one and doubles its step until it is
+past the value (exponential search: Bentley and Yao, "An almost optimal algorithm for unbounded searching",
+1976). This takes few steps if the values ascend.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ from gossamer_lower.search.search_expansion import SearchCells, buffer_dtypes, c
 from gossamer_lower.statement_utils import with_bodies
 
 _Window = tuple[str, str, Expr, Expr]
-"""What searches have in common that can start at each other's result: the kind of comparison, the
-buffer, begin and end."""
+"""The kind of comparison, the buffer, begin and end: searches that agree in these share a cursor."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("searches",))
 def expand_search(module: Module) -> Module:
-    """Removes the searches of a loop-stage module in which each is the value of a let.
+    """Expands searches into loops. Each search must be the value of a let (`hoist_searches`).
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -72,7 +71,7 @@ def _expand_function(function: Function) -> Function:
 
 
 class _Expanding:
-    """Knows the dtypes of buffers, and the names that are taken."""
+    """Expands the searches of one function."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -81,7 +80,7 @@ class _Expanding:
         self._magnitudes = magnitudes_of(function)
 
     def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
-        """Expands statements; `cursors` hold the last results of searches in a window."""
+        """Expands statements; `cursors` are the cells with the last result of the searches in a window."""
         cursors = dict(cursors)
         result: list[Stmt] = []
         shared = _shared_windows(body, self._function)
@@ -106,13 +105,13 @@ class _Expanding:
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 
     def _is_exact(self, begin: Expr, end: Expr) -> bool:
-        """Whether the length of a window does not wrap around, nor does a step beyond its end."""
+        """Return whether neither the length of a window nor a step past its end can overflow."""
         return self._magnitudes.is_exact(build.add(build.sub(end, begin), end))
 
     def _search(
         self, let: Let, search: Search, cursors: dict[_Window, str]
     ) -> tuple[tuple[Stmt, ...], Let]:
-        """Statements that find the result, and the let that holds it."""
+        """Return the statements of a search, and the let of its result."""
         window = _window(search)
         cursor = None if window is None else cursors.get(window)
         low = cursor or self._namer.fresh(f"{let.var.name}_low")
@@ -130,7 +129,7 @@ class _Expanding:
 
 
 def _window(search: Search) -> _Window | None:
-    """The window of a search; None where it reads memory to know it."""
+    """Return the window of a search; None if the window is read from memory."""
     if search.prefix or contains(Load, search):
         return None
     kind = "upper" if search.kind == "upper" else "lower"
@@ -138,8 +137,8 @@ def _window(search: Search) -> _Window | None:
 
 
 def _windows(stmt: Stmt) -> Iterator[_Window]:
-    """The windows of the searches in a statement, those in a loop twice; not those that run on
-    other threads, which cannot share a cursor."""
+    """Yield the windows of the searches in a statement, twice for those in a loop. Loops that are not
+    serial are skipped: their iterations run on other threads, which cannot share a cursor."""
     if isinstance(stmt, Let) and isinstance(stmt.value, Search):
         window = _window(stmt.value)
         if window is not None:
@@ -153,7 +152,7 @@ def _windows(stmt: Stmt) -> Iterator[_Window]:
 
 
 def _shared_windows(body: tuple[Stmt, ...], function: Function) -> set[_Window]:
-    """The windows that are searched more than once below, and known before."""
+    """Return the windows that are searched more than once in the body, and are invariant in it."""
     found = Counter(window for stmt in body for window in _windows(stmt))
     return {
         window

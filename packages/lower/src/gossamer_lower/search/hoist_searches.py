@@ -1,9 +1,9 @@
-"""Each search becomes the value of a let, as far outside as its operands are bound; equal ones merge.
+"""Hoists searches: each becomes the value of a let, as far outside as its operands are bound.
 
-A search whose operands only compute with variables is made even where its result turns out not to
-be used, in a window cut to the buffer. One that reads memory to know where to search stays before
-the statement that needs it, under the conditions it stands under; it leaves a loop that does not
-change it where each iteration begins with it, under the condition that there is one.
+Equal searches share a let. A search whose operands only compute with variables is speculated: it runs even
+if its result is not used, in a window clamped to the buffer. A search whose operands read memory must not be
+speculated: it stays before the statement that needs it, under the same conditions. It leaves a loop in which
+it is invariant and with which each iteration begins, under the condition that the loop has an iteration.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from gossamer_lower.statement_utils import with_bodies
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_searches(module: Module) -> Module:
-    """Takes a loop-stage module without blocks, vectorized and unrolled loops.
+    """Makes each search the value of a let, as far outside as its operands are bound.
 
-    Raises `UnsupportedError` (`lower.search`) where a weight, or the condition of a while loop,
-    searches in a way that depends on the loop.
+    It runs after vectorization and unrolling. Raises `UnsupportedError` (`lower.search`) if a weight, or the
+    condition of a while loop, contains a search that depends on the loop.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -83,7 +83,7 @@ def _hoist_function(function: Function) -> Function:
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """A search that was made where conditions hold, and the variable that has its result."""
+    """A search that was made under some conditions, and the variable of its result."""
 
     search: Search
     conditions: frozenset[Expr]
@@ -91,7 +91,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class _Naming:
-    """Puts a variable in place of each search; `lets` are those that may stand anywhere."""
+    """Replaces each search by a variable; `lets` are those that may be placed anywhere."""
 
     def __init__(self, function: Function) -> None:
         self.lets: dict[str, Let] = {}
@@ -109,7 +109,7 @@ class _Naming:
         }
 
     def body(self, body: tuple[Stmt, ...], holding: Expr | None = None) -> tuple[Stmt, ...]:
-        """The statements, where a condition holds."""
+        """Return the statements with searches replaced, under the condition `holding`."""
         mark, outer = len(self._known), self._holding
         self._holding |= self._parts(holding)
         result: list[Stmt] = []
@@ -122,7 +122,7 @@ class _Naming:
         return tuple(result)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        """The statement, behind the lets that it needs just there."""
+        """Return the statement, after the lets that must stand directly before it."""
         outer, self._here = self._here, []
         new = map_children(
             stmt, lambda child: child if isinstance(child, STATEMENTS) else self._node(child, None)
@@ -131,7 +131,7 @@ class _Naming:
         if isinstance(stmt, While) and lets:
             raise _refusal("The condition of a while loop")
         if isinstance(stmt, For) and stmt.weight is not None and contains(Search, stmt.weight):
-            raise _refusal(f"The weight of the loop {stmt.var}")
+            raise _refusal(f"The weight of the loop '{stmt.var}'")
         if isinstance(new, If):
             then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
             new = If(new.condition, then_body, else_body)
@@ -143,7 +143,7 @@ class _Naming:
         return (*lets, new)
 
     def _leaving(self, loop: For) -> tuple[list[Let], For]:
-        """The lets that a loop begins with and does not change, and the rest of the loop."""
+        """Return the lets at the start of a loop that are invariant in it, and the rest of the loop."""
         leaving: list[Let] = []
         kept: list[Stmt] = []
         bound = {loop.var}
@@ -162,7 +162,7 @@ class _Naming:
         return [Let(let.var, _under(runs, let.value)) for let in leaving], rest
 
     def _variables(self, expr: Expr) -> set[str]:
-        """The variables that an expression depends on, also through searches that stand elsewhere."""
+        """Return the variables on which an expression depends, also through the lets of searches."""
         found, left = set[str](), list(free_vars(expr))
         while left:
             name = left.pop()
@@ -197,7 +197,7 @@ class _Naming:
         return self._again(search, path) or self._first(search, path, value=value)
 
     def _again(self, search: Search, path: Expr | None) -> Var | None:
-        """The result of an equal search that was made before."""
+        """Return the variable of an equal search that was made before; None if there is none."""
         holding = self._holding | self._parts(path)
         for known in self._known:
             if known.search == search and known.conditions <= holding:
@@ -222,7 +222,7 @@ class _Naming:
         return build.index_var(self._namer.fresh("found"))
 
     def _is_free(self, search: Search) -> bool:
-        """Whether a search may be made anywhere where the variables in it are bound."""
+        """Return whether a search can be speculated wherever its variables are bound."""
         return (
             search.buffer in self._sizes
             and is_constant(search, function=self._function)
@@ -230,7 +230,7 @@ class _Naming:
         )
 
     def _cut(self, search: Search) -> Search:
-        """The search in the part of its window that is in the buffer."""
+        """Return the search with its window clamped to the buffer."""
         begin, end, size = search.begin, search.end, self._sizes[search.buffer]
         first = build.integer_value(begin)
         if first is None or first < 0:
@@ -242,20 +242,20 @@ class _Naming:
 
 
 def _under(condition: Expr, value: Expr) -> IfThenElse:
-    """The value of a let where a condition holds, 0 elsewhere."""
+    """Return the value of a let if a condition holds, else 0."""
     if isinstance(value, IfThenElse):
         return IfThenElse(IfThenElse(condition, value.condition, FALSE), value.if_true, build.ZERO)
     return IfThenElse(condition, value, build.ZERO)
 
 
 def _also(path: Expr | None, condition: Expr) -> Expr:
-    """Two conditions, the second one evaluated only where the first holds: it may read memory that
-    the first one says is there."""
+    """Return the conjunction of two conditions. The second is evaluated only if the first holds: it may
+    read memory that exists only then."""
     return condition if path is None else IfThenElse(path, condition, FALSE)
 
 
 def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    """The parts of a condition that must all hold, also of one that is evaluated part by part."""
+    """Yield the conjuncts of a condition, including those of conditional evaluation."""
     for part in build.conjuncts(condition):
         if isinstance(part, IfThenElse) and part.if_false == FALSE:
             yield from _conjuncts(part.condition)
@@ -273,7 +273,7 @@ def _is_harmless(node: object) -> bool:
 def _refusal(where: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.search",
-        f"{where} holds a search that depends on the loop, which is not lowered yet.",
+        f"{where} contains a search that depends on the loop, which is not supported yet.",
         hint="Search in the body of the loop.",
     )
 
@@ -284,8 +284,8 @@ def _refusal(where: str) -> UnsupportedError:
 def _placed(
     body: tuple[Stmt, ...], *, lets: dict[str, Let], unbound: frozenset[str]
 ) -> tuple[Stmt, ...]:
-    """The statements with each let before the first one that needs it; `unbound` are the variables
-    that are bound further inside, or not yet."""
+    """Return the statements with each let before the first one that needs it; `unbound` are the variables
+    that are not bound yet."""
     result: list[Stmt] = []
     for stmt in body:
         for name in _needed(stmt, lets, unbound=unbound):
@@ -299,8 +299,8 @@ def _placed(
 
 
 def _needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -> list[str]:
-    """The lets that a statement uses and whose operands are bound before it, those inside first,
-    else in the program's order."""
+    """Return the lets that a statement uses and whose operands are bound before it, in an order in which
+    each comes after those that it uses; otherwise in program order."""
     found: list[str] = []
     used = free_vars(stmt)
     if used.isdisjoint(lets):

@@ -1,9 +1,9 @@
-"""Searches for values that never decrease in a window that stays become a walk along it.
+"""Merges the searches of a loop, for values that never decrease in an invariant window, into one walk.
 
-A loop that searches `n` such values among `m` sorted elements looks at most at `n + m` elements when
-each search starts at the result of the one before and steps ahead, where searching anew takes
-`n * log(m)` steps. Where the next result is far away, that would be the worse bargain: after a few
-steps the search halves what is left, so that none takes more than these steps longer than it did.
+If each search starts at the result of the previous one and steps forward, `n` searches among `m` sorted
+elements read at most `n + m` elements; independent searches take `n * log(m)` steps. If the next result is
+far away, walking would be slower, so after `STEPS` steps the search is a binary search of the rest: none
+takes more than these steps longer than an independent search.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from gossamer_lower.search.search_expansion import SearchCells, buffer_dtypes, c
 from gossamer_lower.statement_utils import each, with_bodies
 
 STEPS = 8
-"""How far a search walks before it halves: about a cache line of int64, and what a search in a few
-hundred elements takes."""
+"""The number of elements that a search walks before it halves the rest: a cache line of int64, and the steps
+of a binary search among a few hundred elements."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def merge_searches(module: Module) -> Module:
-    """Takes a loop-stage module in which each search is the value of a let.
+    """Turns searches for ascending values in one sorted window into a walk along it.
 
-    A search becomes a walk where its window is sorted by the facts and the same in all iterations of
-    a serial loop, and its value is proved not to decrease from one to the next. Each run of the loop
-    has a cursor of its own, so loops around it may be parallel. The results are those of the search.
+    Each search must be the value of a let. Facts must state that the window is sorted; it must be invariant
+    in a serial loop, and the value must be proved not to decrease from one iteration to the next. Each run
+    of the loop has its own cursor, so the loops around it may be parallel. The results do not change.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -84,11 +84,11 @@ def _merge_function(function: Function) -> Function:
 
 
 _MOST_MENTIONS = 4096
-"""A let whose value mentions more variables, those of lets resolved, stands for itself."""
+"""A let whose value contains more variables than this, once lets are inlined, is not inlined."""
 
 
-class _Around(msgspec.Struct):
-    """A loop around, the variables bound in it, and the cursors that belong before it."""
+class _EnclosingLoop(msgspec.Struct):
+    """An enclosing loop, the variables bound in it, and the cursors to allocate before it."""
 
     loop: For
     bound: set[str]
@@ -96,7 +96,7 @@ class _Around(msgspec.Struct):
 
 
 class _Merging:
-    """Walks the statements in order, with what is known of the loops around each."""
+    """Visits the statements in order, and tracks the enclosing loops and the values of lets."""
 
     def __init__(self, function: Function) -> None:
         facts = invariant_facts(function)
@@ -109,7 +109,7 @@ class _Merging:
         self._point = ProgramPoint(function)
         self._values: dict[str, Expr] = {}
         self._sizes: dict[str, int] = {}
-        self._around: list[_Around] = []
+        self._loops: list[_EnclosingLoop] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return each(body, self._statement)
@@ -123,20 +123,20 @@ class _Merging:
         return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        self._around.append(_Around(loop, {loop.var}, []))
+        self._loops.append(_EnclosingLoop(loop, {loop.var}, []))
         with self._point.inside(self._with_values(loop)):
             body = self.body(loop.body)
-        cursors = self._around.pop().cursors
+        cursors = self._loops.pop().cursors
         return (*cursors, msgspec.structs.replace(loop, body=body))
 
     def _with_values(self, loop: For) -> For:
-        """A loop whose range is said without lets."""
+        """Return the loop with the lets in its range inlined."""
         start, extent = resolve(loop.start, self._values), resolve(loop.extent, self._values)
         return msgspec.structs.replace(loop, start=start, extent=extent)
 
     def _let(self, let: Let) -> tuple[Stmt, ...]:
-        for around in self._around[-1:]:
-            around.bound.add(let.var.name)
+        for enclosing in self._loops[-1:]:
+            enclosing.bound.add(let.var.name)
         self._resolve(let)
         self._point.after(let)
         match let.value:
@@ -149,18 +149,21 @@ class _Merging:
         return (let,)
 
     def _resolve(self, let: Let) -> None:
-        """Keeps the value of a let in terms of what is no let, unless that would be very long: each let may
-        mention others several times."""
+        """Records the value of a let with other lets inlined, unless that would be very long: each let may
+        use others several times, so the length may grow exponentially."""
         size = sum(self._sizes.get(found.name, 1) for found in collect(Var, let.value))
         if size <= _MOST_MENTIONS:
             self._sizes[let.var.name] = size
             self._values[let.var.name] = resolve(let.value, self._values)
 
     def _walked(self, let: Let, search: Search) -> tuple[tuple[Stmt, ...], Let] | None:
-        """Statements that find the result of a search, and the let that holds it; None where it
-        stays a search."""
-        around = self._varying(search)
-        if around is None or not self._is_sorted(search) or not self._ascends(search, around.loop):
+        """Return the statements of a walk, and the let of its result; None if the search stays."""
+        enclosing = self._varying(search)
+        if (
+            enclosing is None
+            or not self._is_sorted(search)
+            or not self._ascends(search, enclosing.loop)
+        ):
             return None
         name = let.var.name
         low, size = self._namer.fresh(f"{name}_cursor"), self._namer.fresh(f"{name}_size")
@@ -168,25 +171,25 @@ class _Merging:
         middle = build.index_var(self._namer.fresh(f"{name}_middle"))
         cells = SearchCells(search, low, size, self._dtypes)
         is_constant = build.integer_value(search.begin) is not None
-        around.cursors += cell(low, search.begin if is_constant else build.ZERO)
+        enclosing.cursors += cell(low, search.begin if is_constant else build.ZERO)
         return (*cells.from_before(STEPS, stop), cells.halving(middle)), Let(
             let.var, cells.result()
         )
 
-    def _varying(self, search: Search) -> _Around | None:
-        """The innermost loop that changes a search, where it changes the value only, and is serial
-        like those inside it."""
+    def _varying(self, search: Search) -> _EnclosingLoop | None:
+        """Return the innermost loop in which a search varies, if only the value varies there, and this loop
+        and those inside it are serial; else None."""
         window = {name for part in _window(search) for name in free_vars(part)}
         names = window | free_vars(search.value)
-        for around in reversed(self._around):
-            if around.loop.kind != "serial":
+        for enclosing in reversed(self._loops):
+            if enclosing.loop.kind != "serial":
                 return None
-            if names & around.bound:
-                return None if window & around.bound else around
+            if names & enclosing.bound:
+                return None if window & enclosing.bound else enclosing
         return None
 
     def _is_sorted(self, search: Search) -> bool:
-        """Whether what a search looks at is sorted by the facts and stays as it is."""
+        """Return whether facts state that the window of a search is sorted, and nothing writes to it."""
         if not self._point.is_unchanging(search):
             return False
         is_row = (search.buffer, None) in self._segments
@@ -197,7 +200,7 @@ class _Merging:
         return offset is not None and (search.buffer, offset.buffer) in self._segments
 
     def _ascends(self, search: Search, loop: For) -> bool:
-        """Whether the value of a search is proved not to decrease from iteration to iteration."""
+        """Return whether the value of a search is proved not to decrease from one iteration to the next."""
         value = resolve(build.widen(search.value), self._values)
         with self._point.scope():
             found = self._with_values(loop)

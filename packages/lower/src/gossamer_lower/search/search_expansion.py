@@ -1,4 +1,4 @@
-"""The cells in which a search keeps what it knows, and its steps, shared by the ways of searching."""
+"""The local cells that hold the state of a search, and the steps that all ways of searching share."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from gossamer_ir.traversal.effects import all_buffers
 
 
 def cell(name: str, value: Expr) -> tuple[Stmt, ...]:
-    """A local buffer of one element, and what is in it first."""
+    """Return the statements that allocate a local buffer of one element and initialize it."""
     return Allocate(Buffer(name, (build.ONE,), "int64", None, "local")), write(name, value)
 
 
 def read(name: str) -> Load:
-    """What is in a cell."""
+    """Return a load of the value of a cell."""
     return Load(name, (build.ZERO,), "int64")
 
 
 def write(name: str, value: Expr) -> Store:
-    """Puts a value into a cell."""
+    """Return a store of a value to a cell."""
     return Store(name, (build.ZERO,), value)
 
 
 def where(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...]:
-    """The steps of a search that is made where a condition holds, and the let of its result."""
+    """Return the steps of a search under a condition, and the let of its result, 0 if it fails."""
     cells = [part for part in steps if isinstance(part, Allocate)]
     kept = tuple(part for part in steps if not isinstance(part, Allocate))
     value = IfThenElse(condition, let.value, build.ZERO)
@@ -54,13 +54,12 @@ def where(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...
 
 
 def buffer_dtypes(function: Function) -> dict[str, str]:
-    """The dtype of each buffer of a function, also of those it allocates."""
+    """Return the dtype of each buffer of a function, including those that it allocates."""
     return {found.name: found.dtype for found in all_buffers(function)}
 
 
 class SearchCells(msgspec.Struct, frozen=True):
-    """One search: `low` holds a position that the result does not come before, `size` how far behind
-    it the result may be."""
+    """The state of one search: the result lies in [low, low + size], where `low` and `size` are cells."""
 
     search: Search
     low: str
@@ -68,8 +67,8 @@ class SearchCells(msgspec.Struct, frozen=True):
     dtypes: dict[str, str]
 
     def from_scratch(self, *, may_wrap: bool) -> tuple[Stmt, ...]:
-        """The whole window. Where the ends of an empty one are so far apart that their difference wraps
-        around, it would not look empty."""
+        """Return the statements that start with the whole window. If `may_wrap`, the size of an empty
+        window is set to 0: the difference of its ends could overflow and look positive."""
         begin, end = self.search.begin, self.search.end
         size = build.sub(end, begin)
         if may_wrap:
@@ -77,7 +76,8 @@ class SearchCells(msgspec.Struct, frozen=True):
         return (*cell(self.low, begin), *cell(self.size, size))
 
     def from_cursor(self) -> tuple[Stmt, ...]:
-        """Doubles the step from the last result on, or from the begin where that is too far."""
+        """Return the statements that double the step from the last result on (exponential search), or from
+        the begin of the window if the last result is too far."""
         begin, end = self.search.begin, self.search.end
         low, step = read(self.low), read(self.size)
         is_too_far = Unary("not", self.precedes(build.sub(low, build.ONE)))
@@ -97,8 +97,9 @@ class SearchCells(msgspec.Struct, frozen=True):
         )
 
     def from_before(self, steps: int, stop: Var) -> tuple[Stmt, ...]:
-        """Steps from the last result on, one by one; what is left after some steps is still open. The
-        cell is made before, with the begin of the window where that is a constant, else 0."""
+        """Return the statements that walk up to `steps` elements from the last result on. If that is not
+        enough, the rest of the window is left to `halving`. The cell must be initialized before with the
+        begin of the window if that is a constant, else with 0."""
         begin, end = self.search.begin, self.search.end
         low = read(self.low)
         is_ahead = IfThenElse(Compare("lt", low, stop), self.precedes(low), FALSE)
@@ -112,7 +113,7 @@ class SearchCells(msgspec.Struct, frozen=True):
         )
 
     def halving(self, middle: Var) -> While:
-        """Halves what is left; where its first half precedes the value, goes on behind it."""
+        """Return the loop that halves the window that is left (binary search without branches)."""
         low, size = read(self.low), read(self.size)
         half = Binary("shr", size, build.ONE)
         moved = Select(self.precedes(build.sub(middle, build.ONE)), middle, low)
@@ -124,7 +125,7 @@ class SearchCells(msgspec.Struct, frozen=True):
         return While(Compare("gt", size, build.ZERO), body)
 
     def result(self) -> Expr:
-        """The position found; for an exact search -1 where another value stands there."""
+        """Return the position found; for an exact search, -1 if the element there has another value."""
         low = read(self.low)
         if self.search.kind != "exact":
             return low
@@ -134,7 +135,7 @@ class SearchCells(msgspec.Struct, frozen=True):
         return IfThenElse(is_inside, Select(is_found, low, absent), absent)
 
     def precedes(self, position: Expr) -> Expr:
-        """Whether the result comes behind the element at a position."""
+        """Return the condition that the result comes after the element at a position."""
         op: Literal["le", "lt"] = "le" if self.search.kind == "upper" else "lt"
         return Compare(op, self.element(position), self.search.value)
 

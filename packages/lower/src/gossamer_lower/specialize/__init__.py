@@ -1,1 +1,1 @@
-"""Arrays that become what is known of them, parameters that nothing uses."""
+"""Specialization: arrays replaced by known values, unused parameters removed."""

@@ -1,4 +1,4 @@
-"""Parameters that nothing uses disappear, with the buffers bound to them and the facts about those."""
+"""Removes unused parameters, the buffers bound to them, and the facts about these."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from gossamer_ir.traversal.walk import collect, map_children, walk
 from gossamer_lower.lowering_pass import lowering_pass
 
 _CHUNK = 2
-"""The parameters of a parallel function that say which part of the range it runs."""
+"""The number of parameters of a parallel function that give its part of the range; they stay."""
 
 
 @lowering_pass(on_request=True)
 def remove_unused_args(module: Module) -> Module:
-    """Removes unused parameters and buffers from every function of a module of any stage, and the
-    arguments for them where one function calls another. Axes keep what they are stored in.
+    """Removes unused parameters and buffers from each function, and the arguments for them from calls.
+
+    The index arrays of declared axes stay.
 
     >>> from gossamer_ir.script import print_module
     >>> from gossamer_lower.examples import program
@@ -52,14 +53,14 @@ def remove_unused_args(module: Module) -> Module:
 
 
 class _Removing:
-    """The functions of a module, those done already by name."""
+    """Prunes the functions of a module, callees first."""
 
     def __init__(self, module: Module) -> None:
         self._old = {function.name: function for function in module.functions}
         self._new: dict[str, Function] = {}
 
     def function(self, name: str) -> Function:
-        """The function without what it does not use, after those that it calls."""
+        """Return the function without unused parameters; those that it calls are pruned before."""
         if name not in self._new:
             old = self._old[name]
             body = tuple(self._node(stmt) for stmt in old.body)
@@ -113,7 +114,7 @@ def _handles(axis: Axis) -> Iterator[str]:
 
 
 def _touched(nodes: Iterable[Any]) -> Iterator[str]:
-    """The buffers that are read, written or mentioned."""
+    """Yield the buffers that nodes read, write or name."""
     for top in nodes:
         for node in walk(top):
             if isinstance(node, FACTS):

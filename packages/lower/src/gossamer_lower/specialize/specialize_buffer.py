@@ -1,4 +1,4 @@
-"""An array that is passed becomes what its elements are known to be, or gets a fixed shape."""
+"""Specializes a kernel to the values of an array, given as an expression, or to its shape."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def specialize_buffer(
     value: str = "",
     shape: tuple[int, ...] = (),
 ) -> Module:
-    """Replaces every load from a buffer of the entry, at the loop stage, by an expression of its
-    indices (by the names given) and of scalar parameters; or fixes the sizes that its shape names.
+    """Replaces each load from a buffer of the entry by an expression, or fixes its shape.
 
-    That the array holds these values is the user's promise: an index array of a banded matrix, ones.
-    The parameter disappears. Raises `UnsupportedError`: `lower.specialize_buffer.unknown` (no such
-    buffer is passed), `.written`, `.search` (in it), `.rank`, `.dtype`, `.shape` (an extent that is
-    no single parameter, or another constant); `VerifyError` for a value that is no expression of the
-    language; `ParseError` for a name that is no scalar parameter.
+    `value` is an expression of the indices, by the names in `indices`, and of scalar parameters. It is not
+    checked that the array has these values (an index array of a banded matrix, all ones). The parameter is
+    removed. Raises `UnsupportedError`: `lower.specialize_buffer.unknown` (no such buffer is passed),
+    `.written`, `.search` (the buffer is searched), `.rank`, `.dtype`, `.shape` (an extent is not a single
+    parameter, or another constant); `VerifyError` if `value` is not an expression of the language;
+    `ParseError` for a name in it that is not a scalar parameter.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program("for i in T.serial(n): Y[i] = X[P[i]]")
@@ -82,8 +82,8 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
         if build.integer_value(extent) != size:
             raise UnsupportedError(
                 "lower.specialize_buffer.shape",
-                f"An extent of '{name}' cannot be {size}: it is another constant, or no parameter "
-                "by itself, or the size is negative.",
+                f"An extent of '{name}' cannot be {size}: the extent is another constant or not a single "
+                "parameter, or the size is negative.",
             )
     return specialize(module, values)
 
@@ -92,7 +92,8 @@ def _require_rank(name: str, rank: int, found: int) -> None:
     if found != rank:
         raise UnsupportedError(
             "lower.specialize_buffer.rank",
-            f"'{name}' has {rank} dimensions, and {found} are given.",
+            f"'{name}' has {rank} {'dimension' if rank == 1 else 'dimensions'}, but {found} "
+            f"{'is' if found == 1 else 'are'} given.",
         )
 
 
@@ -135,5 +136,5 @@ def _require_only_loaded(function: Function, name: str) -> None:
                 raise UnsupportedError(
                     "lower.specialize_buffer.search",
                     f"'{name}' is searched, which needs an array.",
-                    hint="Take the searches out with use_inspector_results first.",
+                    hint="Remove the searches with use_inspector_results first.",
                 )

@@ -1,4 +1,4 @@
-"""Lanes that accumulate into elements of a buffer, one after another."""
+"""Accumulations of vectors into elements that lanes may share, one lane after another."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from gossamer_lower.bounds.lane_checks import lanes_of_access
 def accumulated_by_lane(
     store: Store, namer: Namer, step: Callable[[Atomic], Stmt] = lambda found: found
 ) -> tuple[Stmt, ...] | None:
-    """A store `X[i] = X[i] op value` of vectors as a loop over the lanes, in which `step` makes the
-    statement for one lane; the terms of all lanes are computed at once, before. None for another store."""
+    """Return a store `X[i] = X[i] op value` of vectors as a loop over the lanes; None for any other store.
+
+    `step` makes the statement for one lane. The terms of all lanes are computed as vectors before the loop.
+    """
     found, lanes = match_reduction(store), lanes_of_access(store)
     if found is None or lanes is None or found.op not in ATOMIC_OPS:
         return None

@@ -1,8 +1,7 @@
-"""Reductions of lanes into consecutive elements become one transpose-reduce and one vector store.
+"""Combines lane reductions into consecutive elements to one transpose-reduce and one vector store.
 
-Sixteen horizontal sums by themselves cost several times what they cost together (`TransposeReduce`).
-They stand in unrolled code, one after the other, with other work between; all are done where the
-last one was.
+Sixteen separate horizontal sums cost several times as much as a combined one (`TransposeReduce`). They occur
+in unrolled code with other statements in between; the combined reduction stands where the last of them was.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 MIN_VALUES = 4
-"""Two or three reductions are left alone."""
+"""Fewer reductions are not combined."""
 
 MAX_VALUES = 64
-"""What one node takes."""
+"""The maximum number of operands of one `TransposeReduce`."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def combine_lane_reductions(module: Module) -> Module:
-    """Combines the lane reductions in the straight code of a loop-stage module.
+    """Combines lane reductions that are stored to consecutive elements, in straight-line code.
 
-    Takes it after unrolling. Four or more, a power of two, stored to consecutive elements of a
-    buffer that nothing between them touches; each may start from the reducer's identity, and pass
-    through a local element.
+    It runs after unrolling, whose copies make the consecutive elements. A group has 4, 8, ... reductions;
+    no statement in between may access the elements. The stores may go through a local element that starts
+    at the identity of the reducer.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -83,7 +82,7 @@ def _combine_function(function: Function) -> Function:
 
 
 class _Sum(msgspec.Struct, frozen=True):
-    """A store of reduced lanes, and where it stands in its body."""
+    """A store of a lane reduction, and its index in the body."""
 
     at: int
     store: Store
@@ -91,7 +90,8 @@ class _Sum(msgspec.Struct, frozen=True):
 
 
 class _Combining:
-    """Knows which buffers are one memory, and which memory the function writes."""
+    """Combines reductions in one function: `memory` maps buffers to their handles, as several buffers may
+    share one array, and `changing` is the memory that the function writes."""
 
     def __init__(self, memory: dict[str, str], changing: set[str]) -> None:
         self._memory = memory
@@ -108,7 +108,7 @@ class _Combining:
     # --- groups
 
     def _combined(self, body: list[Stmt]) -> list[Stmt]:
-        """The body with each group as one store; the same object where there is none."""
+        """Return the body with each group as one store; the same object if there is none."""
         placed: dict[int, tuple[Stmt, ...]] = {}
         for run in _runs(self._sums(body)):
             for group in _groups(run):
@@ -120,7 +120,7 @@ class _Combining:
         return [new for at, stmt in enumerate(body) for new in placed.get(at, (stmt,))]
 
     def _may_move(self, body: list[Stmt], group: Sequence[_Sum]) -> bool:
-        """Whether each of them may happen where the last one does."""
+        """Return whether all stores of a group can be moved to the last of them."""
         own = {found.at for found in group}
         stored = self._where(group[0].store.buffer)
         later: set[str] = set()
@@ -137,7 +137,7 @@ class _Combining:
     # --- what one of them may be
 
     def _without_starts(self, body: list[Stmt]) -> list[Stmt]:
-        """`Z[i] = identity` and, later, `Z[i] = Z[i] op lanes` as one store of the lanes."""
+        """Return the body with `Z[i] = identity` and a later `Z[i] = Z[i] op lanes` merged to one store."""
         dropped: set[int] = set()
         for at, stmt in enumerate(body):
             if not isinstance(stmt, Store) or not self._is_start(stmt):
@@ -150,7 +150,8 @@ class _Combining:
         return [stmt for at, stmt in enumerate(body) if at not in dropped]
 
     def _forwarded(self, body: list[Stmt]) -> list[Stmt]:
-        """Elements of local buffers that only hand on reduced lanes are left out."""
+        """Return the body with store forwarding: elements of local buffers that only carry a lane reduction
+        to another store are removed."""
         dropped: set[int] = set()
         local = {stmt.buffer.name for stmt in body if isinstance(stmt, Allocate)}
         for at, stmt in enumerate(body):
@@ -170,7 +171,7 @@ class _Combining:
     # --- the shapes of stores
 
     def _is_scalar(self, store: Store) -> bool:
-        """Whether one element is stored, in a place that stays the same while this function runs."""
+        """Return whether one element is stored, whose index does not read mutable memory."""
         is_scalar = not DType.parse(build.dtype_of(store.value)).is_vector
         read = set(self._read(store.indices))
         return store.predicate is None and is_scalar and read.isdisjoint(self._changing)
@@ -185,7 +186,7 @@ class _Combining:
         return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
 
     def _hands_on(self, user: Store, stored: Store) -> bool:
-        """Whether a store's value is the element as it was stored."""
+        """Return whether the value of a store is the element that the other one stored."""
         value = user.value
         return (
             isinstance(value, Load)
@@ -206,7 +207,7 @@ class _Combining:
     # --- memory
 
     def _next_touching(self, body: list[Stmt], at: int, store: Store) -> int | None:
-        """The next statement that may read or write the element that is stored."""
+        """Return the index of the next statement that may access the stored element; None if none does."""
         for after in range(at + 1, len(body)):
             found = collect(TOUCHING, body[after])
             if any(self._may_be(node, store) for node in found):
@@ -223,7 +224,7 @@ class _Combining:
         )
 
     def _where(self, buffer: str) -> str:
-        """The memory of a buffer: that of its handle."""
+        """Return the memory of a buffer, named by its handle."""
         return self._memory.get(buffer, buffer)
 
     def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
@@ -234,7 +235,7 @@ class _Combining:
 
 
 def _differ(one: Expr, other: Expr) -> bool:
-    """Whether two indices are never the same."""
+    """Return whether two indices are always different."""
     if DType.parse(build.dtype_of(one)).is_vector or DType.parse(build.dtype_of(other)).is_vector:
         return False
     return distance(one, other) not in (None, 0)
@@ -244,7 +245,7 @@ def _differ(one: Expr, other: Expr) -> bool:
 
 
 def _ends_in_sum(stmt: Stmt) -> bool:
-    """Whether a statement stores reduced lanes, by themselves or on top of something."""
+    """Return whether a statement stores a lane reduction, possibly combined with another value."""
     if not isinstance(stmt, Store):
         return False
     parts = (stmt.value.lhs, stmt.value.rhs) if isinstance(stmt.value, Binary) else (stmt.value,)
@@ -252,7 +253,8 @@ def _ends_in_sum(stmt: Stmt) -> bool:
 
 
 def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
-    """The lanes that are combined with an element, where it was the reducer's identity before."""
+    """Return the lane reduction that is combined with an element, if the element was the identity of the
+    reducer before."""
     if not isinstance(stmt, Store) or stmt.predicate is not None or stmt.indices != start.indices:
         return None
     found, value = match_reduction(stmt), start.value
@@ -263,7 +265,7 @@ def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
 
 
 def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:
-    """Stores to one element after the other."""
+    """Yield runs of stores to consecutive elements."""
     run: list[_Sum] = []
     for found in sums:
         if run and not _follows(found, run[-1]):
@@ -285,7 +287,7 @@ def _follows(found: _Sum, before: _Sum) -> bool:
 
 
 def _groups(run: list[_Sum]) -> Iterator[list[_Sum]]:
-    """Parts of a run, each a power of two long."""
+    """Yield parts of a run, each with a power of two of stores."""
     while len(run) >= MIN_VALUES:
         count = min(MAX_VALUES, 1 << (len(run).bit_length() - 1))
         yield run[:count]
@@ -301,7 +303,7 @@ def _together(group: Sequence[_Sum]) -> Store:
 
 
 def _without_unused(body: list[Stmt]) -> tuple[Stmt, ...]:
-    """The body without buffers that nothing touches any more."""
+    """Return the body without allocations of buffers that are no longer used."""
     used = buffers_named(*body)
     return tuple(
         stmt for stmt in body if not isinstance(stmt, Allocate) or stmt.buffer.name in used

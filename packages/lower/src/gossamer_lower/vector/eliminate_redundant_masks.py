@@ -1,7 +1,7 @@
-"""Masks that all lanes of a vector pass are left out.
+"""Removes masks that are proved to be true in all lanes.
 
-A loop around vectors has the same masks in each of its iterations, though only the first and the
-last may need them. Once it is unrolled, what is known of the numbers in a mask tells which.
+A loop around vectors has the same masks in each of its iterations, though often only the first and the last
+need them. This pass runs after unrolling, where each copy has its own mask that can be proved.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def eliminate_redundant_masks(module: Module) -> Module:
-    """Takes a loop-stage module without blocks, after unrolling.
-
-    Comparisons of a run of integers that hold in each lane, wherever they stand, are left out.
+    """Replaces comparisons of ramps that hold in all lanes by true.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -53,7 +51,7 @@ def _remove_in_function(function: Function) -> Function:
 
 
 class _Removing:
-    """Remembers the answer for each comparison: copies of a body repeat them."""
+    """Proves comparisons of one function, each once: copies of a body repeat them."""
 
     def __init__(self, function: Function) -> None:
         self._point = ProgramPoint(function)
@@ -66,7 +64,7 @@ class _Removing:
         return any(self._holding.values())
 
     def rule(self, node: Any) -> Expr | None:
-        """True in each lane, in place of a comparison that is."""
+        """Return true in all lanes for a comparison that is proved."""
         match node:
             case Compare(lhs=Ramp(lanes=Lanes(scalable=False) as lanes)):
                 if node not in self._holding:

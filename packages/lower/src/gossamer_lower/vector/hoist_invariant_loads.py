@@ -1,7 +1,7 @@
-"""Vectors that a loop reads and leaves as they are stay in registers while it runs.
+"""Hoists loop-invariant vector loads, so that the vectors stay in registers while the loop runs.
 
-The backend cannot find out: where a loop does not read them in every iteration, they are read before
-it only if they exist in any case, which the bounds prove.
+LLVM cannot hoist a load that is not executed in every iteration, because it might be out of bounds. Here
+the load is proved in bounds, so it can be speculated before the loop.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
 
 MOST_VECTORS = 16
-"""Half of the registers of a CPU that has many; more of them would come back from the stack."""
+"""The maximum number of vectors hoisted out of one loop: half of the registers of a CPU with many vector
+registers. More would be spilled."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_invariant_loads(module: Module) -> Module:
-    """Reads vectors before the outermost serial loop that does not change them.
+    """Loads vectors before the outermost serial loop in which they are invariant.
 
-    Takes a loop-stage module without blocks, vectorized and unrolled loops. Only runs of elements
-    that the function does not write, and that exist whenever the loop runs at all.
+    It runs after vectorization and unrolling. Only loads of consecutive elements are hoisted that the
+    function does not write and that are in bounds whenever the loop has an iteration.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -67,7 +68,7 @@ def _hoist_function(function: Function) -> Function:
 
 
 class _Hoisting:
-    """Knows what holds where it is."""
+    """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
@@ -113,7 +114,7 @@ class _Hoisting:
         return with_body(loop, body)
 
     def _lets(self, loop: For) -> dict[Load, Let]:
-        """The vectors that are read before a loop; none where there are too many."""
+        """Return the loads to hoist before a loop, with their lets; none if there are too many."""
         around = (loop,)
         loads = [load for load in collect(Load, *loop.body) if self._is_run(load)]
         found = [load for load in dict.fromkeys(loads) if self._is_same(load, around)]
@@ -124,7 +125,7 @@ class _Hoisting:
         return {load: self._let(load) for load in found} if len(found) <= MOST_VECTORS else {}
 
     def _is_run(self, load: Load) -> bool:
-        """Whether a load is of elements side by side that the function does not write."""
+        """Return whether a load is of consecutive elements that the function does not write."""
         last = load.indices[-1]
         return (
             load.buffer in self._shapes
@@ -134,11 +135,11 @@ class _Hoisting:
         )
 
     def _is_same(self, load: Load, around: tuple[For]) -> bool:
-        """Whether a load is of the same elements in all iterations of a loop."""
+        """Return whether a load is loop invariant, and none of its indices is loaded."""
         return self._point.is_invariant(load, around) and len(collect(Load, load)) == 1
 
     def _exists(self, load: Load) -> bool:
-        """Whether all elements that are read are proved in bounds; the bounds of a loop hold."""
+        """Return whether a load is proved in bounds, given that the loop has an iteration."""
         *_, last = load.indices
         assert isinstance(last, Ramp)
         lane = build.index_var(self._namer.fresh("lane"))
@@ -156,7 +157,7 @@ class _Hoisting:
 
 
 def _is_serial(loop: For) -> bool:
-    """Whether all of a loop stays in one function."""
+    """Return whether a loop and all loops inside it are serial, and thus stay in one function."""
     return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
 
 

@@ -1,4 +1,4 @@
-"""The vector form of the statements and expressions in one vectorized loop."""
+"""Vector forms of the statements and expressions in one vectorized loop."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ IsWhole = Callable[[str, tuple[Expr, ...]], bool]
 
 
 class Vectors:
-    """Rewrites the body of one vectorized loop.
+    """Rewrites the body of one vectorized loop as vector code.
 
-    `is_whole` tells which accesses are in bounds in every lane, masked off or not: they are made
-    without a mask, and a store writes back what was there. A condition on lanes that reads memory is
-    evaluated once, in a let: as a part of the mask of every load below it, each with its own mask, it
-    would grow beyond all bounds.
+    `is_whole` returns whether an access is in bounds in all lanes, also in masked-off ones. Such an access
+    needs no mask; a store then blends with the old values. A condition on lanes that reads memory is
+    evaluated once, in a let: its load has a mask, too, so masks of nested conditions would otherwise grow
+    exponentially.
     """
 
     def __init__(self, loop: For, namer: Namer, *, is_whole: IsWhole | None = None) -> None:
@@ -87,7 +87,7 @@ class Vectors:
         raise _unsupported(type(stmt).__name__, "has no vector form yet")
 
     def behind_lets(self, *stmts: Stmt) -> tuple[Stmt, ...]:
-        """The statements behind what they need, which was found since the last time."""
+        """Return the statements after the lets that were collected since the last call."""
         lets, self._lets = self._lets, []
         return (*lets, *stmts)
 
@@ -100,7 +100,9 @@ class Vectors:
     def _store(self, stmt: Store, mask: Expr | None) -> Store:
         indices = self._indices(stmt.indices, mask)
         if not any(_is_vector(index) for index in indices):
-            raise _unsupported("Store", f"writes the same element of {stmt.buffer} from every lane")
+            raise _unsupported(
+                "Store", f"writes the same element of '{stmt.buffer}' from every lane"
+            )
         value = self.vector(self.value(stmt.value, mask))
         own = None if stmt.predicate is None else self.vector(self.value(stmt.predicate, mask))
         predicate = build.conjunction(mask, own)
@@ -130,25 +132,25 @@ class Vectors:
     def _loop(self, stmt: For, mask: Expr | None) -> tuple[Stmt, ...]:
         start, extent = self.value(stmt.start, mask), self.value(stmt.extent, mask)
         if _is_vector(start) or _is_vector(extent):
-            raise _unsupported("For", f"runs {stmt.var} a different number of times in each lane")
+            raise _unsupported("For", f"runs '{stmt.var}' a different number of times in each lane")
         lets, body = self.behind_lets(), self.body(stmt.body, mask)
         return (*lets, msgspec.structs.replace(stmt, start=start, extent=extent, body=body))
 
     # --- expressions
 
     def mask(self, condition: Expr | None) -> Expr | None:
-        """The mask of a condition; None where it holds in every lane."""
+        """Return the mask of a condition; None if it holds in all lanes."""
         if condition is None:
             return None
         mask = simplify(self.vector(self.value(condition, None)))
         return None if is_true(mask) else mask
 
     def vector(self, value: Expr) -> Expr:
-        """The value in every lane, where it is a scalar."""
+        """Return the value as a vector: a scalar is broadcast."""
         return value if _is_vector(value) else Broadcast(value, self.lanes)
 
     def value(self, expr: Expr, mask: Expr | None) -> Expr:
-        """The vector of an expression, or the expression itself where all lanes agree."""
+        """Return the vector of an expression; a scalar if it is uniform across lanes."""
         match expr:
             case Var():
                 return self._values.get(expr.name, expr)
@@ -174,10 +176,10 @@ class Vectors:
                 return self._call(expr, mask)
             case Search():
                 return self._search(expr, mask)
-        raise _unsupported(type(expr).__name__, "stands inside another vectorized loop")
+        raise _unsupported(type(expr).__name__, "is inside another vectorized loop")
 
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
-        """A sum or product of a ramp and a scalar stays a ramp."""
+        """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
         match expr.op, lhs, rhs:
             case "add", Ramp(), _ if not _is_vector(rhs):
                 return Ramp(build.add(lhs.base, rhs), lhs.stride, lhs.lanes)
@@ -204,7 +206,7 @@ class Vectors:
         return Select(condition, if_true, self.vector(self.value(expr.if_false, outside)))
 
     def _once(self, condition: Expr) -> Expr:
-        """A condition on lanes, by a variable where it reads memory."""
+        """Return a condition on lanes, as the variable of a let if it reads memory."""
         if not contains(Load, condition):
             return condition
         var = Var(self._namer.fresh("holds"), build.dtype_of(condition))
@@ -218,14 +220,14 @@ class Vectors:
         return Call(expr.function, tuple(self.vector(arg) for arg in args), self.dtype(expr.dtype))
 
     def _search(self, expr: Search, mask: Expr | None) -> Search:
-        """A search is made once for all lanes."""
+        """Return a search, which must be uniform: it is made once for all lanes."""
         found = map_children(expr, lambda operand: self.value(operand, mask))
         if any(map(_is_vector, (*found.prefix, found.begin, found.end, found.value))):
-            raise _unsupported("a search", "looks for another value in each lane")
+            raise _unsupported("a search", "is for a different value in each lane")
         return found
 
     def _load(self, expr: Load, mask: Expr | None) -> Load:
-        """A load that differs between lanes reads only where the mask holds."""
+        """Return a load; unless it is uniform, only of the lanes that the mask enables."""
         indices = self._indices(expr.indices, mask)
         own = None if expr.predicate is None else self.value(expr.predicate, mask)
         varies = any(_is_vector(index) for index in indices) or (
@@ -251,7 +253,7 @@ class Vectors:
 
 
 def lanes_of(loop: For) -> Lanes:
-    """The lanes of a vectorized loop: a constant extent, or a constant times vscale."""
+    """Return the lanes of a vectorized loop, whose extent is a constant or a constant times vscale."""
     count = build.integer_value(loop.extent)
     if count is not None and count > 1:
         return Lanes(count)
@@ -262,7 +264,9 @@ def lanes_of(loop: For) -> Lanes:
             return Lanes(int(factor.text), scalable=True)
         case Binary(op="mul", lhs=Const() as factor, rhs=VScale()):
             return Lanes(int(factor.text), scalable=True)
-    raise _unsupported(loop.var, "has an extent that is neither constant nor a multiple of vscale")
+    raise _unsupported(
+        f"'{loop.var}'", "has an extent that is neither constant nor a multiple of vscale"
+    )
 
 
 def _never_whole(_buffer: str, _indices: tuple[Expr, ...]) -> bool:

@@ -1,8 +1,8 @@
-"""Vectorized loops become straight vector code: the variable becomes a ramp, conditions masks.
+"""Vectorized loops become vector code: the loop variable becomes a ramp, conditions become masks.
 
-Works for fixed lanes and for multiples of vscale. A reduction over the lanes keeps one partial
-result per lane, from the reducer's identity, across the serial loop around it, and combines them
-once behind that loop.
+The number of lanes is constant or a multiple of vscale. A reduction over the lanes keeps one partial result
+per lane across the enclosing serial loop, starting from the identity of the reducer, and combines the lanes
+once after that loop.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from gossamer_lower.vector.vector_form import Vectors
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("vectorized loops",))
 def vectorize_loops(module: Module) -> Module:
-    """Removes the vectorized loops of a loop-stage module without blocks.
+    """Turns vectorized loops into vector code, with conditions as masks.
 
-    Raises `UnsupportedError` (`lower.vectorize.<what>`) for what has no vector form yet.
+    Raises `UnsupportedError` (`lower.vectorize`) for statements and expressions without a vector form.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -82,7 +82,7 @@ def _vectorize_function(function: Function) -> Function:
 
 
 class _Vectorizing:
-    """Finds vectorized loops, knowing what holds where it is, and the local buffers."""
+    """Vectorizes the loops of one function, and tracks the conditions that hold at each statement."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -125,12 +125,12 @@ class _Vectorizing:
         return (with_body(loop, self._in_turn(body, loop) if is_atomic(loop) else body),)
 
     def _in_turn(self, body: tuple[Stmt, ...], loop: For) -> tuple[Stmt, ...]:
-        """The body of a loop whose iterations share elements: what lanes accumulate into several elements
-        is a vector where anybody can see that these are different ones, as a verifier does."""
+        """Return the body of an atomic loop with accumulations of vectors into shared elements done lane by
+        lane, unless the lanes are evidently different elements, as the verifier requires."""
 
         def rule(node: Any) -> tuple[Stmt, ...] | None:
-            is_meant = isinstance(node, Store) and is_shared(loop, node.buffer)
-            if not is_meant or node.buffer in self._allocated or is_accumulation(node):
+            is_shared_store = isinstance(node, Store) and is_shared(loop, node.buffer)
+            if not is_shared_store or node.buffer in self._allocated or is_accumulation(node):
                 return None
             return accumulated_by_lane(node, self._namer, plain_update)
 
@@ -145,7 +145,8 @@ class _Vectorizing:
         return (*starts, *simplify_body(vectors.body(self.body(loop.body), None)))
 
     def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
-        """Whether all lanes of an access of a local buffer are in bounds, so that it needs no mask."""
+        """Return whether all lanes of an access of a local buffer are in bounds, so that it needs no
+        mask: other threads do not see a local buffer, so masked-off lanes may write their old values."""
         shape, (*outer, last) = self._locals.get(buffer), indices
         if (
             shape is None
@@ -159,7 +160,7 @@ class _Vectorizing:
         return self._point.is_nonnegative(last.base) and self._point.is_in_range(end, shape[-1])
 
     def _partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
-        """The loop with one partial result per lane; None where it is no such reduction."""
+        """Return a loop around a lane reduction with one partial result per lane; None for other loops."""
         inner = outer.body[0] if len(outer.body) == 1 else None
         if not isinstance(inner, For) or inner.kind != "vectorized":
             return None
@@ -177,7 +178,8 @@ class _Vectorizing:
         bound = None if peeled is None else peeled.bound
         whole = None if bound is None else self._whole_vectors(outer, inner, bound)
         if outer.kind == "unrolled" and whole is not None and build.integer_value(whole) is None:
-            peeled, bound, whole = None, None, None  # copies for as many vectors as there may be
+            # The number of copies must be constant, so they cover all vectors that there may be.
+            peeled, bound, whole = None, None, None
         condition = found.condition if peeled is None else peeled.rest
         vectors = Vectors(inner, self._namer)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
@@ -208,15 +210,19 @@ class _Vectorizing:
         return simplify_body((Allocate(lanes), start, main, *result))
 
     def _is_always_in_bounds(self, store: Store) -> bool:
-        """Whether the element exists also where the loop does not run, or no lane's condition holds."""
+        """Return whether the element is in bounds even if the loop has no iteration, or all lanes are
+        masked off: the combined result is stored in any case."""
         return all(
             self._point.is_in_range(index, extent)
             for index, extent in zip(store.indices, self._point.shapes[store.buffer], strict=True)
         )
 
     def _peeled(self, outer: For, inner: For, found: _LaneReduction) -> _Peeled | None:
-        """The one part of the condition that is "position < bound" for fixed lanes, with a bound that is
-        known before the loop: whole vectors then need no mask for it. None where all of them do."""
+        """Return the part of the condition that is "position < bound" with a bound known before the loop.
+
+        Whole vectors then need no mask for it; only the remainder does. None if there is no such part, or
+        lanes are scalable.
+        """
         lanes = build.integer_value(inner.extent)
         parts = list(build.conjuncts(found.condition))
         for part in parts:
@@ -232,15 +238,14 @@ class _Vectorizing:
         return None
 
     def _is_as_computed(self, condition: Expr, bound: Expr, *, loops: tuple[For, For]) -> bool:
-        """Whether a condition and its bound, which is found by moving terms from one side to the other,
-        say the same: neither may wrap."""
+        """Return whether a condition is equivalent to the bound solved from it: neither may overflow."""
         outer, inner = loops
         with self._point.inside(outer), self._point.inside(inner):
             return self._point.is_exact(condition, bound)
 
     def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
-        """How many vectors have all their lanes below the bound, which may be negative; all but one is a
-        constant, often."""
+        """Return the number of vectors with all lanes below the bound, which may be negative. If all but
+        the last are whole, the number is extent - 1, often a constant."""
         last = build.sub(outer.extent, build.ONE)
         reached = build.mul(last, inner.extent)
         if build.integer_value(last) and self._point.is_at_most(reached, bound):
@@ -257,14 +262,14 @@ class _Vectorizing:
 
 
 class _LaneReduction(msgspec.Struct, frozen=True):
-    """The one store of a vectorized loop that accumulates all lanes in one element."""
+    """The only store of a vectorized loop, which accumulates all lanes in one element."""
 
     reduction: Reduction
     condition: Expr | None
 
 
 class _Peeled(msgspec.Struct, frozen=True):
-    """A part of a condition that bounds a position, and the rest of the condition."""
+    """The part of a condition that bounds a position, its bound, and the rest of the condition."""
 
     condition: Expr
     bound: Expr
@@ -272,12 +277,13 @@ class _Peeled(msgspec.Struct, frozen=True):
 
 
 def _is_masked_rest(loop: For) -> bool:
-    """Whether the loop asks for the rest of a reduction as one masked vector (`vectorize(rest=)`)."""
+    """Return whether the remainder of a reduction is to be one masked vector (`vectorize(rest=)`)."""
     return dict(loop.annotations).get("rest") == "masked"
 
 
 def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
-    """The bound, where the condition is `outer * lanes + inner < bound`, or says so, of loops from 0 on."""
+    """Return the bound if a condition on loops that start at 0 is equivalent to
+    `outer * lanes + inner < bound`; else None."""
     slack, lanes = slack_of(condition), build.integer_value(inner.extent)
     if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
         return None
@@ -304,14 +310,15 @@ def _lane_reduction(loop: For) -> _LaneReduction | None:
 
 
 def _both(outer: Expr | None, inner: Expr) -> Expr:
-    """Both conditions; the inner one is evaluated under the outer one where it reads memory."""
+    """Return the conjunction of both conditions. An inner one that reads memory is evaluated only if the
+    outer one holds."""
     if outer is None or not contains(Load, inner):
         return build.conjunction(outer, inner) or inner
     return IfThenElse(outer, inner, FALSE)
 
 
 def _reduced_at_once(loop: For, found: _LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
-    """Combines the lanes, then accumulates: what a loop without a serial one around it needs."""
+    """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
     vectors = Vectors(loop, namer)
     store, op = found.reduction.store, found.reduction.op
     none = Broadcast(identity(op, build.dtype_of(store.value)), vectors.lanes)
@@ -325,7 +332,7 @@ def _reduced_at_once(loop: For, found: _LaneReduction, namer: Namer) -> tuple[St
 
 
 def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
-    """The least of bools is their conjunction, the largest their disjunction."""
+    """Return the reduction over lanes; min and max of bools are `and` and `or`."""
     is_bool = DType.parse(build.dtype_of(lanes)).kind == "bool"
     return LaneReduce(_OF_BOOLS.get(op, op) if is_bool else op, lanes)
 
@@ -334,7 +341,8 @@ _OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
 
 
 def _shared_part(condition: Expr | None, var: str) -> Expr | None:
-    """What a condition says of all lanes; without it the element may not exist."""
+    """Return the part of a condition that is uniform across lanes. The accumulation stays under it,
+    because the element may be out of bounds otherwise."""
     match condition:
         case None:
             return None
@@ -351,7 +359,7 @@ def _shared_part(condition: Expr | None, var: str) -> Expr | None:
 
 
 def _accumulated(vectors: Vectors, partial: Expr, found: _LaneReduction) -> Expr:
-    """The partial results after one more vector; lanes that are masked off keep theirs."""
+    """Return the partial results after one more vector; those of masked-off lanes do not change."""
     mask = vectors.mask(found.condition)
     value = vectors.vector(vectors.value(found.reduction.value, mask))
     total = Binary(found.reduction.op, partial, value)
