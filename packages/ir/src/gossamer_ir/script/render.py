@@ -30,7 +30,7 @@ def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
     ...         X[i, i] = 1.0
     ... ''')
     >>> print(render(module, diagnostics(module)))
-    'X' has 1 dimensions, but 2 indices are given. [verify.index.count]
+    'X' has 1 dimension, but 2 indices are given. [verify.index.count]
     fill:9:
                 X[i, i] = 1.0
                 ^^^^^^^^^^^^^

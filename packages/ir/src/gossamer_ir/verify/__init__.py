@@ -1,6 +1,7 @@
-"""The verifiers: one per stage, each of which finds everything that is wrong at once.
+"""The verifiers, one for each stage.
 
-A verified module is what every pass and backend may rely on. Places are paths into the module.
+A verifier reports all defects of a module at once, each with a place: a path into the module.
+Passes and backends assume that their input has been verified.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION
 @typed
 @memoize_by_identity
 def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with a module, in order; nothing where it is right.
+    """All diagnostics of a module, in order; empty if the module is valid.
 
     >>> [found.code for found in diagnostics(Module("flat", (), "main"))]
     ['verify.module.entry']
@@ -32,7 +33,7 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     found: list[Diagnostic] = []
     stage = STAGES.get(module.stage)
     if stage is None:
-        message = f"'{module.stage}' is no stage, expected one of {', '.join(STAGES)}."
+        message = f"'{module.stage}' is not a stage, expected one of {', '.join(STAGES)}."
         return (Diagnostic("verify.module.stage", message, ("stage",)),)
     functions: dict[str, Function] = {}
     contexts: dict[str, Context] = {}
@@ -41,7 +42,7 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
         names.define_name(function.name, ROOT.down("functions", count).down("name"))
         functions.setdefault(function.name, function)
     if module.entry not in functions:
-        message = f"There is no function '{module.entry}' to enter by."
+        message = f"There is no function '{module.entry}' to use as entry."
         found.append(Diagnostic("verify.module.entry", message, ("entry",)))
     for count, function in enumerate(module.functions):
         context = Context(stage, functions, found)
@@ -54,9 +55,9 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
 
 @typed
 def verify(module: Module) -> Module:
-    """The module itself where nothing is wrong with it.
+    """The module itself, if it is valid.
 
-    `VerifyError` otherwise, with every diagnostic and the printed module with carets.
+    Raises `VerifyError` otherwise, with all diagnostics and the printed module with carets.
 
     >>> from gossamer_ir.script import parse_module
     >>> module = parse_module('''
@@ -69,7 +70,7 @@ def verify(module: Module) -> Module:
     >>> verify(module)
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.VerifyError: 'X' has 1 dimensions, but 2 indices are given. [verify.index.count]
+    gossamer_ir.errors.VerifyError: 'X' has 1 dimension, but 2 indices are given. [verify.index.count]
     fill:9:
                 X[i, i] = 1.0
                 ^^^^^^^^^^^^^

@@ -1,20 +1,21 @@
-"""Checks of what touches a buffer: loads, stores, prefetches, searches and regions."""
+"""Checks of buffer accesses: loads, stores, prefetches, searches and regions."""
 
 from __future__ import annotations
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Expr, Load, Prefetch, Region, Search, Store
 from gossamer_ir.verify.context import At, Context, KnownBuffer
-from gossamer_ir.verify.dtype_queries import is_integer, is_vector, known, with_lanes_of
+from gossamer_ir.verify.dtype_queries import is_integer, is_vector, parse_dtype, with_lanes_of
 from gossamer_ir.verify.values import check_expr, check_size
 
 SEARCHES = ("exact", "lower", "upper")
 
 
 def check_load(ctx: Context, node: Load, at: At) -> str | None:
-    """The dtype is the buffer's, with the lanes of the index."""
+    """Checks that a load has the buffer's dtype with the lanes of its index; returns that dtype."""
     buffer, lanes = _check_access(ctx, node, at)
-    if known(node.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is no dtype of values.", at)
+    if parse_dtype(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
         return None
     if buffer is not None and node.dtype != with_lanes_of(buffer.dtype, lanes):
         ctx.report(
@@ -26,7 +27,8 @@ def check_load(ctx: Context, node: Load, at: At) -> str | None:
     if (node.predicate is None) != (node.passthrough is None):
         ctx.report(
             "verify.predicate.passthrough",
-            f"A load from '{node.buffer}' has a predicate or a passthrough, expected both or none.",
+            f"A load from '{node.buffer}' has only one of predicate and passthrough, expected both or "
+            "neither.",
             at,
         )
     _check_predicate(ctx, node.predicate, node.dtype, at.down("predicate"))
@@ -42,7 +44,7 @@ def check_load(ctx: Context, node: Load, at: At) -> str | None:
 
 
 def check_store(ctx: Context, node: Store, at: At) -> None:
-    """The value has the buffer's dtype, with the lanes of the index."""
+    """Checks that the stored value has the buffer's dtype with the lanes of the index."""
     buffer, lanes = _check_access(ctx, node, at)
     dtype = check_expr(ctx, node.value, at.down("value"))
     if buffer is not None:
@@ -57,14 +59,14 @@ def check_store(ctx: Context, node: Store, at: At) -> None:
     if node.buffer in ctx.trusted:
         ctx.report(
             "verify.store.index",
-            f"'{node.buffer}' holds the structure of an axis, or facts are declared about it: "
-            "it cannot be written.",
+            f"'{node.buffer}' cannot be written: it holds the structure of an axis, or facts about it "
+            "are declared.",
             at,
         )
 
 
 def check_prefetch(ctx: Context, node: Prefetch, at: At) -> None:
-    """An address, as in a load."""
+    """Checks the address of a prefetch as that of a load."""
     _check_access(ctx, node, at)
 
 
@@ -81,7 +83,7 @@ def _check_predicate(ctx: Context, predicate: Expr | None, dtype: str, at: At) -
 def _check_access(
     ctx: Context, node: Load | Store | Prefetch, at: At
 ) -> tuple[KnownBuffer | None, str]:
-    """The buffer, and a dtype with the lanes of the access."""
+    """The buffer (None if undefined), and int64 with the lanes of the access."""
     buffer = find_buffer(ctx, node.buffer, at)
     if buffer is not None:
         _check_rank(ctx, node.buffer, len(node.indices), buffer.rank, at)
@@ -111,7 +113,7 @@ def _check_access(
 
 
 def find_buffer(ctx: Context, name: str, at: At) -> KnownBuffer | None:
-    """The buffer of a name, which must exist here."""
+    """The buffer with this name, or None after reporting that it is not defined here."""
     buffer = ctx.buffers.get(name)
     if buffer is None:
         ctx.report(
@@ -127,17 +129,19 @@ def _check_rank(ctx: Context, name: str, found: int, rank: int, at: At) -> None:
     if found != rank:
         ctx.report(
             "verify.index.count",
-            f"'{name}' has {rank} dimensions, but {found} indices are given.",
+            f"'{name}' has {counted(rank, 'dimension')}, but {counted(found, 'index', 'indices')} "
+            f"{'is' if found == 1 else 'are'} given.",
             at,
         )
 
 
 def check_search(ctx: Context, node: Search, at: At) -> str:
-    """Bounds are int64, the value int64 or of the buffer's dtype, the prefix all but one index."""
+    """Checks that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all
+    indices but the last. Returns int64, the dtype of the position found."""
     if node.kind not in SEARCHES:
         ctx.report(
             "verify.search.kind",
-            f"'{node.kind}' is no kind of search, expected one of {', '.join(SEARCHES)}.",
+            f"'{node.kind}' is not a kind of search, expected one of {', '.join(SEARCHES)}.",
             at,
         )
     buffer = find_buffer(ctx, node.buffer, at)
@@ -151,14 +155,15 @@ def check_search(ctx: Context, node: Search, at: At) -> str:
     if buffer is not None and dtype not in (None, "int64", buffer.dtype):
         ctx.report(
             "verify.search.dtype",
-            f"A value of dtype {dtype} is searched in '{node.buffer}' of {buffer.dtype}.",
+            f"The search in '{node.buffer}' is for a value of dtype {dtype}, expected int64 or "
+            f"{buffer.dtype}.",
             at.down("value"),
         )
     return "int64"
 
 
 def check_region(ctx: Context, region: Region, at: At) -> None:
-    """One range for each dimension of an existing buffer."""
+    """Checks that a region has one int64 range for each dimension of its buffer."""
     buffer = find_buffer(ctx, region.buffer, at)
     if buffer is not None:
         _check_rank(ctx, region.buffer, len(region.ranges), buffer.rank, at)

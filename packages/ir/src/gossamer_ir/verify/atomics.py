@@ -1,4 +1,8 @@
-"""What several threads combine: one operation for each buffer, which nothing touches otherwise."""
+"""Checks of atomic updates.
+
+A buffer that is updated atomically has one operation, and no other statement accesses it: an ordinary
+access could run at the same time in another thread, and different operations do not commute.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +19,35 @@ from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
-from gossamer_ir.verify.dtype_queries import known
+from gossamer_ir.verify.dtype_queries import parse_dtype
 from gossamer_ir.verify.values import check_expr
 
 
 def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
-    """An operation that is done in one step, on an element that is a number."""
+    """Checks that the operation of an atomic update exists and that its element is a number."""
     if node.op not in ATOMIC_OPS:
         ctx.report(
             "verify.atomic.op",
-            f"'{node.op}' is not done in one step, expected one of {', '.join(ATOMIC_OPS)}.",
+            f"'{node.op}' is not an atomic operation, expected one of {', '.join(ATOMIC_OPS)}.",
             at,
         )
         return
     buffer = ctx.buffers.get(node.buffer)
-    if buffer is not None and known(buffer.dtype) is not None and not is_combined(buffer.dtype):
+    if (
+        buffer is not None
+        and parse_dtype(buffer.dtype) is not None
+        and not is_combined(buffer.dtype)
+    ):
         ctx.report("verify.atomic.dtype", f"'{node.buffer}' holds {buffer.dtype}, not numbers.", at)
     elif check_expr(ctx, node.value, at.down("value")) is not None:
         check_store(ctx, plain_update(node), at)
 
 
 def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
-    """What the iterations of a marked loop share, they accumulate."""
+    """Checks that the iterations of a loop marked 'atomic' only accumulate into shared elements."""
     if not is_atomic(loop):
         return
-    # At the flat stage a function has the buffers only that it touches.
+    # At the flat stage a function declares only the buffers that it accesses, so names may be missing.
     named = () if ctx.stage.name == "flat" else shared_names(loop) or ()
     for unknown in sorted(set(named) - ctx.buffers.keys()):
         ctx.report(
@@ -58,7 +66,7 @@ def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
 
 
 def check_shared(ctx: Context, function: Function, at: At) -> None:
-    """A buffer is combined by one operation, and not touched by what may run at the same time."""
+    """Checks that each atomically updated buffer has one operation and no other access."""
     ops: dict[str, set[str]] = {}
     for stmt in statements(function.body):
         if isinstance(stmt, Atomic):
@@ -71,7 +79,7 @@ def check_shared(ctx: Context, function: Function, at: At) -> None:
         if name in touched or len(ops[name]) > 1:
             ctx.report(
                 "verify.atomic.shared",
-                f"'{name}' is combined atomically, and also touched by other statements or "
-                "by another operation.",
+                f"'{name}' is updated atomically, but other statements or another atomic operation "
+                "access it too.",
                 at,
             )

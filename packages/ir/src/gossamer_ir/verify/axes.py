@@ -1,4 +1,4 @@
-"""Checks of axes, which form a forest, and of the order of axes in a buffer."""
+"""Checks of axes, which form a forest, and of the order in which a buffer lists them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gossamer_ir.verify.values import check_length
 
 
 def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:
-    """Parents stand before their children, sizes are int64, index arrays are parameters."""
+    """Checks that parents are declared before children, sizes are int64 and index arrays are parameters."""
     for count, axis in enumerate(axes):
         inner = at.down("axes", count)
         ctx.define_name(axis.name, inner)
         if axis.parent is not None and axis.parent not in ctx.axes:
             ctx.report(
                 "verify.axis.parent",
-                f"'{axis.parent}', the parent of the axis '{axis.name}', does not stand before it.",
+                f"'{axis.parent}', the parent of the axis '{axis.name}', is not declared before it.",
                 inner,
                 hint="Declare the parent first.",
             )
@@ -55,21 +55,24 @@ def _check_lengths(ctx: Context, axis: Axis, at: At) -> None:
 
 
 def check_buffer_axes(ctx: Context, buffer: SparseBuffer, at: At) -> None:
-    """Storage is the nested enumeration of the axes in order, so a parent stands before its child."""
+    """Checks the order of a buffer's axes.
+
+    Storage enumerates the axes as nested loops in this order, so that a parent must precede its child.
+    """
     seen: list[str] = []
     for name in buffer.axes:
         axis = ctx.axes.get(name)
         if axis is None or name in seen:
             ctx.report(
                 "verify.buffer.axis",
-                f"'{name}' in the buffer '{buffer.name}' is no axis, or stands twice.",
+                f"'{name}' in the buffer '{buffer.name}' is not an axis, or is listed twice.",
                 at,
                 hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
             )
         elif axis.parent is not None and axis.parent not in seen:
             ctx.report(
                 "verify.buffer.order",
-                f"The axis '{name}' stands in the buffer '{buffer.name}' without its parent "
+                f"The buffer '{buffer.name}' lists the axis '{name}' without its parent "
                 f"'{axis.parent}' before it.",
                 at,
             )
@@ -86,10 +89,10 @@ def _check_siblings(ctx: Context, buffer: SparseBuffer, at: At) -> None:
             if other not in above and above & _ancestors(ctx, other):
                 ctx.report(
                     "verify.buffer.siblings",
-                    f"'{other}' and '{name}' vary under one parent in the buffer '{buffer.name}', "
-                    "which needs the prefix sums of their products.",
+                    f"The varied axes '{other}' and '{name}' of the buffer '{buffer.name}' share an "
+                    "ancestor, so that locating an element needs prefix sums of products of row lengths.",
                     at,
-                    hint="Give them as offsets=.",
+                    hint="Pass an array of these sums as offsets=.",
                 )
 
 

@@ -1,4 +1,4 @@
-"""What a verifier knows while it walks one function, and the diagnostics it has found."""
+"""The state of a verifier while it walks one function, and the diagnostics reported so far."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from gossamer_ir.nodes import AnyBuffer, Axis, Expr, For, Function, Node, Reduce
 from gossamer_ir.traversal.names import is_identifier
 
 MAX_DEPTH = 190
-"""The most nodes on a path from the module to a leaf, both counted, as in scripts."""
+"""The largest number of nodes on a path from the module to a leaf, both included; scripts have the same
+limit (`gossamer_ir.script.limits`)."""
 
 
 class At(msgspec.Struct, frozen=True, gc=False):
-    """Where a node stands: a field (and an index in it) of the node above; cheap to make."""
+    """The position of a node: a field of its parent node, and an index if the field is a tuple.
+
+    A linked list, because one is made for every node, and `place` is called for diagnostics only.
+    """
 
     above: At | None
     field: str
@@ -25,11 +29,11 @@ class At(msgspec.Struct, frozen=True, gc=False):
     depth: int
 
     def down(self, field: str, item: int | None = None) -> At:
-        """The place of a child."""
+        """The position of a child."""
         return At(self, field, item, self.depth + 1)
 
     def place(self) -> Place:
-        """The path from the root."""
+        """The path from the root as a tuple of field names and indices."""
         parts: list[str | int] = []
         at: At | None = self
         while at is not None:
@@ -45,24 +49,24 @@ ROOT = At(None, "", None, 1)
 
 
 IndexShape: TypeAlias = tuple[tuple[object, ...], int]
-"""The structure that an array has an element for each element of, and how many further ones it has."""
+"""The axes over which an array has one element each, and its number of extra elements."""
 
 
 class KnownBuffer(NamedTuple):
-    """What accesses of a buffer must agree with."""
+    """The properties of a buffer that its accesses are checked against."""
 
     dtype: str
     rank: int
 
 
 ExprCheck: TypeAlias = Callable[["Context", Any, At], "str | None"]
-"""Checks an expression and returns its dtype, None where it has none."""
+"""Checks an expression and returns its dtype, or None if the dtype cannot be determined."""
 
 StmtCheck: TypeAlias = Callable[["Context", Any, At], None]
 
 
 class Stage(NamedTuple):
-    """What may stand at a stage, and how it is checked there."""
+    """The nodes that a stage allows, with the function that checks each."""
 
     name: StageName
     expressions: Mapping[type[Node], ExprCheck]
@@ -74,7 +78,13 @@ class Stage(NamedTuple):
 
 
 class Context:
-    """The names in scope while one function is walked."""
+    """The names in scope while one function is walked.
+
+    `handles` are the pointer parameters with the dtype bound to each (None while unbound), `trusted` the
+    buffers that cannot be written because axes or facts rely on their content, `hidden` the variables
+    that an init cannot use, `iterated` the axes of the enclosing iterations, `threads` the extents of
+    thread axes, `bound` the thread axes of the enclosing loops.
+    """
 
     def __init__(
         self, stage: Stage, functions: Mapping[str, Function], found: list[Diagnostic]
@@ -103,15 +113,15 @@ class Context:
         self._is_too_deep = False
 
     def report(self, code: str, message: str, at: At, *, hint: str = "") -> None:
-        """Adds a finding."""
+        """Adds a diagnostic."""
         self.found.append(Diagnostic(code, message, at.place(), hint))
 
     def define_name(self, name: str, at: At) -> None:
-        """A name of a value, axis or buffer: an identifier, and the only one of its function."""
+        """Declares the name of a value, axis or buffer: an identifier, unique in its function."""
         self._define(name, self.names, at)
 
     def define_label(self, name: str, at: At) -> None:
-        """The name of a block or iteration, to which only schedules refer."""
+        """Declares the name of a block or iteration, a namespace of its own: only schedules use it."""
         self._define(name, self.labels, at)
 
     def _define(self, name: str, taken: set[str], at: At) -> None:
@@ -122,14 +132,14 @@ class Context:
         taken.add(name)
 
     def define(self, name: str, dtype: str, at: At) -> None:
-        """A variable, to the end of the scope."""
+        """Declares a variable to the end of the scope."""
         self.define_name(name, at)
         if name not in self.variables:
             self.variables[name] = dtype
             self._scoped.append(name)
 
     def define_buffer(self, buffer: AnyBuffer, rank: int, at: At) -> None:
-        """A buffer, to the end of the scope."""
+        """Declares a buffer to the end of the scope."""
         self.define_name(buffer.name, at)
         if buffer.name not in self.buffers:
             self.buffers[buffer.name] = KnownBuffer(buffer.dtype, rank)
@@ -137,7 +147,7 @@ class Context:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Forgets at its end what was defined in it."""
+        """A context manager that drops, when it exits, the variables and buffers defined in it."""
         mark = len(self._scoped)
         yield
         for name in self._scoped[mark:]:
@@ -146,7 +156,7 @@ class Context:
         del self._scoped[mark:]
 
     def is_too_deep(self, at: At) -> bool:
-        """Whether the walk must stop here; reported once for a function."""
+        """True if the walk must stop at this depth; reported once per function."""
         if at.depth <= MAX_DEPTH:
             return False
         if not self._is_too_deep:
@@ -155,9 +165,9 @@ class Context:
         return True
 
     def refuse_node(self, node: object, at: At) -> None:
-        """The node does not belong to the stage."""
+        """Reports that the stage does not allow a node."""
         self.report(
             "verify.stage.node",
-            f"{type(node).__name__} does not stand here at the stage '{self.stage.name}'.",
+            f"{type(node).__name__} is not allowed here at the stage '{self.stage.name}'.",
             at,
         )

@@ -1,4 +1,4 @@
-"""The stage of coordinates: axes, sparse buffers, sparse iterations."""
+"""The coordinate stage: axes, sparse buffers, sparse iterations."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from gossamer_ir.verify.statements import (
     check_body,
     check_init,
 )
-from gossamer_ir.verify.write_conflicts import check_meeting
+from gossamer_ir.verify.write_conflicts import check_write_conflicts
 
 
 def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
-    """One variable and letter for each axis, parents before children, points that do not meet."""
+    """Checks that an iteration has one variable and one kind per axis, iterates parents before children,
+    and does not assign one element from several points."""
     ctx.define_label(node.name, at)
     check_annotations(ctx, node.annotations, at)
     enclosing = ctx.iterated
@@ -44,11 +45,11 @@ def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
         check_init(ctx, node.init, at, reductions={name for kind, name in letters if kind == "R"})
         check_body(ctx, node.body, at)
     ctx.iterated = enclosing
-    check_meeting(ctx, node, axes, at)
+    check_write_conflicts(ctx, node, axes, at)
 
 
 def _iterated_axes(ctx: Context, node: Iteration, at: At) -> list[str]:
-    """The axes one by one; they are added to those that nested iterations stand in."""
+    """The names of the axes in order. Adds them to the axes of the enclosing iterations."""
     names: list[str] = []
     for count, found in enumerate(node.axes):
         inner = at.down("axes", count)
@@ -68,7 +69,7 @@ def _check_axis(ctx: Context, name: str, before: list[str], at: At) -> None:
     if name not in ctx.axes or name in before:
         ctx.report(
             "verify.iteration.axis",
-            f"'{name}' is no axis, or the iteration runs over it twice.",
+            f"'{name}' is not an axis, or the iteration runs over it twice.",
             at,
             hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
         )
@@ -85,8 +86,8 @@ def _check_order(ctx: Context, found: IterationAxis, at: At) -> None:
             if found.parent not in ctx.iterated or (axis is not None and axis.parent is None):
                 ctx.report(
                     "verify.iteration.attach",
-                    f"'{found.axis}' cannot be attached to '{found.parent}': the one must have a "
-                    "parent, the other be iterated before.",
+                    f"'{found.axis}' cannot be attached to '{found.parent}': '{found.axis}' must have "
+                    f"a parent, and '{found.parent}' must be iterated before.",
                     at,
                 )
 
@@ -116,8 +117,8 @@ def _check_chain(ctx: Context, found: FuseAxes, at: At) -> None:
             return
     ctx.report(
         "verify.iteration.fuse",
-        f"({', '.join(found.axes)}) cannot be fused: at least two axes, each the child of the one "
-        "before.",
+        f"({', '.join(found.axes)}) cannot be fused, expected at least two axes, each the child of "
+        "the one before.",
         at,
     )
 

@@ -1,4 +1,4 @@
-"""Checks of parameters and buffers, and of what is bound to the pointer parameters."""
+"""Checks of parameters and buffers, and of the buffers bound to pointer parameters."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )  # fmt: skip
 from gossamer_ir.verify.context import At, Context, IndexShape
-from gossamer_ir.verify.dtype_queries import is_constant, is_vector, known
+from gossamer_ir.verify.dtype_queries import is_constant, is_vector, parse_dtype
 from gossamer_ir.verify.values import check_length
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 
 def check_params(ctx: Context, params: tuple[Param, ...], at: At) -> None:
-    """Pointers and scalars."""
+    """Checks that parameters are pointers or scalars, and declares them."""
     for count, param in enumerate(params):
         inner = at.down("params", count)
         if param.dtype == "handle":
             ctx.define_name(param.name, inner)
             ctx.handles[param.name] = None
             continue
-        if known(param.dtype) is None or is_vector(param.dtype):
+        if parse_dtype(param.dtype) is None or is_vector(param.dtype):
             ctx.report(
                 "verify.param.dtype",
                 f"The parameter '{param.name}' has the dtype {param.dtype}, expected a scalar or "
@@ -42,8 +42,8 @@ def check_params(ctx: Context, params: tuple[Param, ...], at: At) -> None:
 
 
 def check_buffer(ctx: Context, buffer: AnyBuffer, at: At) -> None:
-    """A scalar dtype, a scope, and int64 sizes."""
-    if known(buffer.dtype) is None or is_vector(buffer.dtype):
+    """Checks that a buffer has a scalar dtype, a known memory scope and int64 sizes."""
+    if parse_dtype(buffer.dtype) is None or is_vector(buffer.dtype):
         ctx.report(
             "verify.buffer.dtype",
             f"The buffer '{buffer.name}' has the dtype {buffer.dtype}, expected a scalar one.",
@@ -52,7 +52,7 @@ def check_buffer(ctx: Context, buffer: AnyBuffer, at: At) -> None:
     if buffer.scope not in SCOPES:
         ctx.report(
             "verify.buffer.scope",
-            f"'{buffer.scope}' is no scope, expected one of {', '.join(SCOPES)}.",
+            f"'{buffer.scope}' is not a scope, expected one of {', '.join(SCOPES)}.",
             at,
         )
     if isinstance(buffer, Buffer):
@@ -66,21 +66,21 @@ def _check_sparse_buffer(ctx: Context, buffer: SparseBuffer, at: At) -> None:
     if buffer.extra_storage < 0:
         ctx.report(
             "verify.buffer.extra",
-            f"The buffer '{buffer.name}' has {buffer.extra_storage} further elements.",
+            f"The buffer '{buffer.name}' has extra_storage {buffer.extra_storage}, expected 0 or more.",
             at,
         )
     fill = buffer.fill
     if fill is not None and (fill.dtype != buffer.dtype or not is_constant(fill.dtype, fill.text)):
         ctx.report(
             "verify.buffer.fill",
-            f"The fill value {fill.text} of '{buffer.name}' is no constant of {buffer.dtype}.",
+            f"The fill value '{fill.text}' of '{buffer.name}' is not a constant of dtype {buffer.dtype}.",
             at.down("fill"),
         )
 
 
 def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
-    """The index arrays of an axis are pointer parameters: an indptr for the elements of the parent,
-    indices for those of the axis."""
+    """Binds the index arrays of an axis to pointer parameters: `indptr` has one element more than the
+    parent, `indices` as many as the axis."""
     chain = _chain(ctx, axis)
     if isinstance(axis, (DenseVaried, CompressedVaried)):
         shape = (_structure(chain[:-1]), 1)
@@ -103,7 +103,7 @@ def _bind_index(ctx: Context, handle: str, dtype: str, at: At, *, shape: IndexSh
 
 
 def _chain(ctx: Context, axis: Axis) -> list[Axis]:
-    """The axis with those above, root first, as far as they exist."""
+    """The axis and its declared ancestors, root first."""
     found = [axis]
     while (parent := ctx.axes.get(found[0].parent or "")) is not None and parent not in found:
         found.insert(0, parent)
@@ -111,8 +111,10 @@ def _chain(ctx: Context, axis: Axis) -> list[Axis]:
 
 
 def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
-    """Each bound buffer has a pointer parameter, and no other shape is bound to it; an index array
-    may also be bound as it lies in memory."""
+    """Checks that each bound buffer has a pointer parameter, to which buffers of one shape are bound.
+
+    An index array of an axis may in addition be bound as an ordinary buffer.
+    """
     shapes: dict[tuple[str, bool], tuple[object, ...]] = {
         (handle, False): shape for handle, shape in ctx.index_shapes.items()
     }
@@ -144,7 +146,7 @@ def _shape_of(ctx: Context, buffer: SparseBuffer) -> IndexShape:
 
 
 def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
-    """How many elements each axis has below one of the axes before: whatever their coordinates are."""
+    """What determines the number of elements of each axis; equal for arrays of the same shape."""
     return tuple(
         (axis.indptr, axis.nnz) if isinstance(axis, (DenseVaried, CompressedVaried))
         else axis.width if isinstance(axis, CompressedFixed)
@@ -154,7 +156,7 @@ def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
 
 
 def _bind(ctx: Context, handle: str, dtype: str, at: At) -> bool:
-    """Whether the dtype agrees with what else is bound to the pointer."""
+    """Binds a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
     if not _require_handle(ctx, handle, at):
         return False
     bound = ctx.handles[handle]
@@ -163,7 +165,7 @@ def _bind(ctx: Context, handle: str, dtype: str, at: At) -> bool:
     elif bound != dtype:
         ctx.report(
             "verify.handle.conflict",
-            f"'{handle}' is bound as {bound} and as {dtype}.",
+            f"'{handle}' is bound to buffers of {bound} and of {dtype}.",
             at,
             hint="Use two parameters.",
         )

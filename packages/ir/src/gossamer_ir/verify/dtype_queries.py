@@ -1,4 +1,4 @@
-"""Cached questions about dtypes, asked for every node."""
+"""Properties of dtypes. They are cached because the verifiers query them for every node."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gossamer_ir.nodes import Const, Lanes
 
 
 @lru_cache(maxsize=1024)
-def known(text: str) -> DType | None:
-    """The parts of a dtype that values may have; None for `handle` and for what is no dtype."""
+def parse_dtype(text: str) -> DType | None:
+    """The parsed dtype, or None for `handle` and for text that is not a dtype."""
     try:
         found = DType.parse(text)
     except ArgumentError:
@@ -22,41 +22,41 @@ def known(text: str) -> DType | None:
 
 @lru_cache(maxsize=1024)
 def is_integer(text: str) -> bool:
-    """Whether values, or lanes, are integers."""
-    found = known(text)
+    """True if the scalar or the lanes are integers."""
+    found = parse_dtype(text)
     return found is not None and found.is_integer
 
 
 @lru_cache(maxsize=1024)
 def is_float(text: str) -> bool:
-    """Whether values, or lanes, are floats."""
-    found = known(text)
+    """True if the scalar or the lanes are floats."""
+    found = parse_dtype(text)
     return found is not None and found.is_float
 
 
 @lru_cache(maxsize=1024)
 def is_bool(text: str) -> bool:
-    """Whether values, or lanes, are bools."""
-    found = known(text)
+    """True if the scalar or the lanes are bools."""
+    found = parse_dtype(text)
     return found is not None and found.kind == "bool"
 
 
 def is_number(text: str) -> bool:
-    """Whether values, or lanes, are integers or floats."""
+    """True if the scalar or the lanes are integers or floats."""
     return is_integer(text) or is_float(text)
 
 
 @lru_cache(maxsize=1024)
 def is_vector(text: str) -> bool:
-    """Whether the dtype has lanes."""
-    found = known(text)
+    """True if the dtype is a vector."""
+    found = parse_dtype(text)
     return found is not None and found.is_vector
 
 
 @lru_cache(maxsize=1024)
 def with_lanes_of(scalar: str, vector: str) -> str:
-    """The dtype with the lanes of another."""
-    kind, lanes = known(scalar), known(vector)
+    """The scalar type of the first dtype with the lanes of the second."""
+    kind, lanes = parse_dtype(scalar), parse_dtype(vector)
     if kind is None or lanes is None:
         return scalar
     return lanes.with_scalar(kind.scalar).text
@@ -64,11 +64,11 @@ def with_lanes_of(scalar: str, vector: str) -> str:
 
 @lru_cache(maxsize=1024)
 def vector_of(scalar: str, lanes: Lanes) -> str:
-    """The vector dtype of a scalar one."""
+    """The vector dtype with these lanes of a scalar."""
     return DType(scalar, lanes.count, lanes.scalable).text
 
 
 @lru_cache(maxsize=4096)
 def is_constant(dtype: str, text: str) -> bool:
-    """Whether the text is a constant's canonical text."""
+    """True if the text is the canonical text of a constant of this dtype."""
     return is_canonical(Const(dtype, text))

@@ -1,9 +1,10 @@
-"""Checks of expressions, each of which returns the dtype it found."""
+"""Checks of scalar expressions. Each returns the dtype of the expression, None if undetermined."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Binary,
@@ -29,7 +30,7 @@ from gossamer_ir.verify.dtype_queries import (
     is_integer,
     is_number,
     is_vector,
-    known,
+    parse_dtype,
     with_lanes_of,
 )  # fmt: skip
 from gossamer_ir.verify.values import check_expr, require_condition
@@ -56,7 +57,7 @@ _COMPARE: dict[str, Test] = dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), 
 
 
 def check_const(ctx: Context, node: Const, at: At) -> str:
-    """A constant's dtype is a scalar one, its text canonical."""
+    """Checks that a constant has a scalar dtype and canonical text."""
     if not is_constant(node.dtype, node.text):
         ctx.report(
             "verify.const.text",
@@ -68,7 +69,7 @@ def check_const(ctx: Context, node: Const, at: At) -> str:
 
 
 def check_var(ctx: Context, node: Var, at: At) -> str | None:
-    """A variable is defined before its use, with the dtype it says."""
+    """Checks that a variable is defined before its use, with the same dtype."""
     dtype = ctx.variables.get(node.name)
     if dtype is None:
         _report_unknown(ctx, node, at)
@@ -81,9 +82,9 @@ def check_var(ctx: Context, node: Var, at: At) -> str | None:
     elif node.name in ctx.hidden:
         ctx.report(
             "verify.init.reduction",
-            f"An init uses '{node.name}', the variable of a reduction.",
+            f"An init uses the reduction variable '{node.name}'.",
             at,
-            hint="An init runs once for an element, before the reduction.",
+            hint="An init runs once per element, before the reduction.",
         )
     return dtype
 
@@ -101,21 +102,21 @@ def _report_unknown(ctx: Context, node: Var, at: At) -> None:
 
 
 def check_unary(ctx: Context, node: Unary, at: At) -> str | None:
-    """`neg`, `not` and `bitnot`, each of its own kind of operands."""
+    """Checks that a unary operator is defined for its operand."""
     dtype = check_expr(ctx, node.operand, at.down("operand"))
     _check_operator(ctx, node.op, _UNARY, dtype, at)
     return dtype
 
 
 def check_binary(ctx: Context, node: Binary, at: At) -> str | None:
-    """Operands of one dtype, for which the operator is defined."""
+    """Checks that both operands have one dtype, for which the operator is defined."""
     dtype = _check_operands(ctx, node.lhs, node.rhs, at)
     _check_operator(ctx, node.op, _BINARY, dtype, at)
     return dtype
 
 
 def check_compare(ctx: Context, node: Compare, at: At) -> str | None:
-    """Operands of one dtype; the result is bool."""
+    """Checks that both operands have one dtype; the result is bool."""
     dtype = _check_operands(ctx, node.lhs, node.rhs, at)
     _check_operator(ctx, node.op, _COMPARE, dtype, at)
     return None if dtype is None else with_lanes_of("bool", dtype)
@@ -147,7 +148,7 @@ def _check_operator(
     if test is None:
         ctx.report(
             "verify.operator.unknown",
-            f"'{op}' is no operator, expected one of {', '.join(table)}.",
+            f"'{op}' is not an operator, expected one of {', '.join(table)}.",
             at.down("op"),
         )
     elif dtype is not None and not test(dtype):
@@ -155,10 +156,10 @@ def _check_operator(
 
 
 def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
-    """The target is a dtype with the lanes of the value."""
+    """Checks that a cast keeps the number of lanes."""
     dtype = check_expr(ctx, node.value, at.down("value"))
-    if known(node.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is no dtype of values.", at)
+    if parse_dtype(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
         return None
     if dtype is not None and with_lanes_of(dtype, node.dtype) != dtype:
         ctx.report(
@@ -170,19 +171,19 @@ def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
 
 
 def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
-    """Numbers of as many bits, with the lanes of the value; a pointer as int64."""
+    """Checks that source and target have the same number of bits and lanes; a pointer becomes int64."""
     if _is_address(ctx, node):
         return node.dtype
     dtype = check_expr(ctx, node.value, at.down("value"))
-    if known(node.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is no dtype of values.", at)
+    if parse_dtype(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
         return None
     if dtype is not None and not _has_bits_of(dtype, node.dtype):
         ctx.report(
             "verify.reinterpret.bits",
-            f"The bits of {dtype} are read as {node.dtype}, which has others.",
+            f"A value of {dtype} cannot be reinterpreted as {node.dtype}.",
             at,
-            hint="Numbers of as many bits and lanes are expected.",
+            hint="Both must be numbers with the same number of bits and lanes.",
         )
     return node.dtype
 
@@ -194,7 +195,7 @@ def _is_address(ctx: Context, node: Reinterpret) -> bool:
 
 
 def _has_bits_of(left: str, right: str) -> bool:
-    one, other = known(left), known(right)
+    one, other = parse_dtype(left), parse_dtype(right)
     return (
         one is not None
         and other is not None
@@ -206,7 +207,7 @@ def _has_bits_of(left: str, right: str) -> bool:
 
 
 def check_select(ctx: Context, node: Select, at: At) -> str | None:
-    """A scalar condition or one with the lanes of the values, which have one dtype."""
+    """Checks that both values have one dtype, and that the condition is a scalar or has their lanes."""
     condition = check_expr(ctx, node.condition, at.down("condition"))
     dtype = _check_sides(ctx, node, at)
     if condition is not None and dtype is not None:
@@ -216,7 +217,7 @@ def check_select(ctx: Context, node: Select, at: At) -> str | None:
 
 
 def check_if_then_else(ctx: Context, node: IfThenElse, at: At) -> str | None:
-    """A scalar condition, and values of one dtype."""
+    """Checks that the condition is a scalar and that both values have one dtype."""
     condition = check_expr(ctx, node.condition, at.down("condition"))
     require_condition(ctx, condition, "bool", at.down("condition"))
     return _check_sides(ctx, node, at)
@@ -229,19 +230,19 @@ def _check_sides(ctx: Context, node: Select | IfThenElse, at: At) -> str | None:
 
 
 def check_call(ctx: Context, node: Call, at: At) -> str | None:
-    """A function of `FUNCTIONS`, its arguments and the result of one dtype."""
+    """Checks that a math function exists, and that its arguments and result have one dtype."""
     dtypes = [check_expr(ctx, arg, at.down("args", n)) for n, arg in enumerate(node.args)]
     function = FUNCTIONS.get(node.function)
     if function is None:
         ctx.report(
             "verify.call.unknown",
-            f"'{node.function}' is no function, expected one of {', '.join(FUNCTIONS)}.",
+            f"'{node.function}' is not a function, expected one of {', '.join(FUNCTIONS)}.",
             at,
         )
     elif len(dtypes) != function.arity:
         ctx.report(
             "verify.call.arity",
-            f"'{node.function}' takes {function.arity} arguments, not {len(dtypes)}.",
+            f"'{node.function}' takes {counted(function.arity, 'argument')}, not {len(dtypes)}.",
             at,
         )
     elif any(dtype not in (None, node.dtype) for dtype in dtypes) or not (
@@ -268,4 +269,4 @@ SCALAR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
     Call: check_call,
     Load: check_load,
 }
-"""The expressions of every stage."""
+"""The expressions that every stage allows."""

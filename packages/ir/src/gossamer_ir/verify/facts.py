@@ -1,4 +1,4 @@
-"""Checks of facts and relations: what they are about exists."""
+"""Checks that facts and relations refer to axes and buffers that exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RELATIONS = ("subset", "disjoint", "covers")
 
 
 def check_relations(ctx: Context, relations: tuple[Relation, ...], at: At) -> None:
-    """Relations are between axes, or after lowering between index buffers."""
+    """Checks relations, which are between axes or, once these are lowered, between index buffers."""
     for count, relation in enumerate(relations):
         _check_relation(ctx, relation, at.down("relations", count))
 
@@ -32,7 +32,7 @@ def _check_relation(ctx: Context, relation: Relation, at: At) -> None:
     if relation.kind not in RELATIONS:
         ctx.report(
             "verify.relation.kind",
-            f"'{relation.kind}' is no relation, expected one of {', '.join(RELATIONS)}.",
+            f"'{relation.kind}' is not a relation, expected one of {', '.join(RELATIONS)}.",
             at,
         )
     for name in (relation.left, relation.right):
@@ -47,8 +47,10 @@ def _check_relation(ctx: Context, relation: Relation, at: At) -> None:
 def check_facts(
     ctx: Context, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
 ) -> None:
-    """Facts are about buffers of the function, which it must not write then, and which callers pass:
-    nothing checks what other buffers hold."""
+    """Checks that facts are about buffers that the caller passes, and marks these as read-only.
+
+    Facts are checked when a kernel is called, which is not possible for buffers that it allocates.
+    """
     passed = {buffer.name for buffer in buffers if buffer.handle is not None}
     for count, fact in enumerate(facts):
         inner = at.down("facts", count)
@@ -57,9 +59,10 @@ def check_facts(
         for name in sorted(buffers_read(fact).union(named) & ctx.buffers.keys() - passed):
             ctx.report(
                 "verify.fact.unchecked",
-                f"A fact is about '{name}', which the function allocates: nothing checks that it holds.",
+                f"A fact is about '{name}', which the function allocates, so it cannot be checked at "
+                "the call.",
                 inner,
-                hint="Leave it out; what is read there is checked where it is used.",
+                hint="Remove it; values that are read from the buffer are checked where they are used.",
             )
 
 
@@ -90,4 +93,4 @@ def _check_subject(ctx: Context, name: str, at: At) -> None:
     if name in ctx.buffers:
         ctx.trusted.add(name)
     else:
-        ctx.report("verify.fact.buffer", f"A fact is about '{name}', which is no buffer.", at)
+        ctx.report("verify.fact.buffer", f"A fact is about '{name}', which is not a buffer.", at)

@@ -1,9 +1,10 @@
-"""The flat stage, which a backend receives: functions that call each other, no blocks."""
+"""The flat stage, the input of backends: functions that call each other, without blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import (
     Atomic,
     Buffer,
@@ -26,20 +27,20 @@ from gossamer_ir.verify.values import check_condition, check_expr, check_size
 from gossamer_ir.verify.vectors import VECTOR_EXPRESSIONS, check_vscale
 
 MAX_CALLS = 100
-"""How deep calls may nest."""
+"""Maximum depth of nested calls."""
 
 RANGE = 2
-"""How many parameters of an outlined loop are its range."""
+"""Number of leading parameters of an outlined loop that give its range: begin and end."""
 
 
 def check_guard(ctx: Context, node: Guard, at: At) -> None:
-    """A scalar condition about an existing buffer."""
+    """Checks that a guard has a scalar condition and names an existing buffer."""
     check_condition(ctx, node.condition, at.down("condition"))
     find_buffer(ctx, node.buffer, at)
 
 
 def check_parallel_for(ctx: Context, node: ParallelFor, at: At) -> None:
-    """An int64 range, and a function whose first two parameters take it."""
+    """Checks that a parallel loop has an int64 range, which its function takes as first parameters."""
     check_size(ctx, node.start, at.down("start"))
     check_size(ctx, node.extent, at.down("extent"))
     if node.grain is not None:
@@ -54,21 +55,23 @@ def check_parallel_for(ctx: Context, node: ParallelFor, at: At) -> None:
     if [param.dtype for param in callee.params[:RANGE]] != ["int64"] * RANGE:
         ctx.report(
             "verify.flat.range",
-            f"'{node.function}' is run in parallel: its first two parameters must be the int64 "
-            "begin and end.",
+            f"The first two parameters of '{node.function}', which runs in parallel, must be the begin "
+            "and end of its range, in int64.",
             at,
         )
     _check_arguments(ctx, node, callee, callee.params[RANGE:], at)
 
 
 def check_launch(ctx: Context, node: Launch, at: At) -> None:
-    """A grid of different thread axes, and a function."""
+    """Checks that a launch has distinct thread axes and an existing function."""
     tags = [thread.tag for thread in node.threads]
     for count, thread in enumerate(node.threads):
         inner = at.down("threads", count)
         if thread.tag not in THREAD_TAGS or thread.tag in tags[:count]:
             ctx.report(
-                "verify.thread.tag", f"'{thread.tag}' is no thread axis, or is given twice.", inner
+                "verify.thread.tag",
+                f"'{thread.tag}' is not a thread axis, or is given twice.",
+                inner,
             )
         check_size(ctx, thread.extent, inner.down("extent"))
     callee = _find_callee(ctx, node.function, at)
@@ -84,7 +87,7 @@ def _find_callee(ctx: Context, name: str, at: At) -> Function | None:
             "verify.flat.callee",
             f"There is no function '{name}'.",
             at,
-            hint=f"There are: {', '.join(ctx.functions)}.",
+            hint=f"Defined are: {', '.join(ctx.functions)}.",
         )
     return callee
 
@@ -95,7 +98,7 @@ def _check_arguments(
     if len(node.args) != len(params):
         ctx.report(
             "verify.flat.arguments",
-            f"'{callee.name}' takes {len(params)} arguments, not {len(node.args)}.",
+            f"'{callee.name}' takes {counted(len(params), 'argument')}, not {len(node.args)}.",
             at,
         )
     bound = {buffer.handle: buffer.dtype for buffer in callee.buffers}
@@ -108,14 +111,14 @@ def _check_arguments(
         if found is not None and expected is not None and found != expected:
             ctx.report(
                 "verify.flat.argument",
-                f"The parameter '{param.name}' of '{callee.name}' is {expected}, the argument "
-                f"{found}.",
+                f"The argument for the parameter '{param.name}' of '{callee.name}' has the dtype "
+                f"{found}, expected {expected}.",
                 inner,
             )
 
 
 def _pointer_dtype(ctx: Context, arg: Expr, at: At) -> str | None:
-    """The dtype of what an argument points to; None where it is not known."""
+    """The element dtype of a pointer argument, or None if it cannot be determined."""
     if isinstance(arg, Var) and arg.dtype == "handle":
         if arg.name in ctx.handles:
             return ctx.handles[arg.name]
@@ -130,7 +133,7 @@ def _pointer_dtype(ctx: Context, arg: Expr, at: At) -> str | None:
 
 
 def check_calls(contexts: Mapping[str, Context], module: Module) -> None:
-    """No function runs itself, and the entry's pointers are bound."""
+    """Checks that no function calls itself, even indirectly, and that the entry's pointers are bound."""
     entry = contexts.get(module.entry)
     if entry is not None:
         _check_bound(entry, module)
@@ -154,7 +157,7 @@ def _check_bound(entry: Context, module: Module) -> None:
 def _check_calls_of(
     contexts: Mapping[str, Context], name: str, above: tuple[str, ...], heights: dict[str, int]
 ) -> int:
-    """How many calls stand above each other at most below a function."""
+    """The maximum depth of nested calls below a function; memoized in `heights`."""
     context = contexts.get(name)
     if context is None or name in heights:
         return heights.get(name, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import Diagnostic
 from gossamer_ir.nodes import FormatDescription, IndexMap
 from gossamer_ir.traversal.names import is_identifier
@@ -14,8 +15,10 @@ from gossamer_ir.verify.values import check_size
 
 
 def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with a format description; places are paths into it, the buffers of
-    values being the first of `buffers`, the index arrays the others.
+    """All diagnostics of a format description; empty if it is valid.
+
+    Places are paths into the description, in which `buffers` are the value buffers and then the index
+    arrays.
 
     >>> from gossamer_ir.nodes import Const, DenseFixed, SparseBuffer
     >>> axis = DenseFixed("I", Const("int64", "4"))
@@ -39,7 +42,8 @@ def _check_map(ctx: Context, found: IndexMap, rank: int, at: At) -> None:
     if len(found.vars) != rank:
         ctx.report(
             "verify.format.map",
-            f"The map has {len(found.vars)} variables, the buffer {rank} axes.",
+            f"The map has {counted(len(found.vars), 'variable')}, but the buffer has "
+            f"{counted(rank, 'axis', 'axes')}.",
             at,
         )
     with ctx.scope():

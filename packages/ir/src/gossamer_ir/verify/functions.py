@@ -1,4 +1,4 @@
-"""The walk over one function: declarations first, then the body."""
+"""Checks of one function: its declarations first, then its body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gossamer_ir.verify.statements import check_annotations, check_body
 
 
 def check_function(ctx: Context, function: Function, at: At) -> None:
-    """Checks one function of the context's stage."""
+    """Checks one function at the stage of the context."""
     check_params(ctx, function.params, at)
     if function.axes and not ctx.stage.has_axes:
         ctx.refuse_node(function.axes[0], at.down("axes", 0))
@@ -39,7 +39,8 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
 
 
 def check_aliases(ctx: Context, function: Function, at: At) -> None:
-    """What is written has one name, so that other names cannot change with it."""
+    """Checks that a pointer that is written has one buffer bound to it, so that a store through one name
+    cannot change the elements of another."""
     handles = handles_of(function)
     names = Counter(handles.values())
     for name in sorted(buffers_written(function.body) & handles.keys()):
@@ -47,14 +48,15 @@ def check_aliases(ctx: Context, function: Function, at: At) -> None:
             others = [other for other in handles if handles[other] == handles[name]]
             ctx.report(
                 "verify.handle.alias",
-                f"'{handles[name]}' is written, and bound to {', '.join(others)}.",
+                f"'{handles[name]}' is written, but several buffers are bound to it: "
+                f"{', '.join(others)}.",
                 at,
-                hint="Bind one buffer to it, and use that.",
+                hint="Bind one buffer to it, and use only that.",
             )
 
 
 def check_buffers(ctx: Context, buffers: tuple[AnyBuffer, ...], at: At) -> None:
-    """Sizes are read from buffers that are declared before; all are bound to parameters."""
+    """Checks buffers in order, so that a shape reads earlier buffers only, and binds them to parameters."""
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)
         if type(buffer) not in ctx.stage.buffers:

@@ -1,4 +1,4 @@
-"""The stage of loops: loops and blocks over ordinary buffers, searches, vectors."""
+"""The loop stage: loops and blocks over ordinary buffers, searches, vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stage of positions: axes and sparse buffers, loops and blocks, searches."""
+"""The position stage: axes and sparse buffers, loops and blocks, searches."""
 
 from __future__ import annotations
 

@@ -1,22 +1,23 @@
-"""Checks of reducers that the user declares, and of what they combine."""
+"""Checks of user-declared reducers and of the statements that use them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from gossamer_ir.analysis.reductions import reads
+from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
-from gossamer_ir.verify.dtype_queries import is_vector, known
+from gossamer_ir.verify.dtype_queries import is_vector, parse_dtype
 from gossamer_ir.verify.values import check_expr
 
 
 def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:
-    """Each has one variable of either side, one result and one constant for every component, all of
-    its dtype; results mention nothing else."""
+    """Checks that each reducer has, for every component, a left and a right operand, a result and an
+    identity constant of one dtype, and that results use only the operands."""
     for count, reducer in enumerate(reducers):
         inner = at.down("reducers", count)
         ctx.define_name(reducer.name, inner)
@@ -33,12 +34,13 @@ def _check_reducer(ctx: Context, reducer: Reducer, at: At) -> None:
         ctx.report(
             "verify.reducer.arity",
             f"The reducer '{reducer.name}' has {', '.join(str(len(side)) for side in sides)} left "
-            "and right operands, results and constants, expected as many of each, and at least one.",
+            "operands, right operands, results and constants, expected the same number of each, and "
+            "at least one.",
             at,
         )
     for field, var in _operands(reducer):
-        if known(var.dtype) is None or is_vector(var.dtype):
-            ctx.report("verify.dtype.unknown", f"'{var.dtype}' is no dtype of scalars.", at)
+        if parse_dtype(var.dtype) is None or is_vector(var.dtype):
+            ctx.report("verify.dtype.unknown", f"'{var.dtype}' is not a dtype of scalars.", at)
         ctx.define(var.name, var.dtype, at.down(field))
     for count, result in enumerate(reducer.results):
         _check_part(ctx, reducer, result, at=at.down("results", count), component=count)
@@ -73,14 +75,15 @@ def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> 
     if contains(READS, result):
         ctx.report(
             "verify.reducer.open",
-            f"The reducer '{reducer.name}' reads memory: its results are of its operands alone.",
+            f"The reducer '{reducer.name}' reads memory, but its results may use only its operands.",
             at,
-            hint="Read it where elements are combined, as a value of a further component.",
+            hint="Add a component, and read its value where elements are combined.",
         )
 
 
 def check_combine(ctx: Context, node: Combine, at: At) -> None:
-    """As many stores as the reducer has components, to buffers that differ and are not read."""
+    """Checks that a combination stores each component of the reducer to a buffer of its own, and that
+    no index or value reads these buffers."""
     for count, store in enumerate(node.stores):
         check_store(ctx, store, at.down("stores", count))
     reducer = ctx.reducers.get(node.reducer)
@@ -94,8 +97,8 @@ def check_combine(ctx: Context, node: Combine, at: At) -> None:
     elif len(reducer.lhs) != len(node.stores):
         ctx.report(
             "verify.combine.arity",
-            f"'{node.reducer}' has {len(reducer.lhs)} components, but combines "
-            f"{len(node.stores)} elements.",
+            f"'{node.reducer}' has {counted(len(reducer.lhs), 'component')}, but combines "
+            f"{counted(len(node.stores), 'element')}.",
             at,
         )
     else:
@@ -116,9 +119,9 @@ def _check_components(ctx: Context, node: Combine, reducer: Reducer, at: At) -> 
         if store.predicate is not None:
             ctx.report(
                 "verify.combine.predicate",
-                f"The element of '{store.buffer}' is combined under a predicate of its own.",
+                f"The store to '{store.buffer}' in a combination has a predicate.",
                 at.down("stores", count),
-                hint="Put the whole combination under an if.",
+                hint="Put the whole combination inside an if.",
             )
 
 
@@ -129,7 +132,7 @@ def _require_apart(ctx: Context, node: Combine, at: At) -> None:
     if is_read or len(buffers) < len(node.stores):
         ctx.report(
             "verify.combine.apart",
-            f"'{node.reducer}' combines two elements of one buffer, or values that depend on what "
-            "it combines, so that the order would matter.",
+            f"'{node.reducer}' combines two elements of one buffer, or reads a buffer that it combines "
+            "into, so that the result would depend on the order.",
             at,
         )

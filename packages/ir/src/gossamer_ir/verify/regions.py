@@ -1,4 +1,4 @@
-"""Regions that a block declares: none of its accesses may lie outside of them by what can be seen."""
+"""Checks of the regions that a block declares with `T.reads` and `T.writes`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from gossamer_ir.verify.context import At, Context
 
 
 def check_regions(ctx: Context, block: Block, at: At) -> None:
-    """An access that is a constant distance outside of the region of its buffer is reported. A
-    buffer without a region is not: published programs leave out index arrays, and whoever needs
-    regions derives them (`gossamer_ir.analysis.regions`)."""
+    """Reports accesses that are outside of the declared region by a constant distance.
+
+    Buffers without a region are accepted: published programs omit those of index arrays, and passes
+    derive the regions that they need (`gossamer_ir.analysis.regions`).
+    """
     for field, count in outside(block):
         name = getattr(block, field)[count].buffer
         ctx.report(
             "verify.block.region",
-            f"The block '{block.name}' touches '{name}' outside of the region in its T.{field}.",
+            f"The block '{block.name}' accesses '{name}' outside of the region in its T.{field}.",
             at.down(field, count),
-            hint="Leave it out: regions follow from the body.",
+            hint="Remove the region: regions are derived from the body.",
         )
 
 
 def outside(block: Block) -> Iterator[tuple[str, int]]:
-    """The declared regions, by field and number, that plainly leave out an access of the block; the
-    last one of a buffer that has several."""
+    """The declared regions, as field and index, that provably do not cover an access of the block.
+
+    If a buffer has several regions, and none covers the access, the last one is returned.
+    """
     declared = [
         (field, count, region)
         for field in ("reads", "writes")
@@ -43,7 +47,7 @@ def outside(block: Block) -> Iterator[tuple[str, int]]:
 
 
 def without_false_regions(block: Block) -> Block:
-    """The block without the regions that plainly leave out one of its accesses."""
+    """The block without the regions that provably do not cover an access."""
     false = list(outside(block))
     if not false:
         return block
@@ -69,5 +73,5 @@ def _is_outside(access: Access, region: Region) -> bool:
 
 def _is_beyond(index: Expr, found: Range) -> bool:
     before = distance(index, found.start)
-    behind = distance(index, add(found.start, found.extent))
-    return (before is not None and before < 0) or (behind is not None and behind >= 0)
+    after = distance(index, add(found.start, found.extent))
+    return (before is not None and before < 0) or (after is not None and after >= 0)

@@ -1,4 +1,4 @@
-"""Where the findings are, shown on the printed module."""
+"""Renders the places of diagnostics on the printed module."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from gossamer_ir.errors import Diagnostic, Place, UserError
 from gossamer_ir.nodes import Module
 
 _MOST_STEPS = 20
-"""The longest path that is written out."""
+"""The maximum number of steps of a path that is written out."""
 
 
 def show_places(module: Module, found: Iterable[Diagnostic]) -> str:
-    """The lines of the printed module with carets below the places, in order; the paths where the
-    module cannot be printed."""
-    from gossamer_ir.script.print import print_with_places  # the printer is for errors only
+    """The lines of the printed module with carets below the places, in order.
+
+    If the module cannot be printed, the paths of the places instead.
+    """
+    # Imported here because only errors need the printer.
+    from gossamer_ir.script.print import print_with_places
     from gossamer_ir.script.render import nearest
     from gossamer_ir.script.source import Source
 
     try:
         printed = print_with_places(module)
-    except (UserError, LookupError, ValueError):  # too deep, or no value of its type
+    except (UserError, LookupError, ValueError):  # nested too deep, or a field of a wrong type
         return "\n".join(f"{one.code} at {path_text(one.place)}" for one in found)
     source = Source(printed.text, name=module.entry)
     spans = [nearest(printed.spans, one.place) for one in found]

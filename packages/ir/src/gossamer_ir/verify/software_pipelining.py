@@ -1,4 +1,4 @@
-"""Loops several iterations of which are under way at once begin with copies that may run ahead."""
+"""Checks of software-pipelined loops."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gossamer_ir.verify.context import Context
 
 
 def check_pipelines(ctx: Context, function: Function) -> None:
-    """The stages are a number that a machine may have; the loop is serial and begins with copies. Of
-    the flat stage the mark is but a memory: its buffers have places already."""
+    """Checks that a pipelined loop is serial, has a supported number of stages and begins with copies
+    that may run ahead. At the flat stage the annotation is ignored: buffers have been allocated."""
     for loop, at in ctx.pipelined if ctx.stage.name != "flat" else ():
         stages = dict(loop.annotations)[PIPELINE]
         is_number = isinstance(stages, int) and not isinstance(stages, bool)

@@ -1,4 +1,4 @@
-"""Checks of the statements that several stages share."""
+"""Checks of the statements that several stages allow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gossamer_ir.verify.access import check_prefetch, check_region, check_store
 from gossamer_ir.verify.atomics import check_marked_loop
 from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
-from gossamer_ir.verify.dtype_queries import known
+from gossamer_ir.verify.dtype_queries import parse_dtype
 from gossamer_ir.verify.regions import check_regions
 from gossamer_ir.verify.values import check_condition, check_expr, check_size
 
@@ -37,7 +37,7 @@ LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_bindi
 
 
 def check_body(ctx: Context, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
-    """The statements in order; what they define is known to the end of them."""
+    """Checks statements in order, in a scope of their own."""
     with ctx.scope():
         for count, stmt in enumerate(body):
             inner = at.down(field, count)
@@ -51,10 +51,10 @@ def check_body(ctx: Context, body: tuple[Stmt, ...], at: At, *, field: str = "bo
 
 
 def check_let(ctx: Context, node: Let, at: At) -> None:
-    """The variable has the dtype of its value."""
+    """Checks that a variable has the dtype of its value."""
     dtype = check_expr(ctx, node.value, at.down("value"))
-    if known(node.var.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.var.dtype}' is no dtype of values.", at)
+    if parse_dtype(node.var.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.var.dtype}' is not a dtype of values.", at)
     elif dtype not in (None, node.var.dtype):
         ctx.report(
             "verify.let.dtype",
@@ -66,7 +66,7 @@ def check_let(ctx: Context, node: Let, at: At) -> None:
 
 
 def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
-    """An allocated buffer is no parameter."""
+    """Checks that an allocated buffer is not bound to a parameter."""
     inner = at.down("buffer")
     if node.buffer.handle is not None:
         ctx.report(
@@ -79,20 +79,21 @@ def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
 
 
 def check_if(ctx: Context, node: If, at: At) -> None:
-    """A scalar condition, and both bodies."""
+    """Checks that the condition is a scalar bool, and both bodies."""
     check_condition(ctx, node.condition, at.down("condition"))
     check_body(ctx, node.then_body, at, field="then_body")
     check_body(ctx, node.else_body, at, field="else_body")
 
 
 def check_while(ctx: Context, node: While, at: At) -> None:
-    """A scalar condition, and the body."""
+    """Checks that the condition is a scalar bool, and the body."""
     check_condition(ctx, node.condition, at.down("condition"))
     check_body(ctx, node.body, at)
 
 
 def check_for(ctx: Context, node: For, at: At) -> None:
-    """Its range is int64; a thread stands with `thread_binding`, a weight with `parallel`."""
+    """Checks a loop: its range is int64, only `thread_binding` loops have a thread, and only `parallel`
+    loops have a weight or grain."""
     check_size(ctx, node.start, at.down("start"))
     check_size(ctx, node.extent, at.down("extent"))
     _check_loop_kind(ctx, node, at)
@@ -115,20 +116,20 @@ def check_for(ctx: Context, node: For, at: At) -> None:
 
 
 def _bind_thread(ctx: Context, node: For, at: At) -> None:
-    """Inside a loop that is bound to a thread axis, no other is; below the outermost loop bound to any
-    axis, all loops on one axis have one extent."""
+    """Checks that loops bound to the same thread axis do not nest, and that they all have the same extent
+    inside the outermost loop that is bound to any thread axis."""
     if not ctx.bound:
         ctx.threads = {}
     if node.thread in ctx.bound:
         ctx.report(
             "verify.thread.twice",
-            f"Loop '{node.var}' is bound to {node.thread}, as a loop around it is.",
+            f"Loop '{node.var}' is bound to {node.thread}, as is an enclosing loop.",
             at,
         )
     elif ctx.threads.setdefault(str(node.thread), node.extent) != node.extent:
         ctx.report(
             "verify.thread.extent",
-            f"Loop '{node.var}' has another extent than a loop beside it on {node.thread}.",
+            f"Loop '{node.var}' has a different extent than another loop bound to {node.thread}.",
             at,
         )
     ctx.bound = ctx.bound | {str(node.thread)}
@@ -136,23 +137,23 @@ def _bind_thread(ctx: Context, node: For, at: At) -> None:
 
 def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
     if node.kind not in LOOPS:
-        ctx.report("verify.for.kind", f"'{node.kind}' is no kind of loop.", at)
+        ctx.report("verify.for.kind", f"'{node.kind}' is not a kind of loop.", at)
     elif node.kind not in ctx.stage.loops:
         ctx.report(
             "verify.stage.loop",
-            f"The loop '{node.var}' is {node.kind}, which no loop of the stage "
-            f"'{ctx.stage.name}' is.",
+            f"The loop '{node.var}' is {node.kind}, which is not allowed at the stage "
+            f"'{ctx.stage.name}'.",
             at,
         )
     if (node.kind == "thread_binding") != (node.thread is not None):
         ctx.report(
             "verify.for.thread",
-            f"The {node.kind} loop '{node.var}' has the thread {node.thread}: exactly the loops "
-            "bound to threads have one.",
+            f"The {node.kind} loop '{node.var}' has the thread {node.thread}, expected a thread for "
+            "thread_binding loops and None for others.",
             at,
         )
     elif node.thread is not None and node.thread not in THREAD_TAGS:
-        ctx.report("verify.thread.tag", f"'{node.thread}' is no thread axis.", at)
+        ctx.report("verify.thread.tag", f"'{node.thread}' is not a thread axis.", at)
     if node.kind != "parallel" and (node.weight is not None or node.grain is not None):
         ctx.report(
             "verify.for.weight",
@@ -163,9 +164,11 @@ def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
 
 
 def check_block(ctx: Context, node: Block, at: At) -> None:
-    """Iterators, then init (without the variables of reductions), predicate and body; of a block that
-    is right, also that its accesses lie in its regions."""
-    known = len(ctx.found)
+    """Checks iterators, predicate, init (which cannot use reduction variables), body and regions.
+
+    Accesses are compared with the regions only if the block has no other diagnostic.
+    """
+    reported = len(ctx.found)
     ctx.define_label(node.name, at)
     check_annotations(ctx, node.annotations, at)
     with ctx.scope():
@@ -181,13 +184,15 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
                 check_region(ctx, region, at.down(field, count))
-        if len(ctx.found) == known:
+        if len(ctx.found) == reported:
             check_regions(ctx, node, at)
 
 
 def _unset_in_init(ctx: Context, node: Block) -> set[str]:
-    """The variables around the init of a block that have no value where it runs: iterators, loops that
-    only feed a reduction, and lets by these."""
+    """The variables that have no value where the init of a block runs.
+
+    These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
+    """
     reductions = {found.var for found in node.iters if found.kind == "R"} - _selecting(node.init)
     idle = left_out(node, ctx.loops, ctx.lets)
     used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
@@ -196,8 +201,8 @@ def _unset_in_init(ctx: Context, node: Block) -> set[str]:
 
 
 def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
-    """The variables that select the element: a reduction's may, as in a store to the column of a
-    compressed row, where several points meet."""
+    """The variables in the indices of an init's stores. These may be reduction iterators, as in a store
+    to the column of a compressed row, where several points write one element."""
     stores = [found for found in statements(init) if isinstance(found, Store)]
     return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
 
@@ -208,48 +213,48 @@ def _check_block_iter(ctx: Context, node: BlockIter, at: At) -> None:
     check_size(ctx, node.domain.extent, domain.down("extent"))
     check_size(ctx, node.value, at.down("value"))
     if node.kind not in ("S", "R"):
-        ctx.report("verify.block.kind", f"'{node.kind}' is no kind of iterator.", at)
+        ctx.report("verify.block.kind", f"'{node.kind}' is not a kind of iterator.", at)
     ctx.define(node.var, "int64", at)
 
 
 def check_init(ctx: Context, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
-    """An init, which runs outside of the reductions."""
+    """Checks an init, in which the reduction variables cannot be used."""
     hidden = ctx.hidden
     ctx.hidden = hidden | reductions
     check_body(ctx, init, at, field="init")
     ctx.hidden = hidden
 
 
-REFUSED = {
+UNSUPPORTED_ANNOTATIONS = {
     "horizontal_fuse": "Write the parts as loops of one function, and make each parallel.",
-    COMPOSABLE: "It stands at a function of the coordinate stage; lower_iterations does what it says.",
+    COMPOSABLE: "Use it on a function of the coordinate stage, where lower_iterations handles it.",
 }
-"""Attributes of published programs that would be without effect, and what to do instead."""
+"""Annotations of published programs that would have no effect here, with a hint for each."""
 
 
 def check_annotations(
     ctx: Context, annotations: Annotations, at: At, *, allowed: Set[str] = frozenset()
 ) -> None:
-    """Keys are given once, values are text, integers or bools."""
+    """Checks that keys are unique and supported, and that values are strings, integers or bools."""
     keys = [key for key, _ in annotations]
     for count, (key, value) in enumerate(annotations):
-        if key in REFUSED and key not in allowed:
+        if key in UNSUPPORTED_ANNOTATIONS and key not in allowed:
             ctx.report(
                 "verify.annotation.refused",
                 f"The annotation '{key}' is not supported here.",
                 at.down("annotations", count),
-                hint=REFUSED[key],
+                hint=UNSUPPORTED_ANNOTATIONS[key],
             )
         if key == "unsafe" and (not isinstance(value, str) or not value):
             ctx.report(
                 "verify.annotation.unsafe",
-                "The annotation 'unsafe' does not say what was done without a proof.",
+                f"The annotation 'unsafe' is {value!r}, expected a text that names what was not proved.",
                 at.down("annotations", count),
             )
         if keys.index(key) != count or not isinstance(value, (bool, int, str)):
             ctx.report(
                 "verify.annotation",
-                f"The annotation '{key}' is given twice, or is no bool, integer or text.",
+                f"The annotation '{key}' is given twice, or is not a bool, an integer or a string.",
                 at.down("annotations", count),
             )
 
@@ -260,11 +265,11 @@ PLAIN_STATEMENTS: dict[type[Node], StmtCheck] = {
     If: check_if,
     Prefetch: check_prefetch,
 }
-"""The statements of every stage."""
+"""The statements that every stage allows."""
 
 LOOP_STATEMENTS: dict[type[Node], StmtCheck] = {
     Allocate: check_allocate,
     While: check_while,
     For: check_for,
 }
-"""The statements of the stages with loops."""
+"""The further statements of the stages that have loops."""

@@ -1,4 +1,4 @@
-"""The walk down into an expression, and what statements ask of its dtype."""
+"""Dispatches the check of an expression, and checks the dtypes that statements require."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gossamer_ir.verify.context import At, Context
 
 
 def check_expr(ctx: Context, expr: Expr, at: At) -> str | None:
-    """Checks an expression; its dtype, or None where it has none."""
+    """Checks an expression and returns its dtype, or None if the dtype cannot be determined."""
     if ctx.is_too_deep(at):
         return None
     check = ctx.stage.expressions.get(type(expr))
@@ -20,7 +20,7 @@ def check_expr(ctx: Context, expr: Expr, at: At) -> str | None:
 
 
 def check_size(ctx: Context, expr: Expr, at: At) -> None:
-    """A start, extent, length or shape is int64."""
+    """Checks that a start, extent, length or shape is int64."""
     dtype = check_expr(ctx, expr, at)
     if dtype is not None and dtype != "int64":
         ctx.report(
@@ -32,7 +32,7 @@ def check_size(ctx: Context, expr: Expr, at: At) -> None:
 
 
 def check_length(ctx: Context, expr: Expr, at: At) -> None:
-    """How many elements there are: a size that is not a negative constant."""
+    """Checks that a number of elements is int64 and not a negative constant."""
     check_size(ctx, expr, at)
     if not isinstance(expr, Const) or not is_canonical(expr):
         return
@@ -42,12 +42,12 @@ def check_length(ctx: Context, expr: Expr, at: At) -> None:
 
 
 def check_condition(ctx: Context, expr: Expr, at: At) -> None:
-    """A condition is a scalar bool."""
+    """Checks that a condition is a scalar bool."""
     require_condition(ctx, check_expr(ctx, expr, at), "bool", at)
 
 
 def require_condition(ctx: Context, dtype: str | None, expected: str, at: At) -> None:
-    """The dtype of a condition."""
+    """Reports a condition whose dtype is known and not the expected one."""
     if dtype is not None and dtype != expected:
         ctx.report(
             "verify.condition.dtype", f"A condition has the dtype {dtype}, expected {expected}.", at

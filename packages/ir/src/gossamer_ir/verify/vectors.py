@@ -11,51 +11,54 @@ from gossamer_ir.verify.dtype_queries import (
     is_integer,
     is_number,
     is_vector,
-    known,
+    parse_dtype,
     vector_of,
 )
 from gossamer_ir.verify.values import check_expr
 
 MAX_VALUES = 64
-"""How many vectors one `TransposeReduce` takes."""
+"""Maximum number of vectors of a `TransposeReduce`."""
 
 
 def check_vscale(_ctx: Context, _node: VScale, _at: At) -> str:
-    """An int64."""
+    """Returns int64, the dtype of `vscale`."""
     return "int64"
 
 
 def check_ramp(ctx: Context, node: Ramp, at: At) -> str | None:
-    """Base and stride are scalar integers of one dtype."""
+    """Checks that base and stride are scalar integers of one dtype."""
     base = check_expr(ctx, node.base, at.down("base"))
     stride = check_expr(ctx, node.stride, at.down("stride"))
     if base is None or stride is None:
         return None
     if base != stride or not is_integer(base) or is_vector(base):
-        _refuse(ctx, f"A ramp is made of {base} and {stride}, expected integers of one dtype", at)
+        message = (
+            f"A ramp has a base of {base} and a stride of {stride}, expected one integer dtype"
+        )
+        _refuse(ctx, message, at)
         return None
     return _vector(ctx, base, node.lanes, at)
 
 
 def check_broadcast(ctx: Context, node: Broadcast, at: At) -> str | None:
-    """The value is a scalar."""
+    """Checks that the value is a scalar."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if dtype is not None and is_vector(dtype):
-        _refuse(ctx, f"A broadcast is made of {dtype}, expected a scalar", at)
+        _refuse(ctx, f"The value of a broadcast has the dtype {dtype}, expected a scalar", at)
         return None
     return None if dtype is None else _vector(ctx, dtype, node.lanes, at)
 
 
 def check_lane_reduce(ctx: Context, node: LaneReduce, at: At) -> str | None:
-    """The value is a vector for which the reducer is defined."""
+    """Checks that the value is a vector whose lanes the reducer can combine."""
     dtype = check_expr(ctx, node.value, at.down("value"))
-    kind = None if dtype is None else known(dtype)
+    kind = None if dtype is None else parse_dtype(dtype)
     _check_reducer(ctx, node.op, dtype, at)
     return None if kind is None else kind.scalar
 
 
 def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str | None:
-    """The values are vectors of one dtype, for which the reducer is defined."""
+    """Checks that the values are vectors of one dtype whose lanes the reducer can combine."""
     dtypes = [
         check_expr(ctx, value, at.down("values", number))
         for number, value in enumerate(node.values)
@@ -75,7 +78,7 @@ def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str |
             ctx.report("verify.dtype.operands", message, at.down("values", number))
             return None
     _check_reducer(ctx, node.op, first, at)
-    kind = None if first is None else known(first)
+    kind = None if first is None else parse_dtype(first)
     if kind is None:
         return None
     if kind.is_vector and (kind.scalable or not _is_power_of_two(kind.lanes)):
@@ -89,11 +92,11 @@ def _is_power_of_two(count: int) -> bool:
 
 
 def _check_reducer(ctx: Context, op: str, dtype: str | None, at: At) -> None:
-    kind = None if dtype is None else known(dtype)
+    kind = None if dtype is None else parse_dtype(dtype)
     if op not in REDUCE_OPS:
         ctx.report(
             "verify.reducer.unknown",
-            f"'{op}' is no reducer, expected one of {', '.join(REDUCE_OPS)}.",
+            f"'{op}' is not a reducer, expected one of {', '.join(REDUCE_OPS)}.",
             at,
         )
     elif dtype is not None and kind is not None:
@@ -126,4 +129,4 @@ VECTOR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
     LaneReduce: check_lane_reduce,
     TransposeReduce: check_transpose_reduce,
 }
-"""The vectors of the stages loop and flat."""
+"""The vector expressions of the stages loop and flat."""

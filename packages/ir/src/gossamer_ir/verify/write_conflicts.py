@@ -1,4 +1,4 @@
-"""Points of an iteration that meet in one element may only accumulate (design 3.2.2)."""
+"""Checks that points of an iteration which write the same element only accumulate into it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,12 @@ from gossamer_ir.verify.context import At, Context
 Lets = dict[str, Expr]
 
 
-def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> None:
-    """Assignments use every variable of the iteration in their indices, inits depend on the element."""
+def check_write_conflicts(ctx: Context, node: Iteration, axes: list[str], at: At) -> None:
+    """Checks the stores of an iteration over `axes`.
+
+    The indices of a plain assignment must use every variable of the iteration. The value that an init
+    stores may depend only on the element: several points may initialize it, in any order.
+    """
     variables = {
         name for axis, name in zip(axes, node.vars, strict=False) if not _has_one_element(ctx, axis)
     }
@@ -36,14 +40,15 @@ def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> Non
         if missing and not is_accumulation(store):
             ctx.report(
                 "verify.iteration.meet",
-                f"Points with different '{', '.join(missing)}' assign one element of "
+                f"Points with different '{', '.join(missing)}' assign the same element of "
                 f"'{store.buffer}'.",
                 place,
                 hint=f"Accumulate: {store.buffer}[...] = {store.buffer}[...] + ... (or *, min, max).",
             )
     for store, place, lets in _stores(node.init, at, "init", {}):
-        told = DeterminedVariables(store.indices, variables, lets)
-        further = sorted(variables & _variables(map(index_var, told.missing(store.value)), lets))
+        determined = DeterminedVariables(store.indices, variables, lets)
+        undetermined = map(index_var, determined.missing(store.value))
+        further = sorted(variables & _variables(undetermined, lets))
         if further:
             ctx.report(
                 "verify.iteration.init",
@@ -54,8 +59,10 @@ def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> Non
 
 
 def is_accumulation(store: Store) -> bool:
-    """Whether a store combines its element with values that do not depend on the buffer, by one
-    reducer: `X[i] = X[i] + a - b`, `X[i] = max(a, X[i])`."""
+    """True if a store combines its element, by one reducer, with values that do not read the buffer.
+
+    Examples: `X[i] = X[i] + a - b`, `X[i] = max(a, X[i])`. Differences count as sums.
+    """
     value = store.value
     if not isinstance(value, Binary) or value.op not in (*REDUCE_OPS, "sub"):
         return False
@@ -73,7 +80,7 @@ def is_accumulation(store: Store) -> bool:
 
 
 def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[tuple[bool, Expr]]:
-    """What a chain of one reducer combines, and whether it is added rather than subtracted."""
+    """The operands of a chain of one reducer, each with whether it is added rather than subtracted."""
     if isinstance(value, Binary) and value.op in family:
         yield from _terms(value.lhs, family, is_added=is_added)
         yield from _terms(value.rhs, family, is_added=is_added == (value.op != "sub"))
@@ -91,7 +98,7 @@ def _has_one_element(ctx: Context, name: str) -> bool:
 def _stores(
     body: Iterable[Stmt], at: At, field: str, lets: Lets
 ) -> Iterator[tuple[Store, At, Lets]]:
-    """Every store below, with the variables that each let stands for."""
+    """The stores in a body, each with its place and the values of the lets seen so far."""
     for count, stmt in enumerate(body):
         inner = at.down(field, count)
         match stmt:
@@ -111,7 +118,7 @@ def _stores(
 
 
 def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
-    """The variables that values depend on, those that they are bound by lets to, too."""
+    """The variables that values depend on, directly or through lets."""
     names = [name for value in values for name in free_vars(value)]
     found = set(names)
     while names:

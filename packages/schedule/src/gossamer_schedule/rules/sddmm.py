@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import (
     Arg,
     Decision,
@@ -25,7 +26,7 @@ from gossamer_ir.nodes import (
     Module,
 )
 from gossamer_schedule.rules.cost.machine import lanes_of
-from gossamer_schedule.rules.cost.parallel_rows import counted, parallel_rows
+from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.recognise.gathers import (
     Ahead,
     Gather,

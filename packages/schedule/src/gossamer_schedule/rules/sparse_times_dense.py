@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import (
     Arg,
     Decision,
@@ -20,7 +21,7 @@ from gossamer_ir.interchange.records import (
 )
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
-from gossamer_schedule.rules.cost.parallel_rows import counted, parallel_rows
+from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.recognise.gathers import Ahead, Gather, gathered_operand, prefetched
 from gossamer_schedule.rules.recognise.row_reduction import (
     SparseReduction,

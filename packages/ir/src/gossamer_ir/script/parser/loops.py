@@ -117,7 +117,7 @@ def thread_tag(ctx: Context, node: ast.expr) -> ThreadTag:
         if tag == text:
             return text  # type: ignore[return-value]  # it is one of the tags
     hint = f"There are {', '.join(get_args(ThreadTag))}."
-    raise ctx.error("thread", f"'{text}' is no thread axis.", node, hint=hint)
+    raise ctx.error("thread", f"'{text}' is not a thread axis.", node, hint=hint)
 
 
 def _thread(ctx: Context, kind: str, node: ast.expr | None, call: ast.Call) -> ThreadTag | None:

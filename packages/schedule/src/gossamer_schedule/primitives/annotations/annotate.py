@@ -8,7 +8,7 @@ from gossamer_ir.analysis.atomics import ATOMIC
 from gossamer_ir.analysis.software_pipelining import PIPELINE
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
-from gossamer_ir.verify.statements import REFUSED
+from gossamer_ir.verify.statements import UNSUPPORTED_ANNOTATIONS
 from gossamer_schedule.cursor.resolve import find_function, find_named
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
@@ -60,11 +60,11 @@ def annotate(
             f"The annotation '{key}' is written by primitives only.",
             hint=f"It is written by {RESERVED[key]}.",
         )
-    if key in REFUSED:
+    if key in UNSUPPORTED_ANNOTATIONS:
         raise refusal(
             "annotate.refused",
             f"The annotation '{key}' is not supported here.",
-            hint=REFUSED[key],
+            hint=UNSUPPORTED_ANNOTATIONS[key],
         )
 
     others = tuple(item for item in cursor.node.annotations if item[0] != key)

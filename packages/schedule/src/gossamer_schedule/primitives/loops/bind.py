@@ -86,7 +86,7 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
 def _require_axis(thread: str) -> None:
     if thread not in TAGS:
         raise refusal(
-            "bind.thread", f"'{thread}' is no thread axis.", hint=listing("thread axes", TAGS)
+            "bind.thread", f"'{thread}' is not a thread axis.", hint=listing("thread axes", TAGS)
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import Arg, Decision, Step
 from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain
 
@@ -26,12 +27,3 @@ def parallel_rows(row: str, *, before: str, per_row: int, vectors: int) -> Decis
         f"{FULL_VECTORS_PER_THREAD}",
         (Step("parallel", args),),
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "vector"), counted(3, "vector")
-    ('1 vector', '3 vectors')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
