@@ -1,7 +1,7 @@
 """Writes the corpus of the testkit: `python packages/testkit/generate_corpus.py`.
 
-It needs all of gossamer, since the kernels of the corpus are lowered by it. A test compares the file
-with what this gives.
+It needs all packages of gossamer, which lower the kernels of the corpus. A test compares the file with
+the output of this program.
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ def lines() -> list[bytes]:
     found: dict[str, bytes] = {}
     for manifest, text in programs():
         if manifest.name in found:
-            raise ValueError(f"two programs are called {manifest.name}")
+            raise ValueError(f"two programs have the name '{manifest.name}'")
         found[manifest.name] = msgspec.json.encode(Entry(manifest, msgspec.Raw(text)))
     return [found[name] for name in sorted(found)]
 
 
 def stored() -> list[bytes]:
-    """The lines that the file has now; none where there is no file."""
+    """The lines of the existing file, none if there is no file."""
     return gzip.decompress(FILE.read_bytes()).splitlines() if FILE.exists() else []
 
 
 def main() -> None:
-    """Writes the file if its lines differ: compressed bytes depend on the version of zlib."""
+    """Writes the file if its lines differ. Lines are compared because the compressed bytes depend on the
+    version of zlib."""
     wanted = lines()
     if wanted != stored():
         text = b"".join(line + b"\n" for line in wanted)

@@ -1,1 +1,1 @@
-"""The programs of the corpus, as they are written; `generate_corpus.py` makes the files."""
+"""The sources of the programs of the corpus, from which `generate_corpus.py` makes the files."""

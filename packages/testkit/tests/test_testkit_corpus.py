@@ -12,7 +12,7 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
 from gossamer_testkit import Case, Expected, corpus_names, corpus_program
 from gossamer_testkit.corpus.case import call, differences, fresh, same_bytes
-from gossamer_testkit.corpus.inputs import MAKERS
+from gossamer_testkit.corpus.inputs import INPUT_GENERATORS
 from gossamer_testkit.corpus.references import ORACLES
 
 NAMES = corpus_names()
@@ -64,7 +64,7 @@ def test_every_node_of_the_flat_stage_occurs():
 
 def test_every_maker_and_every_oracle_is_used():
     manifests = [corpus_program(name).manifest for name in NAMES]
-    assert {manifest.cases for manifest in manifests} == set(MAKERS)
+    assert {manifest.cases for manifest in manifests} == set(INPUT_GENERATORS)
     assert {manifest.oracle for manifest in manifests} == set(ORACLES)
 
 

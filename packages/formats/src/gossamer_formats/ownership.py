@@ -1,8 +1,8 @@
-"""Arrays that nobody can write to.
+"""Arrays that cannot be written to.
 
-NumPy lets the owner of an array make it writeable again, but not an array over a read-only buffer;
-so an owned array stands on a read-only `memoryview` of a private copy. Others make such views, too,
-of memory that they can write to; so the views that were made here are remembered.
+A read-only NumPy array can be made writeable again, unless its base is a read-only buffer. Hence an owned
+array is based on a read-only `memoryview` of a private copy. Such a view of memory that is writeable
+elsewhere looks the same, so this module keeps track of the views that it has made.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from gossamer_formats.storage import Array
 
 _views: WeakValueDictionary[int, memoryview] = WeakValueDictionary()
-"""The views made here that are alive, by their identity."""
+"""The live views made by this module, by identity."""
 
 
 def owned(array: Array) -> Array:
-    """The array itself where it is owned already, else a private, contiguous, read-only copy."""
+    """The array itself if it is owned, else a private, contiguous, read-only copy."""
     if is_owned(array):
         return array
     return adopt(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
 
 
 def adopt(array: Array) -> Array:
-    """A read-only array over the memory of a fresh one, to which no other reference may be kept."""
+    """A read-only array over the memory of a new array, to which the caller keeps no reference."""
     found: Array = np.asarray(array.data.toreadonly())
     view = found.base
     assert isinstance(view, memoryview)
@@ -34,7 +34,7 @@ def adopt(array: Array) -> Array:
 
 
 def is_owned(array: Array) -> bool:
-    """Whether the array was made by `owned` or `adopt`."""
+    """True if the array was made by `owned` or `adopt`."""
     base = array.base
     return isinstance(base, memoryview) and _views.get(id(base)) is base and _is_whole(array, base)
 

@@ -1,4 +1,4 @@
-"""A format description together with its sizes and arrays, and what follows from their shapes."""
+"""A format description with its sizes and arrays, and the sizes that follow from these."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class Storage(NamedTuple):
-    """`sizes` gives the description's scalar parameters, `arrays` its handles. Nothing is checked
-    by its construction; `checks.check_storage` does that.
+    """A format description, the values of its scalar parameters (`sizes`) and the arrays of its handles.
+
+    The constructor checks nothing; `checks.check_storage` does.
 
     >>> from gossamer_formats import csr
     >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([2]), "data": np.ones(1)}
@@ -55,7 +56,7 @@ class Storage(NamedTuple):
 
 @lru_cache(maxsize=256)
 def native_name(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype in this machine's byte order, "" for another one."""
+    """The name of a dtype, or "" if it is not in this machine's byte order."""
     return dtype.name if dtype.isnative else ""
 
 
@@ -87,7 +88,7 @@ def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
 
 
 def element_count(storage: Storage, axis_name: str | None) -> int:
-    """How many elements an axis has under all elements of its parents (1 for no axis)."""
+    """The total number of elements of an axis, in all fibres; 1 for None, the parent of a root axis."""
     if axis_name is None:
         return 1
     axis = axes_by_name(storage.format)[axis_name]
@@ -106,7 +107,10 @@ def element_count(storage: Storage, axis_name: str | None) -> int:
 
 
 def value_count(storage: Storage) -> int:
-    """How many values the buffer stores: the product over the axes that have no child in it."""
+    """The number of values that the buffer stores, extra storage included.
+
+    This is the product of the sizes of the axes that have no child in the buffer.
+    """
     names = storage.format.buffer.axes
     found = axes_by_name(storage.format)
     parents = {found[name].parent for name in names}
@@ -118,6 +122,6 @@ def value_count(storage: Storage) -> int:
 
 
 def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
-    """The same description with another dtype of its values."""
+    """The description with another dtype of its values."""
     buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
     return msgspec.structs.replace(description, buffer=buffer)

@@ -1,4 +1,4 @@
-"""A sparse tensor at run time: a format description and its arrays, checked once and read-only."""
+"""A sparse tensor at run time: a format description with checked, read-only arrays."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from gossamer_ir.nodes import FormatDescription
 
 
 class SparseTensor:
-    """A sparse tensor that owns its arrays: they were checked and nobody can write to them, so a
-    kernel may rely on them. Make one with `from_scipy`, `from_arrays` or `read`.
+    """A sparse tensor with checked, read-only copies of its arrays, so that kernels need not check them.
+
+    Made by `from_scipy`, `from_arrays` and `read`.
 
     >>> from gossamer_formats import from_arrays
     >>> A = from_arrays(
@@ -38,13 +39,13 @@ class SparseTensor:
 
     @typed
     def __init__(self, storage: Storage) -> None:
-        """Copies the arrays, unless another tensor owns them already, and checks them."""
+        """Checks the arrays, after copying those that are not owned by another tensor."""
         self._hold(_owned(storage))
         check_storage(self._storage)
 
     @classmethod
     def of_checked(cls, storage: Storage) -> SparseTensor:
-        """A tensor of arrays that are owned already and that the caller has checked since."""
+        """A tensor of arrays that the caller has checked after they became read-only."""
         tensor = cls.__new__(cls)
         tensor._hold(_owned(storage))
         return tensor
@@ -56,12 +57,12 @@ class SparseTensor:
 
     @property
     def storage(self) -> Storage:
-        """Description, sizes and arrays together."""
+        """The description, sizes and arrays."""
         return self._storage
 
     @property
     def format(self) -> FormatDescription:
-        """How the tensor is stored."""
+        """The description of the tensor's format."""
         return self._storage.format
 
     @property
@@ -74,8 +75,8 @@ class SparseTensor:
         """The arrays by the names of the description's handles, read-only."""
         return self._storage.arrays
 
-    # What follows is remembered without the lock that `cached_property` takes before Python 3.12: in a
-    # child that is forked meanwhile nobody would release it.
+    # Not `cached_property`: before Python 3.12 it takes a lock, which a process forked in the meantime
+    # would inherit locked.
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
@@ -90,18 +91,18 @@ class SparseTensor:
 
     @property
     def nnz(self) -> int:
-        """How many values are stored, explicit zeros and duplicates included."""
+        """The number of stored values, explicit zeros and duplicates included."""
         return value_count(self._storage)
 
     @property
     def stats(self) -> Stats:
-        """What rules for schedules look at in the data."""
+        """Statistics of the matrix, which the scheduling rules use; computed once."""
         if self._stats is None:
             self._stats = storage_stats(self._storage)
         return self._stats
 
     def astype(self, dtype: str) -> SparseTensor:
-        """The same structure with values as float32 or float64; the index arrays are shared."""
+        """The tensor with its values converted to float32 or float64; index arrays are shared."""
         if dtype == self.dtype:
             return self
         require_value_dtype(dtype)
@@ -112,7 +113,7 @@ class SparseTensor:
         return SparseTensor.of_checked(Storage(described, self.sizes, arrays))
 
     def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
-        """Pickles the storage, which is checked again when it is loaded."""
+        """Pickles the storage; loading it checks the arrays again."""
         return SparseTensor, (Storage(self.format, dict(self.sizes), dict(self.arrays)),)
 
     def __repr__(self) -> str:
@@ -128,7 +129,7 @@ def _owned(storage: Storage) -> Storage:
 
 @typed
 def stats_of(tensor: SparseTensor) -> Stats:
-    """What rules for schedules look at in the data; computed once for a tensor.
+    """Statistics of a tensor, which the scheduling rules use; computed once per tensor.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy

@@ -1,4 +1,4 @@
-"""What a backend author runs: corpus, data strategies, oracles."""
+"""Test tools for backend authors: conformance suite, corpus, matrices, strategies, oracles."""
 
 from gossamer_testkit.conformance import BackendSuite
 from gossamer_testkit.corpus.case import Case, Expected

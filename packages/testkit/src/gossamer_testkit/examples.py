@@ -1,4 +1,4 @@
-"""Programs for documentation and tests: sparse products, dense ones, row sums, a scaling."""
+"""Programs for documentation and tests."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def row_sum(indptr: T.handle, a: T.handle, y: T.handle, m: T.int64, nnz: T.int64
                     Y[vi] = 0.0
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
 """)
-"""The sums of ragged rows, loop stage."""
+"""Sums over ragged rows, loop stage."""
 
 MATMUL = parse_module("""
 @T.prim_func
@@ -188,7 +188,7 @@ def staged(x: T.handle, y: T.handle, m: T.int64):
                 wi, wk = T.axis.remap("SS", [i, k])
                 Y[wi, wk] = X_shared[wi, wk] * 2.0
 """)
-"""Y = 2 X by way of a buffer of the function, loop stage."""
+"""Y = 2 X with an intermediate buffer in shared memory, loop stage."""
 
 BIASED = parse_module("""
 @T.prim_func
@@ -210,7 +210,7 @@ def biased(a: T.handle, b: T.handle, y: T.handle, m: T.int64, n: T.int64):
             vk = T.axis.spatial(m, k)
             Y[vk] = S[vk] + B[vk]
 """)
-"""Sums of rows to each of which something is added, loop stage."""
+"""Row sums plus a bias per row, loop stage."""
 
 NESTED = parse_module("""
 @T.prim_func
@@ -227,7 +227,7 @@ def nested(x: T.handle, y: T.handle, m: T.int64, n: T.int64):
                     uj = T.axis.spatial(n, j)
                     Y[ui, uj] = X[ui, uj] * 2.0
 """)
-"""Y = 2 X, a loop standing in a block, loop stage."""
+"""Y = 2 X with a loop inside a block, loop stage."""
 
 PADDED = parse_module("""
 @T.prim_func
@@ -240,7 +240,7 @@ def padded(x: T.handle, y: T.handle):
             vi = T.axis.spatial(16, i)
             Y[vi] = T.if_then_else(vi >= 2 and vi < 14, X[vi - 2], 0.0)
 """)
-"""Y = X between two zeros on each side, loop stage."""
+"""Y = X padded with two zeros on each side, loop stage."""
 WINDOWS = parse_module("""
 @T.prim_func
 def windows(x: T.handle, y: T.handle, n: T.int64):
@@ -257,7 +257,7 @@ def windows(x: T.handle, y: T.handle, n: T.int64):
             vi = T.axis.spatial(n, i)
             Y[vi] = W[vi] + W[vi + 1] + W[vi + 2]
 """)
-"""Sums of what lies in windows, each of which is made anew, loop stage."""
+"""Sums over sliding windows, each of which is computed again, loop stage."""
 
 _DOT_4 = """
 @T.prim_func
@@ -281,4 +281,4 @@ DOT_4 = Intrinsic(
     C[0] = C[0] + (A[0] * B[0] + A[1] * B[1] + (A[2] * B[2] + A[3] * B[3]))
 """,
 )
-"""C = C + A B of four elements each, as a sum of sums."""
+"""C = C + A B for vectors of four elements, with the template summing pairwise."""

@@ -1,4 +1,4 @@
-"""The part of a script that schedules change."""
+"""Prints the body of a function, the part of a script that schedules change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STARTS = ("    for ", "    if ", "    with ")
 
 
 def body_text(module: Module) -> str:
-    """The script of a module of one function from its first loop, condition or block on.
+    """The script of a module with one function, from its first loop, condition or block on.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> print(body_text(SCALE))

@@ -1,1 +1,1 @@
-"""Whether arrays make a tensor of a format."""
+"""Checks that arrays form a valid tensor of a format."""

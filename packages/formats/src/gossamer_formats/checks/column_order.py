@@ -1,4 +1,4 @@
-"""Are the columns of each row sorted, and does none occur twice?"""
+"""Determines whether the columns of each row are sorted and unique."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gossamer_ir.core.index_arrays import Segments, first_unsorted
 
 
 class RowOrder(NamedTuple):
-    """`is_sorted`: columns never decrease within a row; `is_unique`: none occurs twice in a row."""
+    """`is_sorted`: columns never decrease within a row; `is_unique`: no row has a column twice."""
 
     is_sorted: bool
     is_unique: bool
 
 
 def row_order(indptr: Array, indices: Array) -> RowOrder:
-    """The order of checked CSR arrays.
+    """The order of the columns in CSR arrays, which must have been checked.
 
     >>> row_order(np.array([0, 3]), np.array([0, 2, 2]))
     RowOrder(is_sorted=True, is_unique=False)

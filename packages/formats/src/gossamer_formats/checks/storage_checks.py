@@ -1,6 +1,6 @@
-"""Do these arrays make a tensor of the format? Each check names the first violation.
+"""Checks that arrays form a valid tensor of a format. Each check reports the first violation.
 
-Columns that are unsorted or occur twice are legal unless the description says otherwise.
+Unsorted or duplicate columns are valid unless the description declares them sorted or unique.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gossamer_formats.storage import (
     values_handle,
 )
 from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.index_arrays import FactChecker, first_decrease, first_outside
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError, UnsupportedError
@@ -37,10 +38,10 @@ VALUE_DTYPES = ("float32", "float64")
 
 @typed
 def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None:
-    """Checks all arrays of a tensor; `FormatError` names array, position and value.
+    """Checks all arrays of a tensor; raises a `FormatError` that names array, position and value.
 
-    `check` looks at the contents of index arrays first; what it does not find right is looked at
-    here, by NumPy.
+    `check` is a fast check of the contents of index arrays. Where it returns False, NumPy checks them
+    again to find the first violation.
 
     >>> from gossamer_formats import Storage, csr
     >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([4]), "data": np.ones(1)}
@@ -66,19 +67,20 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
 
 
 def _require_one_buffer(description: FormatDescription) -> None:
-    """A tensor has one array of values."""
+    """Refuses descriptions with several value buffers: a tensor has one."""
     if description.more_buffers:
         raise UnsupportedError(
             "formats.several_buffers",
-            f"The description '{description.name}' has several buffers of values, and a tensor has one.",
+            f"The description '{description.name}' has several value buffers, expected one.",
             hint="Describe each tensor by itself; they may share index arrays.",
         )
 
 
 @lru_cache(maxsize=64)
 def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
-    """What the axes of a description promise about the contents of their arrays, but for the order
-    within axes that are unsorted or of fixed width.
+    """The facts about index arrays that the axes of a description declare.
+
+    The order within axes of fixed width is left out.
 
     >>> from gossamer_formats import csr
     >>> [type(fact).__name__ for fact in axis_facts(csr())]
@@ -109,7 +111,7 @@ def check_values(storage: Storage) -> None:
 
 @typed
 def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
-    """Checks that `indptr` has segments + 1 elements, starts at 0, never decreases, ends at total.
+    """Checks that `indptr` has segments + 1 elements, starts at 0, never decreases and ends at total.
 
     >>> check_indptr(np.array([0, 2, 1]), segments=2, total=1)
     Traceback (most recent call last):
@@ -143,7 +145,7 @@ def _check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -
 def check_indices(
     indices: Array, *, length: int, count: int, is_padded: bool = False, name: str = "indices"
 ) -> None:
-    """Checks that `indices` has count elements, all in [0, length); padding holds length.
+    """Checks that `indices` has `count` elements, all in [0, length); padding has the value `length`.
 
     >>> check_indices(np.array([0, 5]), length=3, count=2)
     Traceback (most recent call last):
@@ -167,7 +169,7 @@ def _check_indices_shape(indices: Array, *, count: int, name: str) -> None:
 
 
 def _check_shapes(storage: Storage, axis: Axis) -> None:
-    """What takes no look at most of an array."""
+    """Checks shapes, dtypes and the ends of `indptr`, in constant time per array."""
     if isinstance(axis, (DenseVaried, CompressedVaried)):
         indptr = storage.arrays[axis.indptr]
         require_dtype(axis.indptr, indptr, (axis.indptr_dtype,))
@@ -182,7 +184,7 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
 
 
 def _check_contents(storage: Storage, axis: Axis) -> None:
-    """The values of index arrays of the right shapes."""
+    """Checks the elements of index arrays whose shapes have been checked."""
     if isinstance(axis, (DenseVaried, CompressedVaried)):
         indptr = storage.arrays[axis.indptr]
         check_indptr(indptr, segments=indptr.size - 1, total=int(indptr[-1]), name=axis.indptr)
@@ -200,7 +202,7 @@ def _check_contents(storage: Storage, axis: Axis) -> None:
 
 
 def _check_uniqueness(storage: Storage) -> None:
-    """The one promise that is no fact: that unsorted coordinates are unique."""
+    """Checks that unsorted coordinates are unique, the only declaration that no fact expresses."""
     for axis in storage.format.axes:
         if isinstance(axis, CompressedVaried) and not axis.sorted:
             _check_order(storage, axis)
@@ -213,24 +215,25 @@ def _check_order(storage: Storage, axis: CompressedVaried) -> None:
     if axis.sorted and not found.is_sorted:
         raise FormatError(
             "format.indices.unsorted",
-            f"{axis.indices} is not sorted within its rows, which the description promises.",
-            hint="Say sorted=False in the description.",
+            f"{axis.indices} is not sorted within its rows, but the description declares it sorted.",
+            hint="Use sorted=False in the description.",
         )
     if axis.unique and not found.is_unique:
         raise FormatError(
             "format.indices.duplicate",
-            f"{axis.indices} holds a column twice in a row, which the description excludes.",
-            hint="Say unique=False in the description.",
+            f"{axis.indices} has a column twice in one row, but the description declares it unique.",
+            hint="Use unique=False in the description.",
         )
 
 
 def _require_vector(name: str, array: Array) -> None:
     if array.ndim != 1:
-        raise FormatError("format.dimensions", f"{name} has {array.ndim} dimensions; expected 1.")
+        found = counted(array.ndim, "dimension")
+        raise FormatError("format.dimensions", f"{name} has {found}; expected 1.")
 
 
 def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
-    """Requires one of the dtypes in native byte order; `FormatError` otherwise."""
+    """Raises a `FormatError` unless an array has one of the dtypes, in native byte order."""
     if native_name(array.dtype) in allowed:
         return
     raise FormatError(
@@ -241,7 +244,7 @@ def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
 
 
 def require_value_dtype(dtype: str) -> None:
-    """Requires the name of a dtype that values may have."""
+    """Raises a `FormatError` unless values may have this dtype."""
     if dtype not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."
@@ -251,5 +254,6 @@ def require_value_dtype(dtype: str) -> None:
 def _require_length(name: str, array: Array, length: int, *, reason: str) -> None:
     if array.size != length:
         raise FormatError(
-            "format.length", f"{name} has {array.size} elements; expected {length}, {reason}."
+            "format.length",
+            f"{name} has {counted(array.size, 'element')}; expected {length}, {reason}.",
         )

@@ -10,6 +10,6 @@ from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.nodes import FormatDescription
 
 DESCRIPTIONS: dict[str, Callable[..., FormatDescription]] = {"csr": csr, "dia": dia, "sell": sell}
-"""A format's name to the function that describes it."""
+"""The functions that describe formats, by the name of the format."""
 
 __all__ = ["DESCRIPTIONS", "csr", "dia", "sell"]

@@ -1,4 +1,4 @@
-"""Compressed sparse rows: for each row the columns of its nonzeros."""
+"""Compressed sparse rows (CSR): the columns and values of the nonzeros, row by row."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def csr(
 ) -> FormatDescription:
     """The description of an m by n matrix in compressed sparse rows.
 
-    Its arrays are `data` (nnz), `indptr` (m + 1) and `indices` (nnz). `sorted`: the columns of a row
-    never decrease; `unique`: none of them occurs twice.
+    Its arrays are `data` (nnz), `indptr` (m + 1) and `indices` (nnz). `sorted` declares that the columns
+    of a row never decrease, `unique` that no row has a column twice.
 
     >>> csr("float64").buffer.axes
     ('I', 'J')

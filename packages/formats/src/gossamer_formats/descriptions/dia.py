@@ -1,4 +1,4 @@
-"""Diagonals: a row of storage for each diagonal that has nonzeros, as long as the matrix is wide."""
+"""Diagonals (DIA): one row of storage for each diagonal with nonzeros, as long as the matrix is wide."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescri
     """The description of an m by n matrix in diagonals, as SciPy stores them.
 
     Its arrays are `data` (diagonals by n) and `offsets` (diagonals): the element in column j of
-    diagonal d stands in row j - offsets[d]. What lies beyond the first or the last row is no element.
+    diagonal d is in row j - offsets[d]. Slots whose row is outside of the matrix are not elements.
 
     >>> from gossamer_ir.script import print_format
     >>> print(print_format(dia()).splitlines()[-1].strip())

@@ -1,4 +1,4 @@
-"""Sliced ELL: slices of equally many rows in any order, each as wide as its longest row."""
+"""Sliced ELL (SELL): slices of a fixed number of rows in any order, each as wide as its longest row."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ def sell(
     """The description of an m by n matrix in slices of `height` rows (SELL-C-sigma; Kreutzer and
     others, 2014).
 
-    Its arrays are `indptr` (slices + 1), where each slice begins; `data` and `indices` (slots by
-    height by 1): slot by slot, for each row of the slice an element and its column, n in an unused slot;
-    and `rows` (slices by height): which row of the matrix it is. A slice that has fewer rows names
-    any for the others, whose slots are unused.
+    Its arrays are
+
+    * `indptr` (slices + 1): the first slot of each slice;
+    * `data` and `indices` (slots by height by 1): for each slot and each row of the slice an element and
+      its column; unused slots have the column n;
+    * `rows` (slices by height): the row of the matrix. A slice with fewer rows lists arbitrary rows for
+      the rest, whose slots are unused.
 
     >>> from gossamer_ir.script import print_format
     >>> print(print_format(sell()).splitlines()[-1].strip())

@@ -1,4 +1,4 @@
-"""What this machine can hold."""
+"""The memory of this machine."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def memory_size() -> int:
-    """Bytes of physical memory: what is larger is refused before anybody allocates it."""
+    """The bytes of physical memory. Larger matrices are refused before anything is allocated."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

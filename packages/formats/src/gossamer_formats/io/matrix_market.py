@@ -1,8 +1,8 @@
 """Matrix Market files of coordinates.
 
-The header is read by hand and the entries by NumPy, because `scipy.io.mmread` is not safe on malformed files.
-Version 1.17.1 sometimes ends the process with a segmentation fault if a file ends in an incomplete number
-(`1.0d`), reads `3.57d9519` as 3.57, and ignores a further number in a line.
+This module parses the header itself and reads the entries with NumPy, because `scipy.io.mmread` is not safe on
+malformed files. Version 1.17.1 sometimes ends the process with a segmentation fault if a file ends in an
+incomplete number (`1.0d`), reads `3.57d9519` as 3.57, and ignores a further number in a line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy.sparse import coo_array
 
 FIELDS = {"real": 1, "double": 1, "integer": 1, "pattern": 0}
-"""Numbers after the coordinates of an entry, by the field of the header."""
+"""The number of values after the coordinates of an entry, by the field of the header."""
 
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 _LONGEST_LINE = 1 << 16
@@ -27,7 +27,7 @@ _COORDINATES = (("row", np.int64), ("column", np.int64))
 
 
 class Header(NamedTuple):
-    """What stands before the entries."""
+    """The banner and the sizes of a file."""
 
     field: str
     symmetry: str
@@ -37,7 +37,7 @@ class Header(NamedTuple):
 
 
 def open_market(file: Path) -> TextIO:
-    """The text of a file, which is compressed where its name ends in .gz."""
+    """Opens a file as text, with gzip if its name ends in .gz."""
     if file.name.lower().endswith(".gz"):
         import gzip
 
@@ -46,7 +46,7 @@ def open_market(file: Path) -> TextIO:
 
 
 def read_header(stream: TextIO) -> Header:
-    """Reads up to the sizes; `ValueError` says what is wrong."""
+    """Reads the banner, the comments and the sizes; raises `ValueError` if they are malformed."""
     banner = _line(stream).lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise ValueError("it does not start with a banner %%MatrixMarket matrix")
@@ -64,7 +64,7 @@ def read_header(stream: TextIO) -> Header:
 
 
 def read_entries(stream: TextIO, header: Header) -> coo_array:
-    """Reads what follows the header; `ValueError` says what is wrong."""
+    """Reads the entries after the header; raises `ValueError` if they are malformed."""
     from scipy.sparse import coo_array
 
     has_values = FIELDS[header.field] == 1
@@ -92,11 +92,12 @@ def _table(stream: TextIO, *, has_values: bool) -> Array:
     dtype: Any = [*_COORDINATES, ("value", np.float64)] if has_values else list(_COORDINATES)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*contained no data")
-        warnings.filterwarnings("error", category=DeprecationWarning)  # a coordinate such as 1.5
+        # NumPy only warns of a coordinate such as 1.5, and would truncate it.
+        warnings.filterwarnings("error", category=DeprecationWarning)
         try:
             return np.loadtxt(stream, dtype=dtype, comments="%", ndmin=1)
         except DeprecationWarning as warning:
-            raise ValueError("a coordinate is no integer") from warning
+            raise ValueError("a coordinate is not an integer") from warning
 
 
 def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:
@@ -112,7 +113,7 @@ def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:
 def _mirrored(
     row: Array, column: Array, value: Array, *, header: Header
 ) -> tuple[Array, Array, Array]:
-    """All entries of a symmetric matrix, of which the file has one triangle."""
+    """The entries of a symmetric matrix together with those of the triangle that the file omits."""
     if header.rows != header.columns:
         raise ValueError(f"it is {header.symmetry}, expected as many rows as columns")
     is_off = row != column

@@ -1,4 +1,4 @@
-"""Tensors from plain arrays."""
+"""Makes tensors from NumPy arrays."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
 
 _STORED = ("csr",)
-"""The formats that tensors have so far; there are descriptions of others."""
+"""The formats that tensors may have. Other formats have descriptions only."""
 
 
 @typed
 def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTensor:
-    """A tensor from its arrays, named as the description of the format names them.
+    """A tensor made from arrays, which are passed by their names in the format's description.
 
-    Arrays are one-dimensional: indices int32 or int64, values float32 or float64; they are copied.
-    The dtypes and whether columns are sorted and unique go into the tensor's description.
-    `FormatError` says which element is wrong.
+    Arrays are one-dimensional and are copied: indices of int32 or int64, values of float32 or float64.
+    The tensor's description records the dtypes, and whether columns are sorted and unique.
+    Raises a `FormatError` that names the first invalid element.
 
     >>> indptr, indices = np.array([0, 2, 2]), np.array([0, 2])
     >>> from_arrays("csr", (2, 3), indptr=indptr, indices=indices, data=np.ones(2))
@@ -40,14 +40,17 @@ def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTen
     """
     if format not in _STORED:
         known = ", ".join(_STORED)
-        raise FormatError("format.unknown", f"'{format}' is no format; there are: {known}.")
+        raise FormatError(
+            "format.unknown",
+            f"Tensors cannot have the format '{format}'; expected one of: {known}.",
+        )
     _require_names(arrays)
     copies = {name: owned(np.asarray(array)) for name, array in arrays.items()}
     return tensor_of(csr_storage(require_shape(shape), copies))
 
 
 def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
-    """CSR arrays as they are, unchecked but for their dtypes; no order is promised."""
+    """CSR arrays as storage, not copied. Only dtypes are checked, and no column order is declared."""
     for name in ("indptr", "indices"):
         require_dtype(name, arrays[name], INDEX_DTYPES)
     require_dtype("data", arrays["data"], VALUE_DTYPES)
@@ -63,7 +66,7 @@ def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
 
 
 def tensor_of(storage: Storage) -> SparseTensor:
-    """A tensor of copies of CSR arrays, checked once; its description records the order in them."""
+    """A tensor with checked copies of CSR arrays; its description records their column order."""
     copies = {name: owned(array) for name, array in storage.arrays.items()}
     storage = storage._replace(arrays=copies)
     check_storage(storage)
@@ -79,7 +82,7 @@ def tensor_of(storage: Storage) -> SparseTensor:
 
 
 def require_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Two sizes that are not negative; `FormatError` otherwise."""
+    """The shape as two integers; raises a `FormatError` unless both are from 0 to 2**63 - 1."""
     try:
         sizes = tuple(index(size) for size in shape)
     except TypeError:

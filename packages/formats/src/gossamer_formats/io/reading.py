@@ -1,4 +1,4 @@
-"""Sparse matrices from files: Matrix Market (`.mtx`, `.mtx.gz`) and SciPy's `.npz`."""
+"""Reads sparse matrices from Matrix Market files (`.mtx`, `.mtx.gz`) and SciPy's `.npz`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from gossamer_formats.io.limits import memory_size
 from gossamer_formats.io.matrix_market import open_market, read_entries, read_header
 from gossamer_formats.io.scipy_matrices import from_scipy
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
 
 
 @typed
 def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTensor:
-    """Reads a sparse matrix as CSR; the suffix says which kind of file it is.
+    """Reads a sparse matrix as CSR; the suffix of the file selects the reader.
 
-    Values become `dtype` (float32 or float64); without it floats keep theirs and other real numbers
-    and patterns become float64. `FormatError` says what is wrong with the file.
+    Values are converted to `dtype` (float32 or float64). By default float32 and float64 are kept, and
+    other real numbers and patterns become float64. Raises `FormatError` if the file cannot be read.
 
     >>> import tempfile
     >>> text = '''%%MatrixMarket matrix coordinate real general
@@ -47,13 +48,13 @@ def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTen
         return _load(file, reader, dtype=dtype)
     except MemoryError as error:
         raise FormatError(
-            "format.read.memory", f"{file} needs more memory than there is."
+            "format.read.memory", f"{file} needs more memory than is available."
         ) from error
     except _DAMAGED as error:
         raise FormatError(
             "format.read.malformed",
             f"{file} cannot be read: {_first_line(error)}.",
-            hint="Check that the file is whole and its suffix right.",
+            hint="Check that the file is complete and has the right suffix.",
         ) from error
 
 
@@ -72,10 +73,10 @@ _DAMAGED = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, ArithmeticError,
     IndexError, zlib.error,
 )  # fmt: skip
-"""What SciPy's readers raise for files that are not what their suffix says."""
+"""The exceptions that the readers of NumPy and SciPy raise for damaged files."""
 
 LONGEST_REASON = 200
-"""Characters of a reader's message that are passed on."""
+"""Maximum number of characters that are quoted from a reader's message."""
 
 _KINDS = "a file .mtx, .mtx.gz or .npz"
 
@@ -94,7 +95,7 @@ def _read_market(file: Path) -> Any:
 
 
 def _read_npz(file: Path) -> Any:
-    from zipfile import BadZipFile  # takes longer to import than a kernel to load
+    from zipfile import BadZipFile  # imported here because it takes longer than loading a kernel
 
     try:
         return _read_archive(file)
@@ -108,7 +109,7 @@ def _read_archive(file: Path) -> Any:
     with file.open("rb") as stream:
         with np.load(stream, allow_pickle=False) as archive:
             if "format" not in archive:
-                raise ValueError("it holds other arrays than those that save_npz writes")
+                raise ValueError("it was not written by scipy.sparse.save_npz")
             _require_integers(archive)
         stream.seek(0)
         return load_npz(stream)
@@ -118,18 +119,19 @@ _POSITIONS = ("indptr", "indices", "row", "col", "coords", "offsets")
 
 
 def _require_integers(archive: Mapping[str, Any]) -> None:
-    """SciPy's reader would cut off what stands behind the point."""
+    """Requires integer index arrays: SciPy's reader would truncate floats."""
     for name in _POSITIONS:
         if name in archive and archive[name].dtype.kind not in "iu":
             raise ValueError(f"{name} has the dtype {archive[name].dtype}, expected integers")
 
 
 def _require_plausible(file: Path, *, rows: int, entries: int) -> None:
-    """Refuses sizes that would exhaust memory before a single entry is read."""
+    """Raises a `FormatError` for declared sizes that exceed memory, before any entry is read."""
     if 8 * (rows + 1) + 16 * entries > memory_size():
         raise FormatError(
             "format.read.memory",
-            f"{file} declares {rows} rows and {entries} entries, more than memory holds.",
+            f"{file} declares {counted(rows, 'row')} and {counted(entries, 'entry', 'entries')}, which do "
+            "not fit in memory.",
         )
 
 

@@ -1,7 +1,7 @@
-"""To and from SciPy's sparse matrices and arrays.
+"""Converts tensors from and to SciPy's sparse matrices and arrays.
 
-SciPy checks its arrays when a matrix is made, not when somebody has written to them since, and
-its conversions trust them; so they are checked here first.
+SciPy checks the arrays of a matrix only when the matrix is made, and its conversions assume that they are
+valid. They may have been written to since, so they are checked here before any conversion.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gossamer_formats.io.limits import memory_size
 from gossamer_formats.io.plain_arrays import csr_storage, require_shape, tensor_of
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 
 def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
-    """A CSR tensor of any two-dimensional SciPy sparse matrix or array; the arrays are copied.
+    """A CSR tensor with the contents of a two-dimensional SciPy sparse matrix or array, copied.
 
-    Values must be float32 or float64, unless `dtype` says which of them to convert real values to.
-    Columns keep their order, duplicates and explicit zeros stay. Raises `FormatError`.
+    Values must be float32 or float64, unless `dtype` is given, to which real values are converted.
+    The order of columns, duplicates and explicit zeros are kept. Raises `FormatError`.
 
     >>> from scipy.sparse import eye_array
     >>> from_scipy(eye_array(3, dtype="float32"))
@@ -44,7 +45,7 @@ def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
 
 @typed
 def to_scipy(tensor: SparseTensor) -> csr_array:
-    """A SciPy `csr_array` with copies of the arrays.
+    """A SciPy `csr_array` with copies of the tensor's arrays.
 
     >>> from scipy.sparse import eye_array
     >>> to_scipy(from_scipy(eye_array(2))).nnz
@@ -60,10 +61,9 @@ def to_scipy(tensor: SparseTensor) -> csr_array:
 def borrow_scipy(
     matrix: Any, *, dtype: str | None = None, check: FactChecker | None = None
 ) -> Storage:
-    """Checked CSR arrays of a SciPy matrix, not copied where they need no conversion.
+    """Checked CSR arrays of a SciPy matrix, copied only if they need a conversion.
 
-    The caller must be done with them before anybody writes to the matrix, also from another thread.
-    `check` as in `check_storage`.
+    The result is valid until the matrix is written to, by any thread. `check` is that of `check_storage`.
 
     >>> from scipy.sparse import csr_array
     >>> matrix = csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -79,8 +79,10 @@ def borrow_scipy(
 
 
 def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
-    """The row pointer, the columns and the values of a SciPy BSR matrix in blocks, checked, and not
-    copied where they are contiguous; the caller is bound as by `borrow_scipy`.
+    """Row pointer, block columns and values (blocks by height by width) of a SciPy BSR matrix.
+
+    The arrays are checked, and copied only if they are not contiguous. They are valid until the matrix is
+    written to, as with `borrow_scipy`.
 
     >>> from scipy.sparse import bsr_array
     >>> indptr, indices, data = borrow_blocks(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
@@ -98,7 +100,7 @@ def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
 
 
 def _borrowed(matrix: Any, dtype: str | None) -> Storage:
-    """CSR arrays of a SciPy matrix whose contents are not checked yet."""
+    """CSR arrays of a SciPy matrix, before their contents are checked."""
     _require_matrix(matrix)
     if dtype is not None:
         require_value_dtype(dtype)
@@ -123,24 +125,24 @@ def _require_matrix(matrix: Any) -> None:
     if not is_sparse:
         raise FormatError(
             "format.kind",
-            f"The matrix is a {type(matrix).__name__}; expected a SparseTensor or a SciPy sparse "
-            "matrix.",
+            f"The matrix has the type '{type(matrix).__name__}'; expected a SparseTensor or a SciPy "
+            "sparse matrix.",
             hint="Convert a dense array with scipy.sparse.csr_array(array).",
         )
     if matrix.ndim != 2:
         raise FormatError(
-            "format.dimensions", f"The matrix has {matrix.ndim} dimensions; expected 2."
+            "format.dimensions", f"The matrix has {counted(matrix.ndim, 'dimension')}; expected 2."
         )
 
 
 def _require_arrays(matrix: Any, *names: str) -> None:
-    """SciPy lets everything be assigned to the attributes of a matrix."""
+    """Requires NumPy arrays: SciPy allows any object to be assigned to these attributes."""
     for name in names:
         found = getattr(matrix, name)
         if not isinstance(found, np.ndarray):
             raise FormatError(
                 "format.kind",
-                f"{name} of the matrix is a {type(found).__name__}; expected a NumPy array.",
+                f"{name} of the matrix has the type '{type(found).__name__}'; expected a NumPy array.",
             )
 
 
@@ -158,7 +160,7 @@ def _require_memory(matrix: Any) -> None:
     if 8 * (rows + 1) > memory_size():
         raise FormatError(
             "format.memory",
-            f"The matrix has {rows} rows, whose pointers memory cannot hold.",
+            f"The row pointer of a matrix with {rows} rows does not fit in memory.",
             hint="Leave out empty rows.",
         )
 
@@ -180,7 +182,7 @@ def _values(values: Array, dtype: str | None) -> Array:
 
 
 def _check_before_conversion(matrix: Any) -> None:
-    """Checks what the conversion to CSR relies on."""
+    """Checks the arrays that SciPy's conversion to CSR reads without checks."""
     rows, columns = matrix.shape
     if matrix.format == "coo":
         _require_arrays(matrix, "row", "col", "data")
@@ -204,23 +206,24 @@ def _require_no_more(diagonals: Array, offsets: Array) -> None:
     if offsets.ndim != 1 or offsets.dtype.kind != "i" or len(diagonals) != offsets.size:
         raise FormatError(
             "format.length",
-            f"offsets of shape {offsets.shape} and dtype {offsets.dtype} do not place "
-            f"{len(diagonals)} diagonals; expected one integer for each.",
+            f"offsets has the shape {offsets.shape} and the dtype {offsets.dtype}; expected one integer "
+            f"for each of {counted(len(diagonals), 'diagonal')}.",
         )
 
 
 def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
-    """Requires as many values, diagonals or blocks (which are not empty) as the structure says."""
+    """Requires at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
+    not be empty."""
     shape = matrix.data.shape
     if len(shape) != dimensions or shape[0] < count or (dimensions == 3 and 0 in shape[1:]):
         raise FormatError(
             "format.length",
-            f"data of the {matrix.format} matrix has the shape {shape}; expected {dimensions} "
-            f"dimensions and at least {count} in the first.",
+            f"data of the {matrix.format} matrix has the shape {shape}; expected "
+            f"{counted(dimensions, 'dimension')}, the first with at least {counted(count, 'element')}.",
         )
 
 
 def _used(indptr: Array, indices: Array) -> int:
-    """How many slots hold nonzeros: SciPy's matrices may have spare ones at the end."""
+    """The number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
     last = int(indptr[-1]) if indptr.size and indptr.dtype.kind == "i" else -1
     return last if 0 <= last <= indices.size else indices.size

@@ -1,4 +1,4 @@
-"""The conformance suite for backends: `BackendSuite`, and the parts that it is made of."""
+"""The conformance suite for backends: `BackendSuite` and its parts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gossamer_testkit.conformance.threads import ThreadChecks
 
 
 class BackendSuite(MetadataChecks, CodeChecks, RefusalChecks, ResultChecks, ThreadChecks):
-    """What every backend has to pass. A test class of pytest derives from it in three lines:
+    """The tests that every backend must pass. A pytest class derives from it in three lines:
 
         class TestMine(BackendSuite):
             backend = MyBackend()
             targets = ("mine", "mine:option=1")
 
-    Without `targets` they are those that the backend offers. Each program of the corpus that the
-    backend's capabilities cover is compiled for each target, twice and in another process, and called;
-    a target that does not work on this machine is compiled for only. What is left out is skipped
-    with the reason.
+    The default of `targets` are the targets that the backend offers. Each program of the corpus that
+    the backend's capabilities cover is compiled for each target, twice and in another process, and
+    called. If a target does not work on this machine, programs are compiled for it but not called.
+    Tests that cannot run are skipped with the reason.
 
     >>> sum(name.startswith("test_") for name in dir(BackendSuite))
     17

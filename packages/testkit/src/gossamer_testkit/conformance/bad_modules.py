@@ -1,4 +1,4 @@
-"""Modules that no backend may compile, each wrong in one way."""
+"""Invalid modules, which backends must refuse. Each has one defect."""
 
 from __future__ import annotations
 
@@ -122,4 +122,4 @@ BAD_MODULES: dict[str, Callable[[], Module]] = {
         buffers=(Buffer("X", (add(index_var("k"), index(1)),), "float32", "x"),)
     ),
 }
-"""What is wrong, and the module, made anew each time."""
+"""A function for each defect that makes a new module with it."""

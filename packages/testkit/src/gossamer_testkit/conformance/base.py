@@ -1,4 +1,4 @@
-"""What the parts of the suite share: programs and targets as parameters, artifacts made once."""
+"""The base of all parts of the suite: parametrizes tests and caches artifacts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gossamer_testkit.corpus.program import Program, corpus_names, corpus_progra
 
 
 class Checks:
-    """Gives the parameters of its test methods their values, and keeps what it compiled."""
+    """Parametrizes its test methods over programs and targets, and caches compiled artifacts."""
 
     backend: ClassVar[Backend]
     targets: ClassVar[tuple[str, ...]] = ()
@@ -22,16 +22,19 @@ class Checks:
         cls._artifacts = {}
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """The hook by which pytest asks for the parameters of each method."""
+        """The pytest hook that parametrizes each test method."""
         for name, values in self._parameters().items():
             if name in metafunc.fixturenames:
                 metafunc.parametrize(name, values)
 
     @classmethod
     def _parameters(cls) -> dict[str, tuple[str, ...]]:
-        """The values of each parameter that a test method may have: `target`; of programs the names of
-        all, of those that the backend covers, of those with a parallel loop among these, and of
-        those that need what it does not declare."""
+        """The values of each parameter that a test method may have.
+
+        `target`: targets; `program`: the names of all programs; `covered`: those that the backend's
+        capabilities cover; `parallel`: those of the covered ones that have a parallel loop; `undeclared`:
+        those that need capabilities which the backend does not declare.
+        """
         covered = cls.all_covered()
         names = tuple(found.name for found in covered)
         return {
@@ -46,18 +49,18 @@ class Checks:
 
     @classmethod
     def target_texts(cls) -> tuple[str, ...]:
-        """The targets that are tested."""
+        """The targets to test."""
         return cls.targets or cls.backend.targets()
 
     @classmethod
     def all_covered(cls) -> list[Program]:
-        """Every program that the backend's capabilities cover."""
+        """The programs that the backend's capabilities cover."""
         programs = map(corpus_program, corpus_names())
         return [found for found in programs if not found.lacks(cls.backend.capabilities)]
 
     @classmethod
     def artifact(cls, program: Program, target: str) -> Artifact:
-        """The program compiled, once for all tests of the class."""
+        """The compiled program; compiled once for all tests of the class."""
         key = (program.name, target)
         if key not in cls._artifacts:
             cls._artifacts[key] = cls.compiled(program, target)
@@ -65,12 +68,12 @@ class Checks:
 
     @classmethod
     def compiled(cls, program: Program, target: str) -> Artifact:
-        """The program compiled anew, from a module of its own."""
+        """The program compiled again, from a new copy of its module."""
         return cls.backend.compile(program.module, Target.parse(target))
 
     @classmethod
     def kernel(cls, program: Program, target: str) -> Kernel:
-        """The program ready to run; skips the test where the target does not work here."""
+        """The loaded program; skips the test if the target does not work on this machine."""
         probe = cls.backend.probe(Target.parse(target))
         if not probe.usable:
             skip(f"{target} does not work on this machine: {probe.reason}")
@@ -78,16 +81,16 @@ class Checks:
 
 
 def skip(reason: str) -> NoReturn:
-    """Leaves a test out; pytest knows the exception of unittest, and nothing here needs pytest."""
+    """Skips a test. Raises the exception of unittest, which pytest handles, to avoid importing pytest."""
     raise unittest.SkipTest(reason)
 
 
 def fail(message: str) -> NoReturn:
-    """Fails a test with a sentence."""
+    """Fails a test with a message."""
     raise AssertionError(message)
 
 
 def require(condition: object, message: str) -> None:
-    """Fails a test with a sentence where the condition does not hold."""
+    """Fails a test with a message unless the condition holds."""
     if not condition:
         fail(message)

@@ -1,6 +1,7 @@
-"""The other process: `python -m gossamer_testkit.conformance.child ANSWERS`, work on standard input.
+"""The child process: `python -m gossamer_testkit.conformance.child ANSWERS`, its task on standard input.
 
-It writes one line of JSON per name as soon as it knows, so that the last line tells where it died.
+It writes one line of JSON for each name as soon as that is done. If the process crashes, the last line
+shows which name it was working on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gossamer_testkit.corpus.program import corpus_program
 
 
 def main() -> None:
-    """Does the work."""
+    """Runs the task for each name and writes the answers."""
     payload = pickle.load(sys.stdin.buffer)
     sys.path[:] = payload["path"]
     _import(*payload["home"])
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 def _import(name: str, file: str) -> None:
-    """Imports a module by its name, else from its file under that name."""
+    """Imports a module by its name; if that fails, from its file."""
     try:
         importlib.import_module(name)
     except ImportError:
@@ -56,7 +57,7 @@ def _fingerprint(backend: Backend, target: Target, name: str) -> str:
 
 
 def _refusal(backend: Backend, target: Target, name: str) -> str:
-    """`refused`, or what happened instead."""
+    """`refused`, `accepted`, or the exception raised instead of a gossamer error."""
     try:
         backend.compile(BAD_MODULES[name](), target)
     except GossamerError:

@@ -1,4 +1,4 @@
-"""The code that a backend makes: the same each time and everywhere, and all that is said of it."""
+"""Checks that compilation is deterministic and that artifacts are complete."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gossamer_testkit.corpus.program import corpus_program
 
 
 class CodeChecks(Checks):
-    """Determinism, artifacts as data."""
+    """Determinism of compilation, and artifacts as data."""
 
     def test_code_is_the_same_each_time(self, covered: str, target: str) -> None:
-        """The same module gives the same artifact; its metadata may differ (times)."""
+        """The same module gives the same artifact, except for its metadata, which may hold times."""
         found = corpus_program(covered)
         first, second = self.artifact(found, target), self.compiled(found, target)
         different = [part for part in PARTS if getattr(first, part) != getattr(second, part)]
         require(not different, f"Compiled twice, these parts differ: {', '.join(different)}.")
 
     def test_another_process_makes_the_same_code(self, target: str) -> None:
-        """With another seed for the hashes of text, so that no order of a set shows."""
+        """Another hash seed gives the same code: it does not depend on the iteration order of sets."""
         programs = self.all_covered()
         names = [program.name for program in programs]
         answers = in_another_process(self.backend, target, task="fingerprint", names=names)
@@ -36,10 +36,10 @@ class CodeChecks(Checks):
             )
 
     def test_an_artifact_says_what_it_is(self, covered: str, target: str) -> None:
-        """Backend, version, target, the signature of the module, the buffers it guards."""
+        """The artifact has the backend, version and target, the module's signature and guarded buffers."""
         found = corpus_program(covered)
         artifact, module = self.artifact(found, target), found.module
-        require(isinstance(artifact, Artifact), f"It made {artifact!r}, which is no Artifact.")
+        require(isinstance(artifact, Artifact), f"It made {artifact!r}, expected an Artifact.")
         made_by = (artifact.backend, artifact.backend_version)
         require(made_by == (self.backend.name, self.backend.version), f"It says {made_by} made it.")
         own = Target.parse(artifact.target).backend == self.backend.name
@@ -50,7 +50,7 @@ class CodeChecks(Checks):
         require(not missing, f"It does not list the guarded buffers {', '.join(sorted(missing))}.")
 
     def test_an_artifact_survives_serialization(self, covered: str, target: str) -> None:
-        """Encoded, decoded and loaded it is the same kernel."""
+        """Encoding and decoding gives an equal artifact, which can be loaded."""
         found = corpus_program(covered)
         artifact = self.artifact(found, target)
         again = Artifact.decode(artifact.encode())

@@ -1,4 +1,4 @@
-"""An artifact in few digits, for comparison between processes."""
+"""Digests of artifacts, to compare them between processes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from gossamer_backend import Artifact
 
 PARTS = ("backend", "backend_version", "target", "signature", "code", "guarded")
-"""The fields of an artifact that must not vary; its metadata may hold times."""
+"""The fields of an artifact that must be deterministic; its metadata may hold times."""
 
 
 def fingerprint(artifact: Artifact) -> str:
-    """A digest of every part that must not vary.
+    """A digest of the fields that must be deterministic.
 
     >>> from gossamer_ir.interchange.records import Signature
     >>> first = Artifact("toy", "1.0", "toy", Signature("f", (), (), ()), b"code")

@@ -1,4 +1,4 @@
-"""What a backend says of itself."""
+"""Checks of a backend's name, version, capabilities, targets and probes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _WORD = re.compile(
 
 
 class MetadataChecks(Checks):
-    """Name, versions, capabilities, targets, probes."""
+    """The name, versions, capabilities, targets and probes of a backend."""
 
     def test_it_is_a_backend_of_this_version_of_the_protocol(self) -> None:
-        """It has all members of `Backend`."""
+        """It has all members of `Backend`, for this version of the protocol."""
         backend = self.backend
         require(isinstance(backend, Backend), f"{backend!r} lacks members of Backend.")
         require(
@@ -34,7 +34,7 @@ class MetadataChecks(Checks):
         )
 
     def test_its_name_can_stand_in_a_target(self) -> None:
-        """The name is the first part of its targets."""
+        """The name can be parsed as a target without options: targets begin with it."""
         try:
             parsed = Target.parse(self.backend.name)
         except ArgumentError as error:
@@ -42,31 +42,34 @@ class MetadataChecks(Checks):
         require(parsed == Target(self.backend.name), f"'{self.backend.name}' has options in it.")
 
     def test_its_version_is_text_that_stays(self) -> None:
-        """The version is part of cache keys."""
+        """The version is a string that does not change: it is part of cache keys."""
         version = self.backend.version
         require(isinstance(version, str) and version, f"The version is {version!r}, not text.")
         require(version == self.backend.version, "The version is another one each time.")
 
     def test_its_capabilities_are_words_that_exist(self) -> None:
-        """A misspelt word would declare nothing."""
+        """All capabilities exist: a misspelt one would have no effect."""
         words = self.backend.capabilities
-        require(isinstance(words, frozenset), "The capabilities are no frozenset.")
+        require(isinstance(words, frozenset), "The capabilities are not a frozenset.")
         unknown = sorted(word for word in words if not _WORD.fullmatch(word))
         require(not unknown, f"No capabilities are called {', '.join(unknown)}.")
 
     def test_it_offers_targets_of_its_own(self) -> None:
-        """At least one, the default first."""
+        """There is at least one target, and all of them are of this backend."""
         offered = self.backend.targets()
-        require(isinstance(offered, tuple) and offered, "It offers no tuple of targets.")
+        require(
+            isinstance(offered, tuple) and offered,
+            "It does not offer a non-empty tuple of targets.",
+        )
         for text in offered:
             found = Target.parse(text)
             require(found.backend == self.backend.name, f"The target {text} is of another backend.")
 
     def test_it_says_whether_a_target_works_here(self, target: str) -> None:
-        """And why not; what it resolves a target to is a target that it resolves to itself."""
+        """A probe is repeatable, has a reason if the target is not usable, and resolving is idempotent."""
         parsed = Target.parse(target)
         probe = self.backend.probe(parsed)
-        require(isinstance(probe, Probe), f"It answers {probe!r}, which is no Probe.")
+        require(isinstance(probe, Probe), f"It answers {probe!r}, expected a Probe.")
         require(probe == self.backend.probe(parsed), "It answers something else each time.")
         require(probe.usable or probe.reason, f"It does not say why {target} does not work.")
         if probe.resolved:

@@ -1,4 +1,4 @@
-"""Work on a backend in a process of its own, which may end however it likes."""
+"""Runs a task on a backend in a child process, which may crash without ending the tests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gossamer_testkit.conformance.base import fail
 
 SECONDS = 600
 SEED = "4711"
-"""For the hashes of text in the other process."""
+"""The hash seed of the child process."""
 
 
 def in_another_process(
     backend: Backend, target: str, *, task: str, names: Sequence[str]
 ) -> dict[str, str]:
-    """What `child.TASKS[task]` answers for each name; a failed check where the process dies.
+    """The answer of `child.TASKS[task]` for each name; fails the test if the process crashes.
 
-    The process gets a copy of the backend (pickled, else made anew without arguments) and the same
-    path for imports.
+    The process gets a copy of the backend, and the same import path. A backend that cannot be pickled is
+    constructed again, without arguments.
     """
     payload = {
         "path": sys.path,
@@ -56,7 +56,7 @@ def in_another_process(
 
 
 def _home(kind: type[Any]) -> tuple[str, str]:
-    """The module of a class and its file, which need not be found under its name."""
+    """The name and the file of a class's module, which may not be importable by its name."""
     return kind.__module__, getattr(sys.modules[kind.__module__], "__file__", None) or ""
 
 

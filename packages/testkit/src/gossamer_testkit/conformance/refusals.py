@@ -1,4 +1,4 @@
-"""What a backend must not accept."""
+"""Checks that a backend refuses undeclared capabilities, invalid modules and foreign targets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from gossamer_testkit.corpus.program import corpus_program
 
 
 class RefusalChecks(Checks):
-    """What was not declared, what is wrong, what is another's. `gossamer_backend.registry.requirements`
-    has a function with which `compile` can begin."""
+    """Undeclared capabilities, invalid modules, targets of other backends.
+
+    A backend passes if `compile` first calls `require_compilable` of
+    `gossamer_backend.registry.requirements`.
+    """
 
     def test_what_it_does_not_declare_is_refused_by_name(self, undeclared: str) -> None:
-        """A `PluginError` names every word that is missing."""
+        """A `PluginError` names every missing capability."""
         found = corpus_program(undeclared)
         missing = found.lacks(self.backend.capabilities)
         target = self.target_texts()[0]
@@ -28,7 +31,7 @@ class RefusalChecks(Checks):
         fail(f"It compiles what needs {', '.join(missing)}, which it does not declare.")
 
     def test_wrong_modules_are_refused(self) -> None:
-        """By an error of gossamer: in another process, since some of them might end it."""
+        """A gossamer error is raised. Runs in another process, because some modules might crash it."""
         target = self.target_texts()[0]
         names = list(BAD_MODULES)
         answers = in_another_process(self.backend, target, task="refusal", names=names)
@@ -36,7 +39,7 @@ class RefusalChecks(Checks):
         require(not wrong, f"These are not refused: {'; '.join(wrong)}.")
 
     def test_a_target_of_another_backend_is_refused(self) -> None:
-        """The registry asks for its own targets only; others may ask for anything."""
+        """A gossamer error is raised. The registry never passes such targets, but other callers may."""
         covered = self.all_covered()
         if not covered:
             skip(f"{self.backend.name} covers no program")

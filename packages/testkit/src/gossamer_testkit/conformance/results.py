@@ -1,4 +1,4 @@
-"""What kernels compute, against oracles that no backend takes part in."""
+"""Checks the results of kernels against oracles that are independent of any backend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ResultChecks(Checks):
     """Every case of every program of the corpus."""
 
     def test_a_module_of_the_corpus_is_correct(self, program: str, target: str) -> None:
-        """Its results are the oracle's, its failures have the code and the name they should."""
+        """Results equal the oracle's; calls that must fail raise the expected code and name."""
         found = corpus_program(program)
         missing = found.lacks(self.backend.capabilities)
         if missing:
@@ -29,7 +29,7 @@ class ResultChecks(Checks):
 
 
 def verdict(kernel: Callable[..., object], program: Program, case: Case) -> str:
-    """What is wrong with a call, in sentences; "" where nothing is."""
+    """A description of the failure of a call, "" if it is correct."""
     try:
         arrays = call(kernel, case)
     except UserError as error:
@@ -42,7 +42,7 @@ def verdict(kernel: Callable[..., object], program: Program, case: Case) -> str:
 
 
 def second_opinion(program: Program, case: Case) -> str:
-    """What the reference interpreter says, for who looks for the culprit."""
+    """Whether the reference interpreter agrees with the oracle, as a sentence for the failure message."""
     module = program.module
     try:
         arrays = call(lambda **values: run(module, values), case)

@@ -1,4 +1,4 @@
-"""Calls and compilations from several threads, and kernels on several threads."""
+"""Checks of kernels called, compiled and run by several threads."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gossamer_testkit.corpus.program import Program, corpus_program
 
 THREADS = 2
 COUNTS = (1, 2, 3, 7)
-"""Numbers of threads that a kernel is told to use."""
+"""The numbers of threads that a kernel is run with."""
 
 REPEATS = 2
 MOST = 6
-"""Cases of a program that are called again and again: the largest, where threads meet."""
+"""The number of cases of a program that are repeated: the largest ones, which use several threads."""
 
 
 class ThreadChecks(Checks):
-    """Two threads at a time."""
+    """Kernels and compilations in several threads."""
 
     def test_two_threads_may_call_one_kernel(self, covered: str, target: str) -> None:
-        """Each gets what a single one gets."""
+        """Each call gives the result of a call by a single thread."""
         found = corpus_program(covered)
         kernel = self.kernel(found, target)
         cases = _callable_cases(found)
@@ -43,7 +43,7 @@ class ThreadChecks(Checks):
         require(not wrong, f"Called by two threads at once, it computes something else: {wrong}.")
 
     def test_the_number_of_threads_changes_nothing(self, parallel: str, target: str) -> None:
-        """Bit by bit, and again and again."""
+        """Repeated calls with several numbers of threads give the same bits."""
         found = corpus_program(parallel)
         kernel = self.kernel(found, target)
         before = get_num_threads()
@@ -64,7 +64,7 @@ class ThreadChecks(Checks):
             )
 
     def test_two_threads_may_compile_at_once(self, target: str) -> None:
-        """Each gets the code that a single one gets."""
+        """Each compilation gives the code of a compilation by a single thread."""
         programs = self.all_covered()[:8]
         wanted = {found.name: fingerprint(self.artifact(found, target)) for found in programs}
         wrong: list[str] = []
@@ -79,7 +79,7 @@ class ThreadChecks(Checks):
 
 
 def at_once(work: Callable[[], None]) -> None:
-    """Runs it in several threads that start together; an error in one of them is raised here."""
+    """Runs a function in several threads that start together; re-raises an error of any of them."""
     start = threading.Barrier(THREADS)
 
     def run() -> None:

@@ -1,1 +1,1 @@
-"""The corpus: programs with inputs and the results that they should have."""
+"""The corpus: programs with inputs and reference results."""

@@ -1,4 +1,4 @@
-"""One call of a program, what it should leave behind, and whether it did."""
+"""One call of a program, its expected results, and their comparison."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ Values: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A value for each parameter. `raises` is the code of the error that the call must end with ("":
-    none), `names` what its message must name.
+    """The arguments of one call.
+
+    `raises` is the code of the error that the call must raise ("": none), `names` a text that its message
+    must contain.
 
     >>> case = Case("doubled", {"x": np.array([1, 2])})
     >>> call(lambda x: np.add(x, x, out=x), case)
@@ -32,8 +34,10 @@ class Case:
 
 
 class Expected(NamedTuple):
-    """What an array should hold: exactly, or within the rounding of a sum of `length` products whose
-    absolute values add up to `magnitude`.
+    """The expected contents of an array.
+
+    They are compared exactly if `magnitude` is None, else within the rounding errors of a sum of `length`
+    products whose absolute values add up to `magnitude`.
 
     >>> Expected(np.array([1, 2])).array
     array([1, 2])
@@ -45,7 +49,7 @@ class Expected(NamedTuple):
 
 
 def fresh(case: Case) -> dict[str, Any]:
-    """The values of a case with arrays of their own."""
+    """The values of a case, with copies of the arrays."""
     return {
         name: value.copy() if isinstance(value, np.ndarray) else value
         for name, value in case.values.items()
@@ -62,8 +66,9 @@ def call(kernel: Callable[..., object], case: Case) -> dict[str, Array]:
 def differences(
     case: Case, found: Mapping[str, Array], expected: Mapping[str, Expected]
 ) -> list[str]:
-    """What is wrong with the arrays after a call, one sentence each; those that are not expected to
-    change must be as they were.
+    """One sentence for each array that is wrong after a call.
+
+    Arrays without an entry in `expected` must not have changed.
 
     >>> case = Case("two", {"x": np.array([1, 2]), "y": np.array([0, 0])})
     >>> differences(case, {"x": np.array([1, 2]), "y": np.array([1, 3])},
@@ -80,14 +85,14 @@ def differences(
 
 
 def same_bytes(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
-    """Whether two calls left the same, bit by bit."""
+    """True if two calls gave the same arrays, bit by bit."""
     return {name: array.tobytes() for name, array in first.items()} == {
         name: array.tobytes() for name, array in second.items()
     }
 
 
 def _wrong(array: Array, wanted: Expected) -> Array | None:
-    """Where elements are wrong, None where none is."""
+    """A mask of the wrong elements, None if all are right."""
     expected = wanted.array
     if wanted.magnitude is not None:
         bound = tolerance(wanted.length, array.dtype.name)
@@ -111,5 +116,6 @@ def _sentence(name: str, array: Array, expected: Array, wrong: Array) -> str:
     at = tuple(int(index[0]) for index in np.nonzero(wrong))
     place = ", ".join(map(str, at))
     more = int(wrong.sum()) - 1
-    rest = f", and {more} more elements are wrong" if more else ""
+    are = "element is" if more == 1 else "elements are"
+    rest = f", and {more} more {are} wrong" if more else ""
     return f"{name}[{place}] is {array[at]}, expected {expected[at]}{rest}."

@@ -1,4 +1,4 @@
-"""The corpus: flat modules in one file, and for each a manifest of how to call it and what it should do."""
+"""The corpus: flat modules in one file, each with a manifest that names its inputs and its oracle."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
 from gossamer_testkit.corpus.case import Case, Expected
-from gossamer_testkit.corpus.inputs import MAKERS
+from gossamer_testkit.corpus.inputs import INPUT_GENERATORS
 from gossamer_testkit.corpus.references import ORACLES
 
 Options: TypeAlias = dict[str, Any]
-"""What a maker and an oracle are told: closed JSON."""
+"""The options of an input generator and an oracle: values that JSON can encode."""
 
 PROGRAMS = "programs.jsonl.gz"
 """The file of all programs: an `Entry` in each line, sorted by name."""
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What belongs to a module: a sentence about it, the capabilities that it needs, who makes the
-    arguments of its cases (a key of `MAKERS`), and who says what it should do (one of `ORACLES`).
+    """The data of one program: a sentence about it (`says`), the capabilities that it needs, the generator
+    of its cases (a key of `INPUT_GENERATORS`), and its oracle (a key of `ORACLES`).
 
     >>> corpus_program("guard").manifest.cases, corpus_program("guard").manifest.oracle
     ('guard_cases', 'gathered')
@@ -67,19 +67,19 @@ class Program(NamedTuple):
 
     @property
     def module(self) -> Module:
-        """The module, read from its text."""
+        """The module, decoded from its text."""
         return loads(self.text)
 
     def cases(self) -> Iterator[Case]:
-        """Arguments to call it with, the same ones each time."""
-        return MAKERS[self.manifest.cases](self.manifest.options)
+        """The cases to call it with, which are deterministic."""
+        return INPUT_GENERATORS[self.manifest.cases](self.manifest.options)
 
     def expected(self, case: Case) -> dict[str, Expected]:
-        """What the arrays that it writes should hold after the call."""
+        """The expected contents of the arrays that the program writes."""
         return ORACLES[self.manifest.oracle](case.values, self.manifest.options)
 
     def lacks(self, capabilities: Iterable[str]) -> tuple[str, ...]:
-        """The capabilities that it needs besides these."""
+        """The capabilities that the program needs and that are not among these, sorted."""
         return tuple(sorted(frozenset(self.manifest.capabilities) - frozenset(capabilities)))
 
 
@@ -95,7 +95,7 @@ def corpus_names() -> tuple[str, ...]:
 @typed
 @cache
 def corpus_program(name: str) -> Program:
-    """A program by name; `ArgumentError` (`corpus.unknown`) where there is none.
+    """A program by name; raises `ArgumentError` (`corpus.unknown`) if there is none.
 
     >>> program = corpus_program("gather_float32x4")
     >>> program.manifest.capabilities

@@ -1,4 +1,4 @@
-"""One script for every dtype of values and of index arrays."""
+"""Changes the dtypes of values and of index arrays in a script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STORED = (CompressedFixed, CompressedVaried, DenseVaried)
 
 @typed
 def retyped(module: Module, *, dtype: str, index_dtype: str) -> Module:
-    """The module with all its buffers of floats, and all that its axes store, of these dtypes.
+    """The module with `dtype` for its float buffers and `index_dtype` for the index arrays of its axes.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_testkit import script

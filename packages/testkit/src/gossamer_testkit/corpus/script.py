@@ -1,5 +1,7 @@
-"""Programs as scripts, by name: what a compiler must lower right. Those with `_position` and `_loop` in
-their names are written as of these stages, the others as of the coordinate stage."""
+"""Programs as scripts, by name, for tests of a compiler.
+
+`_position` and `_loop` in a name give the stage of the script; the others are of the coordinate stage.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ SUFFIX = ".txt"
 
 
 def script_names() -> tuple[str, ...]:
-    """The names of all scripts, sorted. One that ends with `_paper` is written in the paper's
-    spelling, the others in the RFC's.
+    """The names of all scripts, sorted. Those that end with `_paper` use the paper's spelling, the others
+    the RFC's.
 
     >>> "csr_to_bsr" in script_names()
     True
@@ -27,7 +29,7 @@ def script_names() -> tuple[str, ...]:
 @typed
 @cache
 def script(name: str) -> str:
-    """The text of a script; `ArgumentError` (`scripts.unknown`) where there is none of this name.
+    """The text of a script; raises `ArgumentError` (`scripts.unknown`) if there is none of this name.
 
     >>> print(script("csr_to_bsr").splitlines()[-1].strip())
     B[io, jo, ii, ji] = A[io * rows + ii, jo * columns + ji]
@@ -36,6 +38,6 @@ def script(name: str) -> str:
         raise ArgumentError(
             "scripts.unknown",
             f"There is no script '{name}'.",
-            hint="gossamer_testkit.script_names() lists those that there are.",
+            hint="gossamer_testkit.script_names() lists those it has.",
         )
     return (files("gossamer_testkit.corpus") / "scripts" / f"{name}{SUFFIX}").read_text()

@@ -1,1 +1,1 @@
-"""Matrices that every kernel has to survive, and what products of them are."""
+"""Test matrices with edge cases, and oracles for products with them."""

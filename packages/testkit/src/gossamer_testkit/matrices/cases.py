@@ -1,4 +1,4 @@
-"""The table of CSR matrices that every kernel has to survive."""
+"""The table of CSR matrices with edge cases that every kernel must handle."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ INF, NAN = float("inf"), float("nan")
 def csr_cases(*, dtype: str = "float32", index_dtype: str = "int32") -> tuple[Csr, ...]:
     """Matrices with 0 rows, 0 columns, 0 nonzeros, empty rows at both ends, a dense row, ...
 
-    Values are small integers, so that products with integers are exact, except in the case
-    `nan and infinity`. The columns of all but `unsorted` and `duplicates` increase in each row.
+    Values are small integers, so that products with integers are exact, except in `nan and infinity`.
+    The columns of each row increase, except in `unsorted` and `duplicates`.
 
     >>> [case.name for case in csr_cases() if not case.is_canonical]
     ['unsorted', 'duplicates']

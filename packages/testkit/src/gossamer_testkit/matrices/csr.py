@@ -1,4 +1,4 @@
-"""A matrix in CSR as plain arrays, and named matrices at the edges of what is allowed."""
+"""A CSR matrix as plain arrays, and functions that make one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """`indices[indptr[i]:indptr[i + 1]]` are the columns of row i, `data` their values.
+    """A named CSR matrix: row i has the columns `indices[indptr[i]:indptr[i + 1]]`, with values in `data`.
 
     >>> matrix = from_rows("small", 4, rows=[[(1, 2.0)], [], [(3, 5.0), (0, 1.0)]])
     >>> matrix.nnz, matrix.longest_row, matrix.is_canonical
@@ -32,17 +32,17 @@ class Csr:
 
     @property
     def nnz(self) -> int:
-        """How many values are stored."""
+        """The number of stored values."""
         return int(self.indptr[-1])
 
     @property
     def row_lengths(self) -> Array:
-        """Stored values in each row."""
+        """The number of stored values in each row."""
         return np.diff(self.indptr)
 
     @property
     def longest_row(self) -> int:
-        """Stored values in the longest row, 0 where there is none."""
+        """The number of stored values in the longest row, 0 if there are no rows."""
         return int(self.row_lengths.max(initial=0))
 
     @property
@@ -52,7 +52,7 @@ class Csr:
 
     @property
     def is_canonical(self) -> bool:
-        """Whether the columns of each row increase: sorted, and none twice."""
+        """True if the columns of each row strictly increase: sorted and unique."""
         same_row = np.diff(self.rows) == 0
         return bool((np.diff(self.indices)[same_row] > 0).all())
 
@@ -85,7 +85,7 @@ def from_rows(
 
 @typed
 def from_mask(name: str, mask: Array, *, dtype: str = "float32", index_dtype: str = "int32") -> Csr:
-    """A matrix with small integers where mask is true.
+    """A matrix with a small integer, not zero, wherever `mask` is true.
 
     >>> from_mask("corner", np.eye(2, 3, dtype=bool)).data
     array([-3., -2.], dtype=float32)

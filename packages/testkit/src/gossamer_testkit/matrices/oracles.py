@@ -1,7 +1,8 @@
-"""What kernels should compute, in float64 and from the stored values alone, and how far off one is.
+"""Oracles for sparse products, computed in float64 from the stored values, and error bounds.
 
-Nothing here is made with gossamer. Absent elements take no part: infinity times an absent zero is
-not NaN. A matrix is a `Csr` or one of SciPy in CSR; where it is a `Pattern`, its values take no part.
+They are independent of gossamer. Absent elements are not multiplied: an infinity in the dense operand
+does not make a NaN with an absent zero. A matrix is a `Csr` or a SciPy matrix in CSR; the values of a
+`Pattern` are not used.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def spmv(matrix: Matrix, vector: Array) -> Array:
 
 
 def spmm_magnitude(matrix: Matrix, dense: Array) -> Array:
-    """|A| |B|: what rounding errors of A B are measured in.
+    """|A| |B|, relative to which the rounding errors of A B are measured.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
@@ -89,7 +90,7 @@ def spmm_magnitude(matrix: Matrix, dense: Array) -> Array:
 
 
 def spmv_magnitude(matrix: Matrix, vector: Array) -> Array:
-    """|A| |x|.
+    """|A| |x|, relative to which the rounding errors of A x are measured.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
@@ -114,8 +115,9 @@ def bsr_spmm(indptr: Array, indices: Array, data: Array, *, dense: Array) -> Arr
 
 
 def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
-    """The products of rows of an m x k and an n x k array at the stored elements, in float64 and in
-    the order in which these are stored.
+    """The products of row i of an m x k and row j of an n x k array for each stored element (i, j).
+
+    They are in float64, in the order of the stored elements.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(1, 9.0), (0, 9.0)], []])
@@ -129,7 +131,7 @@ def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
 
 
 def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
-    """The products of the absolute values.
+    """`sddmm` of the absolute values, relative to which its rounding errors are measured.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
     >>> sddmm_magnitude(from_rows("a", 1, rows=[[(0, 9.0)]]), np.array([[1.0, -2.0]]), np.ones((1, 2)))
@@ -141,9 +143,9 @@ def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
 def attention(
     matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
 ) -> Array:
-    """The softmax of scaled scores, row by row of the stored elements, times the values: in float64.
+    """The softmax of the scaled scores over the stored elements of each row, times the values, in float64.
 
-    `queries` is m x d, `keys` n x d, `values` n x k; `scale` is 1 / sqrt(d) where it is not given.
+    `queries` is m x d, `keys` n x d, `values` n x k; the default of `scale` is 1 / sqrt(d).
 
     >>> from gossamer_testkit.matrices.csr import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, 9.0), (1, 9.0)], []])
@@ -161,10 +163,10 @@ def attention(
 def attention_bound(
     matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
 ) -> Array:
-    """How much an element of `attention` may be off by, in units of rounding.
+    """The largest error of each element of `attention`, in units of rounding.
 
-    A score is off by the rounding of its sum, by which its weight is off relatively, and so is the
-    sum of the weights.
+    The absolute error of a score is the rounding error of its sum. It is the relative error of the weight
+    exp(score), and bounds that of the sum of the weights.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
     >>> matrix = from_rows("a", 1, rows=[[(0, 9.0)], []])
@@ -184,7 +186,7 @@ def attention_bound(
 def _shares(
     matrix: Pattern, queries: Array, keys: Array, scale: float | None
 ) -> Iterator[tuple[int, Array, Array, float]]:
-    """Of each row with elements: its number, columns, weights, and its largest sum of absolute values."""
+    """For each row with elements: its index, columns, weights, and the largest magnitude of its scores."""
     q, k = queries.astype(np.float64), keys.astype(np.float64)
     factor = 1 / math.sqrt(max(1, q.shape[1])) if scale is None else scale
     for row in range(matrix.shape[0]):
@@ -198,10 +200,11 @@ def _shares(
 
 
 def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> float:
-    """The largest |result - reference| / magnitude, element by element in float64.
+    """The largest |result - reference| / magnitude of all elements, in float64.
 
-    Elements that are equal, or both NaN, are no error; infinity where one is not finite and the
-    other differs, or where the magnitude is zero and they differ; 0.0 where there are no elements.
+    The error of an element is 0 if both values are equal or NaN, and infinity if they differ and one is
+    not finite or the magnitude is zero. The result is 0.0 for empty arrays and infinity for different
+    shapes.
 
     >>> max_relative_error(np.array([1.5, np.nan]), np.array([1.0, np.nan]), magnitude=np.ones(2))
     0.5
@@ -218,8 +221,8 @@ def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> 
 
 
 def tolerance(length: int, dtype: str) -> float:
-    """The largest `max_relative_error` of a sum of `length` products in a dtype, in any order,
-    where nothing overflows or underflows (Higham, Accuracy and Stability, section 3.1).
+    """The bound of `max_relative_error` for a sum of `length` products in a dtype, in any order, without
+    overflow or underflow (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
 
     >>> tolerance(0, "float32")
     0.0

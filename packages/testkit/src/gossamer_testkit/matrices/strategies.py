@@ -1,4 +1,4 @@
-"""Hypothesis strategies: matrices and operands that are small and nasty."""
+"""Hypothesis strategies for small matrices and operands with edge cases."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def csr_matrices(
 ) -> Csr:
     """Canonical CSR matrices of up to `largest` rows and columns.
 
-    Among them are those without rows, columns or nonzeros, with empty rows at both ends, with one
-    dense row or column, with explicit zeros and, where `special`, with NaN and infinity. All other
-    values are small integers.
+    They include matrices without rows, columns or nonzeros, with empty rows at both ends, with a dense
+    row or column, with explicit zeros and, with `special`, with NaN and infinity. All other values are
+    small integers.
 
     >>> from hypothesis import find
     >>> find(csr_matrices(dtypes=["float64"]), lambda matrix: matrix.nnz > 0).shape
@@ -59,7 +59,7 @@ def csr_matrices(
 def dense_operands(
     shape: tuple[int, ...], *, dtype: str, special: bool = False
 ) -> st.SearchStrategy[Array]:
-    """Arrays of small integers and, where `special`, of NaN and infinity.
+    """Arrays of small integers and, with `special`, of NaN and infinity.
 
     >>> from hypothesis import find
     >>> find(dense_operands((2, 1), dtype="float32"), lambda array: array.sum() > 0)

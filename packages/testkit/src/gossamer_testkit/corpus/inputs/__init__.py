@@ -1,4 +1,4 @@
-"""Who makes arguments for the programs of the corpus, by the names that manifests use."""
+"""The input generators for programs of the corpus, by the names that manifests use."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from gossamer_testkit.corpus.inputs.sparse import spmm_cases, spmv_cases
 from gossamer_testkit.corpus.inputs.vectors import vectors
 from gossamer_testkit.corpus.inputs.weights import weight_cases
 
-Maker = Callable[[Mapping[str, Any]], Iterator[Case]]
+InputGenerator = Callable[[Mapping[str, Any]], Iterator[Case]]
 
-MAKERS: dict[str, Maker] = {
+INPUT_GENERATORS: dict[str, InputGenerator] = {
     "bsr_cases": bsr_cases,
     "cast_values": cast_values,
     "dcsr_cases": dcsr_cases,

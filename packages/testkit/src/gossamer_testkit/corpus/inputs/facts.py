@@ -1,4 +1,4 @@
-"""Index arrays that are as the program assumes, and some that are not."""
+"""Index arrays that satisfy the facts of a program, and some that violate one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WRONG = {
 
 
 def fact_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """The sums over the rows of a CSR matrix of 4 columns, whose facts are checked before the call."""
+    """Arguments for the row sums of a CSR matrix with 4 columns, whose facts are checked at the call."""
     dtype = options["index_dtype"]
     yield _case("three elements", [0, 2, 3], [0, 3, 1], dtype=dtype)
     yield _case("no elements", [0, 0, 0], [], dtype=dtype)

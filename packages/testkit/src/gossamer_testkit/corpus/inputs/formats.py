@@ -1,4 +1,4 @@
-"""The table of CSR matrices in other formats, and as arguments of other programs."""
+"""Converts the table of CSR matrices to other formats and to the arguments of other programs."""
 
 from __future__ import annotations
 
@@ -19,42 +19,43 @@ _Make = Callable[[Csr, Options], dict[str, Any]]
 
 
 def sddmm_cases(options: Options) -> Iterator[Case]:
-    """X and Y for every matrix, of which only the structure counts."""
+    """Dense X and Y for every matrix, of which only the structure is used."""
     return _cases(options, _sddmm)
 
 
 def elements_cases(options: Options) -> Iterator[Case]:
-    """A number for each row and each column."""
+    """Every matrix with a vector R over its rows and X over its columns."""
     return _cases(options, _elements)
 
 
 def row_sums_cases(options: Options) -> Iterator[Case]:
-    """Only the matrix."""
+    """Every matrix, without further operands."""
     return _cases(options, _sums)
 
 
 def segment_sums_cases(options: Options) -> Iterator[Case]:
-    """Rows as segments without coordinates."""
+    """The rows of every matrix as segments, without column indices."""
     return _cases(options, lambda matrix, told: _without(_sums(matrix, told), "indices"))
 
 
 def ell_cases(options: Options) -> Iterator[Case]:
-    """As many slots for each row as the longest has, and one more; unused ones hold NaN."""
+    """ELL with one slot more than the longest row has elements; unused slots hold NaN."""
     return _cases(options, _ell)
 
 
 def dcsr_cases(options: Options) -> Iterator[Case]:
-    """Only the rows that are not empty, and some that are."""
+    """DCSR with the rows that are not empty, and some empty ones."""
     return _cases(options, _dcsr)
 
 
 def bsr_cases(options: Options) -> Iterator[Case]:
-    """Blocks where the matrices have elements."""
+    """BSR with a block for each element of the matrices."""
     return _cases(options, _bsr)
 
 
 def _cases(options: Options, make: _Make) -> Iterator[Case]:
-    """The finite matrices; those of at most `most` elements, since interpreters are slow."""
+    """The cases for matrices with finite values and at most `options["most"]` elements, a limit because
+    interpreters are slow."""
     most = options.get("most", LARGEST)
     for matrix in csr_cases(dtype=options["dtype"], index_dtype=options["index_dtype"]):
         if np.isfinite(matrix.data).all() and matrix.nnz <= most:

@@ -1,4 +1,4 @@
-"""Positions that are in bounds, and some that are not."""
+"""Positions that are in bounds, and some that are out of bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZE = 50
 
 
 def guard_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Y[i] = X[P[i]] for i < n, and every P[i] is guarded: the call fails where one is out of X."""
+    """Arguments for Y[i] = X[P[i]] with guards: the call fails if one P[i] is out of bounds."""
     yield _case("all hold", np.arange(SIZE)[::-1])
     yield _case("nothing to guard", np.arange(0))
     for name, at, position in (

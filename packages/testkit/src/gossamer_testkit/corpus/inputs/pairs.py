@@ -1,4 +1,4 @@
-"""Pairs of the values at which machines differ, for operations element by element."""
+"""Pairs of special values, at which machines may differ, for elementwise operations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gossamer_testkit.matrices.csr import Array
 INF, NAN = float("inf"), float("nan")
 FLOATS = (0.0, -0.0, 1.5, -2.25, INF, -INF, NAN, 3e38, 1e-40)
 WHOLE = (0.0, -0.0, 0.5, 1.0, 1.5, 2.75, 99.25, 126.999)
-"""What every integer type can hold the integral part of."""
+"""Floats whose integral part fits every integer type."""
 
 PADDED = 64
-"""Cases are a multiple of so many elements long: of every number of lanes."""
+"""The length of a case is a multiple of this, and therefore of every number of lanes."""
 
 
 def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
-    """X and Z: all pairs of special values; nothing; one vector. OUT has a row per operation."""
+    """X and Z are all pairs of special values, one vector of them, or empty. OUT has a row per operation."""
     dtype, rows = options["dtype"], len(options["rows"])
     special = special_values(dtype)
     grid = np.stack(np.meshgrid(special, special)).reshape(2, -1)
@@ -31,7 +31,7 @@ def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def special_values(dtype: str) -> Array:
-    """Zero, small numbers and the ends of the range; for floats infinity, NaN and a denormal."""
+    """Zero, small numbers and the limits of the range; for floats also infinity, NaN and a denormal."""
     if dtype.startswith("float"):
         with np.errstate(over="ignore", under="ignore"):
             return np.array(FLOATS, np.float64).astype(dtype)
@@ -41,14 +41,15 @@ def special_values(dtype: str) -> Array:
 
 
 def truths(options: Mapping[str, Any]) -> Iterator[Case]:
-    """X and Z of bools."""
+    """X and Z are all pairs of bools, or empty."""
     grid = np.array([[0, 0, 1, 1] * 16, [0, 1, 0, 1] * 16], bool)
     for name, columns in (("all pairs", grid), ("0 elements", grid[:, :0])):
         yield _pair_case(name, columns, rows=len(options["rows"]), output="bool")
 
 
 def cast_values(options: Mapping[str, Any]) -> Iterator[Case]:
-    """X of the source's values; an output for each target, all of whose conversions have a result."""
+    """X has values of the source dtype for which the conversion to every target is defined; there is one
+    output per target."""
     source, targets = options["source"], options["targets"]
     values = np.tile(_convertible(source, targets), 64)
     for name, x in (("all values", values[: 64 * 2]), ("0 elements", values[:0])):
@@ -57,7 +58,8 @@ def cast_values(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _convertible(source: str, targets: list[str]) -> Array:
-    """Floats that become integers have to fit; everything else wraps, rounds or overflows."""
+    """The values to convert. Floats that become integers must fit; other conversions wrap, round or
+    overflow."""
     if source == "bool":
         return np.array([False, True])
     if not source.startswith("float") or all(target.startswith("float") for target in targets):

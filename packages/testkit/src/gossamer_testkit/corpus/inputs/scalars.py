@@ -12,10 +12,10 @@ from gossamer_testkit.corpus.inputs.pairs import special_values
 
 
 def scalar_values(options: Mapping[str, Any]) -> Iterator[Case]:
-    """`s` is each special value of the dtype; the program writes it to Y."""
+    """A case for each special value `s` of the dtype, which the program writes to Y."""
     dtype = options["dtype"]
     values = [False, True] if dtype == "bool" else special_values(dtype).tolist()
     for value in dict.fromkeys(values):
         if dtype == "uint64" and value >= 2**63:
-            continue  # a scalar travels as int64_t
+            continue  # scalar arguments are passed as int64_t
         yield Case(f"{value}", {"y": np.zeros(1, dtype), "s": value})

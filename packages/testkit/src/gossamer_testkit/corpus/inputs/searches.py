@@ -1,4 +1,4 @@
-"""Sorted arrays and values to look up in them."""
+"""Sorted arrays, and values to search for in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SORTED = {
 
 
 def search_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """KEYS is sorted; V are values before, between, equal to and behind its elements."""
+    """KEYS is sorted; V has values before, between, equal to and after its elements."""
     for name, keys in _SORTED.items():
         around = sorted({value + step for value in (*keys, 5) for step in (-1, 0, 1)})
         values = {

@@ -15,7 +15,10 @@ UNTOUCHED = 77
 
 
 def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Each matrix times a dense one of `features` columns; several widths where they are symbolic."""
+    """Each matrix with a dense operand for each number of columns in `features`.
+
+    With `symbolic`, the number of columns is a parameter of the program.
+    """
     dtype = options["dtype"]
     for matrix in csr_cases(dtype=dtype, index_dtype=options["index_dtype"]):
         for features in options["features"]:
@@ -29,7 +32,7 @@ def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def spmv_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Each matrix times a vector."""
+    """Each matrix with a vector."""
     dtype = options["dtype"]
     for matrix in csr_cases(dtype=dtype, index_dtype=options["index_dtype"]):
         y = np.full(matrix.shape[0], UNTOUCHED, dtype)
@@ -38,7 +41,7 @@ def spmv_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def matrix_values(matrix: Csr) -> dict[str, Any]:
-    """Arrays and sizes of a CSR matrix by the names of parameters."""
+    """The arrays and sizes of a CSR matrix by parameter name."""
     return {
         "a": matrix.data,
         "indptr": matrix.indptr,
@@ -50,5 +53,5 @@ def matrix_values(matrix: Csr) -> dict[str, Any]:
 
 
 def integers(shape: tuple[int, ...], dtype: str) -> Array:
-    """Small integers, whose products and sums are exact."""
+    """An array of small integers, whose products and sums are exact."""
     return (np.arange(int(np.prod(shape))) * 7 % 13 - 6).astype(dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Arrays of several lengths by recipe, for programs whose size is one `n`."""
+"""Arrays of several lengths, for programs with one size `n`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ _RECIPES: dict[str, Callable[[int], Array]] = {
 
 
 def vectors(options: Mapping[str, Any]) -> Iterator[Case]:
-    """`arrays` gives each parameter a recipe, a dtype and maybe a shape in place of the n: pairs of a
-    factor and an addend of n; `sizes` are the values of n."""
+    """A case for each n in `sizes`.
+
+    `arrays` gives for each parameter a key of `_RECIPES`, a dtype and optionally a shape, as pairs
+    (factor, addend) that stand for the extents factor * n + addend. The default shape is (n,).
+    """
     for size in options.get("sizes", SIZES):
         values: dict[str, Any] = {
             name: _array(*recipe, size=size) for name, recipe in options["arrays"].items()

@@ -1,4 +1,4 @@
-"""Weights of all shapes for a parallel loop."""
+"""Weights with several distributions for a parallel loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _WEIGHTS: dict[str, Callable[[int], list[int]]] = {
 
 
 def weight_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """OUT[i] gets i + 1 for `start` <= i < `start` + n; W is the weight before each i, where `weighted`."""
+    """Arguments for OUT[i] += i + 1 over `start` <= i < `start` + n; with `weighted`, W has the cumulative
+    weight before each i."""
     start = options["start"]
     for size in SIZES:
         for name, weigh in _WEIGHTS.items():

@@ -1,4 +1,4 @@
-"""What programs of the corpus should do, in NumPy alone, by the names that manifests use."""
+"""The oracles for programs of the corpus, by the names that manifests use. They use only NumPy."""
 
 from __future__ import annotations
 

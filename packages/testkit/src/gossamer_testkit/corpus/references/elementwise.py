@@ -1,4 +1,4 @@
-"""Operations element by element."""
+"""Reference results of elementwise programs."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ ROWS: dict[str, Callable[[Array, Array], Array]] = {
     "ceil": lambda x, z: np.ceil(x),
     "trunc": lambda x, z: np.trunc(x),
 }
-"""Each row of an elementwise program. Divisors are made odd, so that none is zero, and shifts are
-taken modulo one less than the number of bits, so that they are within the type."""
+"""The operations of elementwise programs, one per row of the output. Divisors are made odd, so that none
+is zero. Shift counts are taken modulo one less than the number of bits, so that they are valid."""
 
 
 def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
-    """OUT[r] is the operation `rows`[r] of X and Z."""
+    """OUT[r] is the operation `rows[r]` applied to X and Z."""
     x, z = values["x"], values["z"]
     out = np.zeros_like(values["out"])
     with np.errstate(all="ignore"):
@@ -58,7 +58,7 @@ def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expecte
 
 
 def casts(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
-    """An output for each target holds X converted to it."""
+    """There is one output for each target dtype, with X converted to it."""
     with np.errstate(all="ignore"):
         return {
             f"y_{target}": Expected(_converted(values["x"], target))
@@ -68,5 +68,6 @@ def casts(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
 
 def _converted(x: Array, target: str) -> Array:
     if x.dtype.kind == "f" and target.startswith("uint"):
-        return np.trunc(x).astype(np.int64).astype(target)  # NumPy leaves -0.5 to the machine
+        # NumPy's conversion of -0.5 to an unsigned type depends on the machine.
+        return np.trunc(x).astype(np.int64).astype(target)
     return x.astype(target)

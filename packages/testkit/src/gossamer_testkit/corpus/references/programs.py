@@ -1,4 +1,4 @@
-"""What the small programs of the corpus should do: a function each, of the values of the parameters."""
+"""Reference results of the small programs of the corpus: one function each, of the argument values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def scattered(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def combined(values: Values, options: Options) -> dict[str, Expected]:
-    """x[i] is added to y[i * i % 7], or combined with it by another operation."""
+    """x[i] is combined into y[i * i % 7] by the operation `op`."""
     y, x = values["y"].copy(), values["x"]
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}[options["op"]]
     ufunc.at(y, np.arange(x.size) ** 2 % 7, x)
@@ -71,21 +71,21 @@ def every_third(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def every_third_stored(values: Values, options: Options) -> dict[str, Expected]:
-    """y[3 i] = x[i], the others as they were."""
+    """y[3 i] = x[i]; other elements do not change."""
     y = values["y"].copy()
     y[::3] = values["x"]
     return {"y": Expected(y)}
 
 
 def where_flagged(values: Values, options: Options) -> dict[str, Expected]:
-    """y[i] = x[i] where the flag is on, as it was elsewhere."""
+    """y[i] = x[i] where the flag is set; other elements do not change."""
     flags, y = values["flags"], values["y"].copy()
     y[flags] = values["x"][flags]
     return {"y": Expected(y)}
 
 
 def flagged_or_minus_one(values: Values, options: Options) -> dict[str, Expected]:
-    """y[i] = x[p[i]] where the flag is on (p may be anywhere where it is off), else -1."""
+    """y[i] = x[p[i]] where the flag is set, else -1; p is arbitrary where the flag is not set."""
     flags, p = values["flags"], values["p"]
     y = np.full_like(values["y"], -1)
     y[flags] = values["x"][p[flags]]
@@ -93,7 +93,7 @@ def flagged_or_minus_one(values: Values, options: Options) -> dict[str, Expected
 
 
 def stored_where_flagged(values: Values, options: Options) -> dict[str, Expected]:
-    """y[p[i]] = x[i] where the flag is on."""
+    """y[p[i]] = x[i] where the flag is set."""
     flags, y = values["flags"], values["y"].copy()
     y[values["p"][flags]] = values["x"][flags]
     return {"y": Expected(y)}
@@ -120,7 +120,7 @@ def rows_reduced(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def collatz(values: Values, options: Options) -> dict[str, Expected]:
-    """y[i] counts the Collatz steps from p[i] down to 1, where p ends."""
+    """y[i] is the number of Collatz steps from p[i] to 1, the final value of p[i]."""
     counts = []
     for start in values["p"].tolist():
         count = 0
@@ -140,13 +140,13 @@ def prefix_sums(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def sign_classes(values: Values, options: Options) -> dict[str, Expected]:
-    """y is -1, 0 or 1 as x is below, at or above zero; above 5 it is 2."""
+    """y is the sign of x, or 2 where x > 5."""
     x = values["x"]
     return {"y": Expected(np.where(x > 5, 2, np.sign(x)).astype(values["y"].dtype))}
 
 
 def triangle(values: Values, options: Options) -> dict[str, Expected]:
-    """y[i, j] = i * n + j where 0 < i and j < i, as it was elsewhere."""
+    """y[i, j] = i * n + j where j < i; other elements do not change."""
     n = values["n"]
     counted = np.arange(n * n, dtype=values["y"].dtype).reshape(n, n)
     below = np.tri(n, k=-1, dtype=bool)
@@ -181,7 +181,7 @@ def upper_positions(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def exact_positions(values: Values, options: Options) -> dict[str, Expected]:
-    """y[i] is the first position whose key is v[i], -1 where there is none."""
+    """y[i] is the first position whose key is v[i], -1 if there is none."""
     is_there = np.isin(values["v"], values["keys"])
     return {"y": Expected(np.where(is_there, _positions(values, "left"), -1))}
 
@@ -192,7 +192,7 @@ def _positions(values: Values, side: Literal["left", "right"]) -> Array:
 
 
 def fused_multiply_add(values: Values, options: Options) -> dict[str, Expected]:
-    """y = x z - 1, rounded once; the exact value of float32 operands fits a float64."""
+    """y = x z - 1, rounded once: the exact value for float32 operands fits a float64."""
     exact = [
         Fraction(x) * Fraction(z) - 1
         for x, z in zip(values["x"].tolist(), values["z"].tolist(), strict=True)
@@ -212,11 +212,11 @@ _MATH: dict[str, Callable[..., float]] = {
     "pow": math.pow,
 }
 _LAST_BITS = 8
-"""Half units in the last place that a math function may be off by."""
+"""The largest error of a math function, in half units in the last place."""
 
 
 def math_function(values: Values, options: Options) -> dict[str, Expected]:
-    """y = function(x) or function(x, z)."""
+    """y = function(x), or function(x, z) if there is a z."""
     columns = [values[name].astype(np.float64).tolist() for name in ("x", "z") if name in values]
     found = [_MATH[options["function"]](*row) for row in zip(*columns, strict=True)]
     y = np.array(found, np.float64)

@@ -1,4 +1,4 @@
-"""Sparse products, in float64 and from the stored values alone."""
+"""Reference results of sparse programs, computed in float64 from the stored values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def elements(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
 
 
 def ell(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
-    """C = A @ B; unused slots take no part."""
+    """C = A @ B; unused slots are not multiplied."""
     dense = np.zeros((values["m"], values["n"]))
     rows, slots = np.nonzero(values["indices"] < values["n"])
     np.add.at(dense, (rows, values["indices"][rows, slots]), values["a"][rows, slots])
@@ -60,7 +60,7 @@ def ell(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
 
 
 def dcsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
-    """C = A @ B in the rows that are stored; the others stay."""
+    """C = A @ B in the stored rows; other rows do not change."""
     stored, indptr = values["indices_i"], values["indptr_j"]
     shape = len(stored), values["n"]
     matrix = Csr("of a case", shape, indptr, values["indices_j"], values["a"])
@@ -70,7 +70,7 @@ def dcsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
 
 
 def bsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
-    """C = A @ B, block by block."""
+    """C = A @ B, computed block by block."""
     stored = (values[name] for name in ("indptr", "indices", "a"))
     return {"c": Expected(oracles.bsr_spmm(*stored, dense=values["b"]))}
 
