@@ -1,7 +1,7 @@
-"""The reference interpreter: runs a module of any stage on NumPy arrays, slowly and exactly.
+"""The reference interpreter: runs a module of any stage on NumPy arrays.
 
-It follows the definitions of the language rather than the formulas of the lowering, so that it is a
-second opinion on every pass and every backend.
+It implements the definitions of the language and shares no formulas with the lowering. Hence its results
+are an independent check of every pass and every backend. It is not optimized for speed.
 """
 
 from gossamer_ir.interpret.errors import GuardFailed, InterpreterError

@@ -1,4 +1,4 @@
-"""The arguments of `run`: checked against the parameters of the function."""
+"""Checks the arguments of `run` against the parameters of the function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Argument = Any
 
 
 def bind_arguments(function: Function, arguments: Mapping[str, Argument]) -> list[Any]:
-    """One value or array for each parameter, in order; `ArgumentError` where they do not fit."""
+    """One value or array for each parameter, in order; raises `ArgumentError` if they do not match."""
     names = [param.name for param in function.params]
     _require_same(names, arguments, function=function.name)
     return [_bind(param, arguments[param.name]) for param in function.params]

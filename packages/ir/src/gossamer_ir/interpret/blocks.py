@@ -1,4 +1,4 @@
-"""Blocks: their iterators are bound and checked, their init is left to the loops around."""
+"""Translates blocks: binds and checks their iterators, and hoists their init to an enclosing loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Block
 
 
 def block(node: Block, scope: Scope) -> Exec:
-    """A block as a function of the frame; its hoisted init is left with the loop it runs before."""
+    """A block as a function of the frame; its init, if hoisted, is added to the loop it runs before."""
     bind, check = bind_iters(node.iters, scope), check_domains(node.iters, node.name, scope)
     predicate = scope.optional(node.predicate)
     init = place_init(node, scope) if node.init else None

@@ -1,4 +1,4 @@
-"""The views of a function's buffers: bound to arrays of the caller, or fresh and full of garbage."""
+"""Makes the views of a function's buffers: arrays of the caller, or new arrays filled with garbage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
 
 
 class Layouts(dict[str, Layout]):
-    """The layouts of a function's sparse buffers by name, made when first used."""
+    """The layouts of a function's sparse buffers by name, made on first use."""
 
     def __init__(self, buffers: dict[str, AnyBuffer], levels: Levels) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Layouts(dict[str, Layout]):
 
 
 def open_buffers(frame: Frame, scope: Scope) -> None:
-    """Gives a frame its levels, layouts and views."""
+    """Makes the levels, layouts and views of a frame."""
 
     def evaluate(expr: Expr) -> int:
         return int(scope.size(expr)(frame))

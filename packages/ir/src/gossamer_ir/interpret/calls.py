@@ -1,4 +1,4 @@
-"""Functions that call others: `ParallelFor` and `Launch`."""
+"""Translates the statements that call functions: `ParallelFor` and `Launch`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Arguments = Callable[[Frame], list[Any]]
 
 
 def parallel_for(node: ParallelFor, scope: Scope) -> Exec:
-    """Calls the function for each chunk, the last one first."""
+    """A parallel loop: calls its function for each chunk, last to first."""
     program, function = scope.program, node.function
     start, extent = scope.expr(node.start), scope.expr(node.extent)
     args, check = _arguments(node.args, scope), weigh(node, scope)
@@ -33,7 +33,7 @@ def parallel_for(node: ParallelFor, scope: Scope) -> Exec:
 
 
 def launch(node: Launch, scope: Scope) -> Exec:
-    """Calls the function once: its loops bound to threads run over the grid."""
+    """A launch: calls its function once, because the function's thread-bound loops cover the grid."""
     program, function = scope.program, node.function
     args = _arguments(node.args, scope)
     extents = scope.exprs(tuple(thread.extent for thread in node.threads))

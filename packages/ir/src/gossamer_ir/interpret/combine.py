@@ -1,4 +1,4 @@
-"""Elements combined by a reducer that the user declared."""
+"""Translates the combination of elements by a user-declared reducer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gossamer_ir.nodes import Combine, Expr, Load, Reducer, Store, Var
 
 
 def combine(node: Combine, scope: Scope) -> Exec:
-    """All elements and values are read, then all results computed, then all of them stored.
+    """A combination: reads all elements and values, computes all results, then stores them.
 
-    `InterpreterError` where the reducer's identity combined with itself is not itself.
+    Raises `InterpreterError` if combining the reducer's identity with itself gives another value.
     """
     reducer = next(found for found in scope.function.reducers if found.name == node.reducer)
     _require_identity(reducer, scope)
@@ -43,7 +43,7 @@ def _values(node: Combine) -> tuple[Expr, ...]:
 
 
 def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], scope: Scope) -> Exec:
-    """Evaluates all values before any of them is bound."""
+    """Evaluates all values before it binds any of them."""
     names, parts = tuple(var.name for var in targets), scope.exprs(values)
 
     def run(frame: Frame) -> None:
@@ -53,8 +53,10 @@ def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], scope: Scope) 
 
 
 def _require_identity(reducer: Reducer, scope: Scope) -> None:
-    """A necessary condition that needs no data: a maximum that begins at 0 passes it, a sum that
-    begins at 1 does not, nor does one whose result is NaN."""
+    """Checks that the identity combined with itself is itself, a necessary condition that needs no data.
+
+    A sum with the identity 1 fails, as does one whose result is NaN. A maximum with the identity 0 passes.
+    """
     frame = Frame({}, {})
     for operands in (reducer.lhs, reducer.rhs):
         for var, value in zip(operands, reducer.identity, strict=True):

@@ -1,4 +1,4 @@
-"""Loads and stores at the coordinate stage: from coordinates to the element, by exact lookup."""
+"""Loads and stores at the coordinate stage, which look up the element of their coordinates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Locate = Callable[[Frame], tuple[Any, ...] | None]
 
 
 def coordinate_load(node: Load, scope: Scope) -> Eval:
-    """A load that reads the buffer's fill value where the coordinates are absent."""
+    """A load, which gives the buffer's fill value if the coordinates are absent."""
     buffer = scope.buffers[node.buffer]
     assert isinstance(buffer, SparseBuffer)
     fill = constant_value(fill_of(buffer))
@@ -33,7 +33,7 @@ def coordinate_load(node: Load, scope: Scope) -> Eval:
 
 
 def coordinate_store(node: Store, scope: Scope) -> Exec:
-    """A store that is guarded against absent coordinates; an init writes each element once."""
+    """A store, which fails if the coordinates are absent. In an init it writes each element once."""
     name, locate = node.buffer, _locate(node.buffer, node.indices, scope)
     value = scope.expr(node.value)
 
@@ -51,11 +51,12 @@ def coordinate_store(node: Store, scope: Scope) -> Exec:
 def positions_of(
     frame: Frame, layout: Layout, *, coordinates: tuple[Any, ...], variables: tuple[str | None, ...]
 ) -> tuple[Any, ...] | None:
-    """The positions of an element given by coordinates, None where it is absent.
+    """The positions of the element at some coordinates, None if it is absent.
 
-    A coordinate that is the variable of an iterator over the very fibre stands for the iterator's
-    position, so that an axis that is unsorted or has duplicates can be iterated. A position beyond a
-    fixed axis raises where the element would be there otherwise, or something must be read to know.
+    `variables` are the names of coordinates that are plain variables. If such a variable iterates the
+    same fibre, its position is used without a lookup: this allows iterating axes that are unsorted or have
+    duplicates. A position outside of a fixed axis is an error unless the element is found to be absent
+    on another axis without reading index arrays at that position.
     """
     elements: list[int] = []
     positions: list[int] = []

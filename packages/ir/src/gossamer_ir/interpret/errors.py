@@ -1,4 +1,4 @@
-"""What a program may do wrong while it is interpreted."""
+"""The errors that an interpreted program may raise."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from gossamer_ir.errors import GossamerError
 
 
 class InterpreterError(GossamerError):
-    """The program did something that has no meaning; `buffer` names the buffer concerned, if any."""
+    """The program did something undefined. `buffer` is the name of the buffer concerned, if any."""
 
     def __init__(self, message: str, *, buffer: str = "") -> None:
         self.buffer = buffer
         super().__init__(message)
 
 
-class AllocationFailed(InterpreterError):  # noqa: N818  (what happened, not what kind of thing it is)
-    """There is no memory for a buffer; `shape` in elements, `size` in bytes."""
+class AllocationFailed(InterpreterError):  # noqa: N818  (names the event)
+    """There is not enough memory for a buffer; `shape` is in elements, `size` in bytes."""
 
     def __init__(self, shape: tuple[int, ...], size: int) -> None:
         self.shape, self.size = shape, size
@@ -42,7 +42,7 @@ class GuardFailed(InterpreterError):  # noqa: N818  (as above)
 
 
 def out_of_bounds(buffer: str, indices: Sequence[object], shape: Sequence[int]) -> InterpreterError:
-    """The error of an access outside a buffer."""
+    """The error for an access outside of a buffer."""
     place = ", ".join(str(index) for index in indices)
     return InterpreterError(
         f"{buffer}[{place}] is out of bounds: the shape there is {tuple(shape)}.", buffer=buffer

@@ -1,4 +1,4 @@
-"""Expressions as Python functions of the frame: one small function for each kind of node."""
+"""Translates expressions to Python functions of the frame, one translator for each kind of node."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _if_then_else(node: IfThenElse, scope: Scope) -> Eval:
     if is_vector(dtype_of(node.condition)):
         raise UnsupportedError(
             "interpret.vector_condition",
-            "A vector chooses between the sides of if_then_else.",
+            "The condition of if_then_else is a vector, expected a scalar.",
             hint="Use select, or a predicate on the loads.",
         )
     condition = scope.expr(node.condition)

@@ -1,4 +1,4 @@
-"""The state of one running function."""
+"""The state of one call of a function."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gossamer_ir.interpret.values import Array
 from gossamer_ir.interpret.views import Indices, View
 
 
-class Iterator(NamedTuple):
-    """Where an iteration's variable stands: a position in the fibre of a parent's element."""
+class FibrePosition(NamedTuple):
+    """The position of an iteration variable in the fibre of an element of the parent axis."""
 
     level: Level
     parent: int | None
@@ -20,7 +20,7 @@ class Iterator(NamedTuple):
 
 
 class Views(dict[str, View]):
-    """The views of a function's buffers by name, made when first used."""
+    """The views of a function's buffers by name, made on first use."""
 
     def __init__(self, make: Callable[[str], View]) -> None:
         super().__init__()
@@ -32,29 +32,30 @@ class Views(dict[str, View]):
 
 
 class Initialised:
-    """The elements that an init has written: where it runs again, it leaves them as they are."""
+    """The elements that an init has written, which later runs of the init must not write again."""
 
     def __init__(self) -> None:
         self._done: set[tuple[View, tuple[int, ...]]] = set()
         self._now: set[tuple[View, tuple[int, ...]]] = set()
 
     def is_new(self, view: View, indices: Indices) -> bool:
-        """Whether an element that is to be written was not written before the init ran this time."""
+        """True if no earlier run of the init wrote this element; records it as written by this run."""
         element = view, tuple(int(index) for index in indices)
         self._now.add(element)
         return element not in self._done
 
     def end(self) -> None:
-        """The init has run once more."""
+        """Ends a run of the init."""
         self._done |= self._now
         self._now.clear()
 
 
 class Frame:
-    """Variables, arrays and buffers of a function, and what its iterations stand at.
+    """The variables, arrays and buffers of a running function, and the state of its iterations.
 
-    `elements` and `coordinates` are those of the axes being iterated; `initialised` holds the
-    elements that the running init has written, None outside one, and `inits` those of each block.
+    `elements` and `coordinates` are the current ones of the axes being iterated, `iterators` the positions
+    of iteration variables. `initialised` has the elements written by the running init, None outside of
+    inits; `inits` those of each block, by the values of the loops that repeat its init.
     """
 
     __slots__ = (
@@ -67,7 +68,7 @@ class Frame:
         self.arrays = dict(arrays)
         self.elements: dict[str, int | None] = {}
         self.coordinates: dict[str, int] = {}
-        self.iterators: dict[str, Iterator] = {}
+        self.iterators: dict[str, FibrePosition] = {}
         self.initialised: Initialised | None = None
         self.inits: dict[str, dict[tuple[int, ...], Initialised]] = {}
         self.layouts: dict[str, Layout] = {}
@@ -76,7 +77,7 @@ class Frame:
 
 
 Eval = Callable[[Frame], Any]
-"""Computes an expression."""
+"""Evaluates an expression."""
 
 Exec = Callable[[Frame], None]
 """Runs a statement."""

@@ -1,16 +1,16 @@
-"""Where the init of a block runs.
+"""Hoists the init of a block to the place where it runs.
 
-It runs once for every output element the block visits, before any update: just before the outermost
-loop that feeds a reduction iterator. Loops from there to the block are run again for the init,
-unless they feed reduction iterators only; parts of the predicate (and of conditions around) that
-mention reduction iterators, or loops that are not run again, are dropped. Where the rest of the predicate
-holds, the iterators of the init must be in their domains, as those of the body where all of it holds.
-A reduction iterator that the init itself mentions (as in a store to the column of a compressed row)
-counts as spatial here.
+An init runs once for every output element that the block visits, before any update: just before the
+outermost loop that feeds a reduction iterator (one on which the iterator's value depends). The loops
+between that place and the block run again for the init, except those that feed only reduction iterators.
+Conjuncts of the predicate, and of enclosing conditions, are dropped if they use reduction iterators or
+loops that do not run again. If the remaining conjuncts hold, the iterators that the init needs must be in
+their domains, as all iterators must be if the whole predicate holds. A reduction iterator that the init
+itself uses, as in a store to the column of a compressed row, counts as spatial here.
 
-Points that meet in one element initialise it once: a block keeps the elements that it has initialised
-from the outermost loop that feeds any of its iterators on. A loop inside of that one that feeds none
-of them starts anew in each of its iterations, as that outermost loop does.
+Points that write the same element initialize it once. For this, a block records the elements that it has
+initialized: since the start of the outermost loop that feeds any of its iterators, and separately for
+each iteration of the loops inside of that one that feed none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gossamer_ir.traversal.walk import free_vars
 
 
 def place_init(node: Block, scope: Scope) -> Exec | None:
-    """Leaves the init with a loop around; returns it where no loop feeds a reduction iterator."""
+    """Adds the init to the loop before which it runs; returns it if no loop feeds a reduction iterator."""
     feeding = _Feeding(node, scope.around)
     outermost = _forgets(node, feeding, scope)
     for depth, entry in enumerate(scope.around):
@@ -43,8 +43,10 @@ def place_init(node: Block, scope: Scope) -> Exec | None:
 
 
 def _forgets(node: Block, feeding: _Feeding, scope: Scope) -> int | None:
-    """The place of the outermost loop that feeds an iterator, before which the block forgets what it has
-    initialised."""
+    """Clears the record of initialized elements before the outermost loop that feeds an iterator.
+
+    Returns the index of that loop in `scope.around`, None if there is none.
+    """
     for depth, entry in enumerate(scope.around):
         if isinstance(entry.node, For) and entry.node.var in feeding.any:
             entry.hoisted.append(_forgetting(node.name))
@@ -68,8 +70,8 @@ def _both(first: Exec, second: Exec) -> Exec:
 
 
 def _repeats(scope: Scope, feeding: _Feeding, outermost: int | None, depth: int) -> tuple[str, ...]:
-    """The loops from the outermost one that feeds an iterator down to where the init runs that feed
-    none: in each of their iterations elements are initialised."""
+    """The loops, between `outermost` and the place of the init, that feed no iterator: each of their
+    iterations initializes all elements again."""
     if outermost is None:
         return ()
     loops = [
@@ -80,8 +82,12 @@ def _repeats(scope: Scope, feeding: _Feeding, outermost: int | None, depth: int)
 
 
 class _Feeding:
-    """What feeds a block's reduction iterators, and what its init needs: the spatial iterators, and
-    those reduction iterators that it, or the domain of such an iterator, mentions."""
+    """The variables that feed a block's iterators, and those that its init needs.
+
+    `bound` are the iterators that the init needs: spatial ones, and reduction iterators that the init or
+    the domain of a needed iterator uses. `reduction` are the variables that feed reduction iterators, `any`
+    those that feed any iterator, and `needed` those on which `bound` depends.
+    """
 
     def __init__(self, node: Block, around: list[Entry]) -> None:
         self._lets = {
@@ -98,7 +104,7 @@ class _Feeding:
                 self.needed |= self._of((entry.node.start, entry.node.extent))
 
     def is_bound(self, name: str) -> bool:
-        """Whether the init nest binds a loop's or a let's variable."""
+        """True if the loop nest of the init binds this variable of a loop or let."""
         return name in self.needed or name not in self.reduction
 
     def _of(self, exprs: Iterable[Expr]) -> frozenset[str]:
@@ -114,7 +120,7 @@ class _Feeding:
 
 
 def _selecting(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
-    """The spatial iterators, those named, and those that the domains of these mention."""
+    """The spatial iterators, those in `names`, and those that the domains of any of these use."""
     found: list[BlockIter] = []
     wanted = set(names)
     for item in reversed(iters):
@@ -223,7 +229,7 @@ def _when(conditions: Iterable[Expr], body: Exec, *, unbound: set[str], scope: S
 
 
 def bind_iters(iters: Iterable[BlockIter], scope: Scope) -> Exec:
-    """Gives block variables the values bound to them."""
+    """Binds block iterators to their values."""
     parts = tuple((found.var, scope.expr(found.value)) for found in iters)
 
     def run(frame: Frame) -> None:
@@ -234,7 +240,7 @@ def bind_iters(iters: Iterable[BlockIter], scope: Scope) -> Exec:
 
 
 def check_domains(iters: Iterable[BlockIter], block: str, scope: Scope) -> Exec:
-    """Stops the program where a variable of a block is outside its domain."""
+    """Raises an error if an iterator of a block is outside of its domain."""
     parts = tuple(
         (found.var, scope.expr(found.domain.start), scope.expr(found.domain.extent))
         for found in iters
@@ -242,13 +248,13 @@ def check_domains(iters: Iterable[BlockIter], block: str, scope: Scope) -> Exec:
 
     def run(frame: Frame) -> None:
         for name, start, extent in parts:
-            # As Python's integers: the end of a domain may be beyond the largest of the machine.
+            # Python's integers, because the end of a domain may not fit int64.
             value, first, count = (
                 int(x) for x in (frame.values[name], start(frame), extent(frame))
             )
             if not first <= value < first + count:
                 raise InterpreterError(
-                    f"In block '{block}', {name} = {value} is outside its domain "
+                    f"In block '{block}', '{name}' is {value}, outside of its domain "
                     f"[{first}, {first + count})."
                 )
 

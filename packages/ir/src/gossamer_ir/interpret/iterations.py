@@ -1,4 +1,4 @@
-"""Sparse iterations at the coordinate stage: over the elements of axes, padding left out."""
+"""Translates sparse iterations of the coordinate stage: loops over the elements of axes, not padding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.frame import Exec, Frame, Initialised, Iterator
+from gossamer_ir.interpret.frame import Exec, FibrePosition, Frame, Initialised
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.scope import Scope, in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
@@ -15,8 +15,11 @@ from gossamer_ir.traversal.walk import free_vars
 
 
 class Loop(NamedTuple):
-    """One loop of an iteration: an axis, the variable of its coordinates, the axis whose iterator
-    selects the fibre, and whether it does so by its coordinate."""
+    """One loop of an iteration, over an axis; `var` takes its coordinates.
+
+    `parent` is the axis whose iterator selects the fibre: by its coordinate if `is_attached`, else by its
+    element.
+    """
 
     axis: str
     var: str
@@ -24,12 +27,14 @@ class Loop(NamedTuple):
     parent: str | None
     is_attached: bool
     is_free: bool
-    """A dense fixed axis needs no iterator over its parent."""
+    """True for dense fixed axes that are not attached, which need no iterator over their parent."""
 
 
 def iteration(node: Iteration, scope: Scope) -> Exec:
-    """An iteration as a function of the frame: all inits, then all updates. The inits of a composable
-    function are left to the scope."""
+    """An iteration as a function of the frame, which runs all inits and then all updates.
+
+    In a composable function the inits are added to `scope.inits`, which runs before the whole body.
+    """
     loops = _loops(node, scope.function)
     (around, scope.around), (inits, scope.inits) = (scope.around, []), (scope.inits, None)
     body, init = scope.body(node.body), scope.body(node.init)
@@ -47,7 +52,7 @@ def iteration(node: Iteration, scope: Scope) -> Exec:
 
 
 def _apart(nest: Exec) -> Exec:
-    """A nest, after which iterators stand where they did before."""
+    """A nest that restores the current elements and coordinates when it ends."""
 
     def run(frame: Frame) -> None:
         elements, coordinates = dict(frame.elements), dict(frame.coordinates)
@@ -99,8 +104,7 @@ def _loops(node: Iteration, function: Function) -> list[Loop]:
 
 
 def _needed_for_init(loops: list[Loop], node: Iteration) -> list[Loop]:
-    """The loops whose variables the init mentions, and those that select their fibres: their images
-    are what is visited, whichever letter they have."""
+    """The loops whose variables the init uses, and those that select their fibres, of either kind."""
     mentioned = {name for stmt in node.init for name in free_vars(stmt)}
     needed: list[Loop] = []
     parents: set[str | None] = set()
@@ -129,7 +133,7 @@ def _run_loop(loop: Loop, body: Exec) -> Exec:
             coordinate = level.coordinate(parent or 0, position)
             if level.is_element(coordinate):
                 frame.values[loop.var] = np.int64(coordinate)
-                frame.iterators[loop.var] = Iterator(level, parent, position)
+                frame.iterators[loop.var] = FibrePosition(level, parent, position)
                 frame.elements[loop.axis] = None if is_rootless else first + position
                 frame.coordinates[loop.axis] = coordinate
                 body(frame)
@@ -138,7 +142,7 @@ def _run_loop(loop: Loop, body: Exec) -> Exec:
 
 
 def _parent_element(loop: Loop, level: Level, frame: Frame) -> tuple[bool, int | None]:
-    """Whether a dense axis runs without its parent; the parent's element, None where absent."""
+    """Whether a dense axis is iterated without its parent, and the parent's element, None if absent."""
     if loop.is_attached:
         return False, _attached_element(loop, level, frame)
     if loop.parent is None:
@@ -152,8 +156,8 @@ def _parent_element(loop: Loop, level: Level, frame: Frame) -> tuple[bool, int |
 
 
 def _attached_element(loop: Loop, level: Level, frame: Frame) -> int | None:
-    """The element of the axis' own parent that has the coordinate of the iterator attached to; None
-    where there is none."""
+    """The element of the axis's own parent at the coordinate of the iterator that it is attached to, None
+    if there is none."""
     if loop.parent not in frame.coordinates or level.parent is None:
         raise _no_parent(loop.axis, loop.parent)
     coordinate, parent = frame.coordinates[loop.parent], frame.levels[level.parent]

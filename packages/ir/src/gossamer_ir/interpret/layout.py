@@ -1,7 +1,7 @@
-"""Where a sparse buffer's elements lie: the nested enumeration of its axes in order.
+"""The storage layout of sparse buffers: the nested enumeration of their axes in order.
 
-This follows the definition (an element's offset is the number of elements enumerated before it),
-not the formulas of a lowering, so that it can check them.
+This implements the definition, by which the offset of an element is the number of elements enumerated
+before it. It shares no formulas with the lowering, so that it can check them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ Elements = tuple[int, ...]
 
 
 class Layout:
-    """The layout of one buffer; `size` counts its elements, without extra storage."""
+    """The layout of one buffer; `size` is its number of elements, without extra storage.
+
+    `_tails[d]` is the number of elements below one element of axis d - 1 if it is constant. An axis is
+    rigid if no axis that depends on it varies, so that all its elements have equally many below.
+    """
 
     def __init__(self, buffer: SparseBuffer, levels: Levels) -> None:
         self.name = buffer.name
@@ -32,7 +36,10 @@ class Layout:
 
     @property
     def fixed_shape(self) -> tuple[int, ...] | None:
-        """The buffer's shape where no axis is varied."""
+        """The shape of the array if no axis is varied, else None.
+
+        Also None for buffers of several axes with extra storage, which are one-dimensional.
+        """
         if self._tails[0] is None or (self._extra and len(self.levels) > 1):
             return None
         shape = tuple(level.count(0) for level in self.levels)
@@ -44,11 +51,10 @@ class Layout:
         return 0 if parent is None else int(elements[parent])
 
     def locate(self, positions: tuple[Any, ...]) -> tuple[int] | None:
-        """The offset of an element given by positions; None for a miss, which is a position beyond a
-        varied fibre.
+        """The offset of the element at some positions, None if one is outside of a varied fibre (a miss).
 
-        A position beyond a fixed axis raises where the element would be there otherwise, or something
-        must be read to know.
+        A position outside of a fixed axis is an error unless there is a miss on another axis that is
+        found without reading an `indptr` at that position.
         """
         elements: list[int] = []
         beyond: list[int] = []
@@ -69,13 +75,16 @@ class Layout:
         return (offset,)
 
     def require_inside(self, positions: Any, axis: int, elements: list[int]) -> None:
-        """Raises where a position lies outside its fibre, given the elements of the axes before."""
+        """Raises an out-of-bounds error if a position is outside of its fibre.
+
+        `elements` are those of the axes before `axis`.
+        """
         if not self.is_inside(positions, axis, elements):
             counts = [self._count(before, elements) for before in range(axis + 1)]
             raise out_of_bounds(self.name, positions, counts)
 
     def is_inside(self, positions: Any, axis: int, elements: list[int]) -> bool:
-        """Whether a position lies in its fibre, given the elements of the axes before."""
+        """True if a position is in its fibre; `elements` are those of the axes before `axis`."""
         return bool(0 <= positions[axis] < self._count(axis, elements))
 
     def _count(self, axis: int, elements: list[int]) -> int:

@@ -1,4 +1,4 @@
-"""The axes of a function while it runs: how many elements each fibre has, and their coordinates.
+"""The axes of a running function: the elements of each fibre and their coordinates.
 
 An *element* of an axis is numbered over the whole axis, in storage order; a *position* is relative
 to its fibre. The elements of a root axis are one fibre, that of parent element 0.
@@ -27,8 +27,10 @@ Evaluate = Callable[[Expr], int]
 
 
 class Level(msgspec.Struct, frozen=True, eq=False):
-    """An axis with its arrays. `width` is None for varied axes, `indices` None for dense ones;
-    `size` counts all elements."""
+    """An axis with its arrays.
+
+    `width` is None for varied axes, `indices` None for dense ones; `size` is the number of all elements.
+    """
 
     name: str
     parent: str | None
@@ -41,7 +43,7 @@ class Level(msgspec.Struct, frozen=True, eq=False):
     is_searchable: bool = True
 
     def count(self, parent: int) -> int:
-        """How many positions the fibre of a parent's element has."""
+        """The number of positions in the fibre of a parent's element."""
         if self.width is not None:
             return self.width
         assert self.indptr is not None
@@ -61,13 +63,13 @@ class Level(msgspec.Struct, frozen=True, eq=False):
         return self.indices[self.first(parent) + position]
 
     def is_element(self, coordinate: int) -> bool:
-        """Whether a slot with that coordinate is an element: an unused one holds the length."""
+        """True if a slot with this coordinate is an element: unused slots of padded axes hold `length`."""
         return not (self.is_padded and coordinate == self.length)
 
     def find(self, parent: int, coordinate: int) -> int | None:
-        """The position of a coordinate in a fibre, None where it is absent.
+        """The position of a coordinate in a fibre, None if it is absent.
 
-        A dense fixed axis has every coordinate: one outside it is left to the check of bounds.
+        A coordinate outside of a dense fixed axis is returned as it is; the bounds check reports it.
         """
         if self.indices is None:
             is_absent = self.width is None and not 0 <= coordinate < self.count(parent)
@@ -91,7 +93,7 @@ class Level(msgspec.Struct, frozen=True, eq=False):
 
 
 class Levels(dict[str, Level]):
-    """The levels of a function's axes by name, made when first asked for."""
+    """The levels of a function's axes by name, made on first use."""
 
     def __init__(
         self, axes: tuple[Axis, ...], *, arrays: Mapping[str, Array], evaluate: Evaluate
@@ -108,14 +110,14 @@ class Levels(dict[str, Level]):
         return level
 
     def number(self, expr: Expr) -> int:
-        """The value of a size."""
+        """The value of a size; raises `ArgumentError` if it is negative."""
         value = self._evaluate(expr)
         if value < 0:
             raise ArgumentError("interpret.size", f"A size is {value}, which is negative.")
         return value
 
     def parent_size(self, axis: Axis) -> int:
-        """How many fibres an axis has."""
+        """The number of fibres of an axis."""
         return self[axis.parent].size if axis.parent is not None else 1
 
     def indptr(self, axis: DenseVaried | CompressedVaried) -> list[int]:

@@ -1,4 +1,4 @@
-"""The functions a `Call` may name, on values."""
+"""The math functions of `Call`, evaluated on values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_ir.interpret.values import convert, rounding
 
 
 def math_function(name: str, dtype: str) -> Callable[..., Any]:
-    """The function of that name on values of a dtype."""
+    """The math function with this name, for values of a dtype."""
     if name in _BY_LANE:
         function = _BY_LANE[name]
         return lambda *args: convert(_by_lane(function, *args), dtype)
@@ -21,7 +21,11 @@ def math_function(name: str, dtype: str) -> Callable[..., Any]:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once; for narrow types to odd, so that narrowing it is exact."""
+    """a * b + c, rounded once.
+
+    The exact result is a fraction. For types narrower than float64 it is rounded to odd (the last bit is
+    set if it is inexact), so that rounding it again to the type gives the correct result.
+    """
     x, y, z = float(a), float(b), float(c)
     if not (math.isfinite(x) and math.isfinite(y)):
         return np.float64(x * y + z)

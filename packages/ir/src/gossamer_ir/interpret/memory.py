@@ -1,4 +1,4 @@
-"""Loads, stores and searches."""
+"""Translates loads, stores and searches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def store(node: Store, scope: Scope) -> Exec:
 
 
 def search(node: Search, scope: Scope) -> Eval:
-    """A search as a function of the frame: a scan, exactly as it is defined."""
+    """A search as a function of the frame: a linear scan, as the language defines it."""
     name, kind = node.buffer, node.kind
     prefix, value = scope.exprs(node.prefix), scope.expr(node.value)
     begin, end = scope.expr(node.begin), scope.expr(node.end)
@@ -58,7 +58,7 @@ def search(node: Search, scope: Scope) -> Eval:
 
 
 def is_by_coordinate(buffer: str, scope: Scope) -> bool:
-    """Whether a buffer's indices are coordinates."""
+    """True if the indices of a buffer are coordinates rather than positions."""
     return scope.stage == "coordinate" and isinstance(scope.buffers[buffer], SparseBuffer)
 
 
@@ -113,7 +113,7 @@ def _scatter(node: Store, scope: Scope) -> Exec:
 
 
 def _new_lanes(done: Initialised, view: View, indices: Indices, mask: Array | None) -> Array:
-    """The lanes whose elements an init has not written yet."""
+    """A mask of the lanes whose elements no earlier run of the init has written."""
     *outer, lanes = indices
     return np.array([
         (mask is None or bool(mask[at])) and done.is_new(view, (*outer, lane))
@@ -125,8 +125,8 @@ def _require_ordinary(buffer: str, scope: Scope) -> None:
     if isinstance(scope.buffers[buffer], SparseBuffer):
         raise UnsupportedError(
             "interpret.vector_index",
-            f"The sparse buffer '{buffer}' is accessed at a vector of indices.",
-            hint="Vectors are of the loop and flat stages.",
+            f"The sparse buffer '{buffer}' is accessed with a vector index.",
+            hint="Vectors are allowed at the stages loop and flat.",
         )
 
 

@@ -1,4 +1,4 @@
-"""A module being interpreted: its functions, translated when they are first called."""
+"""The entry point of the interpreter; functions are translated when they are first called."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Function, Module
 
 
 class Program:
-    """A module with the machine's `vscale` and the number of `chunks` parallel loops are cut into."""
+    """A module being interpreted on a machine with this `vscale`; parallel loops run in `chunks` parts."""
 
     expressions = EXPRESSIONS
     statements = STATEMENTS
@@ -32,7 +32,7 @@ class Program:
         self._translated: dict[str, tuple[Scope, Exec]] = {}
 
     def function(self, name: str) -> Function:
-        """A function by name; `ArgumentError` where there is none."""
+        """A function by name; raises `ArgumentError` if there is none."""
         if name not in self._functions:
             raise ArgumentError(
                 "interpret.function",
@@ -42,7 +42,7 @@ class Program:
         return self._functions[name]
 
     def call(self, name: str, arguments: list[Any]) -> None:
-        """Runs a function on one value or array for each parameter."""
+        """Runs a function; `arguments` has one value or array for each parameter."""
         scope, body = self._translate(name)
         values: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
@@ -73,12 +73,12 @@ def run(
 
     `arguments` has an array for every handle parameter (flat, or shaped by the fixed dimensions;
     bfloat16 as uint16) and an int or float for every scalar one. `vscale` is the machine's, for
-    scalable vectors; parallel loops are cut into `chunks` parts that run last to first, so that a
-    dependence between them shows. Buffers that the function allocates are full of garbage (NaN).
+    scalable vectors. Parallel loops are cut into `chunks` parts, which run from the last to the first, so
+    that a dependence between them gives a wrong result. Buffers that the function allocates are filled
+    with garbage (NaN for floats), so that reading an uninitialized element gives a wrong result.
 
-    Raises `ArgumentError` where the arguments do not fit the parameters, `InterpreterError` where
-    the program accesses memory out of bounds or divides by zero, and `GuardFailed` where a guard
-    fails.
+    Raises `ArgumentError` if the arguments do not match the parameters, `InterpreterError` if the program
+    accesses memory out of bounds, and `GuardFailed` if a guard fails.
 
     >>> import numpy as np
     >>> from gossamer_ir.nodes import Buffer, Const, Function, Module, Param, Store

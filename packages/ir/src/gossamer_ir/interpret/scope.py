@@ -1,4 +1,4 @@
-"""What translating a function's nodes to Python functions needs to know."""
+"""The state of the translation of a function's nodes to Python functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_ir.traversal.walk import collect
 
 
 class Interpreter(Protocol):
-    """What a translated function asks of the program that it belongs to."""
+    """The members of the program that translated functions use."""
 
     @property
     def module(self) -> Module: ...
@@ -31,7 +31,7 @@ class Interpreter(Protocol):
     def statements(self) -> Mapping[type, Callable[..., Exec]]: ...
 
     def function(self, name: str) -> Function:
-        """A function of the module by its name."""
+        """A function of the module by name."""
         ...
 
     def call(self, name: str, arguments: list[Any]) -> None:
@@ -39,24 +39,26 @@ class Interpreter(Protocol):
         ...
 
 
-Around = For | If | Let
-"""A statement that a statement stands under (or, for a let, after)."""
+Enclosing = For | If | Let
+"""A statement that contains the current one or, for a let, precedes it in the same body."""
 
 
 class Entry:
-    """One of the statements around; the inits in `hoisted` run just before it (see `blocks`)."""
+    """An enclosing statement; the inits in `hoisted` run just before it (see `inits`)."""
 
-    def __init__(self, node: Around, *, is_else: bool = False) -> None:
+    def __init__(self, node: Enclosing, *, is_else: bool = False) -> None:
         self.node = node
         self.is_else = is_else
         self.hoisted: list[Exec] = []
 
 
 class Scope:
-    """A function being translated; `around` are the statements around the current one, outermost
-    first, up to the innermost block. `whiles` are the while loops there: how many statements are around
-    each, and under which name its iterations are counted. `inits` are those that run before the body of
-    a composable function."""
+    """A function being translated.
+
+    `around` are the statements that enclose the current one, outermost first, up to the innermost block.
+    `whiles` are the while loops among them: the number of statements around each, and the name under which
+    its iterations are counted. `inits` are the inits that run before the body of a composable function.
+    """
 
     def __init__(self, program: Interpreter, function: Function) -> None:
         self.program = program
@@ -78,13 +80,13 @@ class Scope:
         return self.program.expressions[type(node)](node, self)
 
     def size(self, node: Expr) -> Eval:
-        """`expr` of a size, translated once."""
+        """A size as a function of the frame; each is translated once."""
         if node not in self._sizes:
             self._sizes[node] = self.expr(node)
         return self._sizes[node]
 
     def exprs(self, nodes: tuple[Expr, ...]) -> Callable[[Any], tuple[Any, ...]]:
-        """Several expressions as one function that gives a tuple."""
+        """Several expressions as one function of the frame that returns a tuple."""
         parts = tuple(self.expr(node) for node in nodes)
         if len(parts) == 1:
             (only,) = parts
@@ -95,11 +97,11 @@ class Scope:
         return lambda frame: tuple([part(frame) for part in parts])
 
     def optional(self, node: Expr | None) -> Eval | None:
-        """`expr` of what may be absent."""
+        """An expression as a function of the frame, None for None."""
         return self.expr(node) if node is not None else None
 
     def body(self, statements: tuple[Stmt, ...], under: Entry | None = None) -> Exec:
-        """Statements as one function of the frame, under a further statement."""
+        """Statements as one function of the frame; `under` is the statement that they are the body of."""
         depth = len(self.around)
         if under is not None:
             self.around.append(under)
@@ -108,7 +110,7 @@ class Scope:
         return in_order(steps)
 
     def lanes(self, lanes: Lanes) -> int:
-        """How many lanes there are on this machine."""
+        """The number of lanes on the interpreted machine."""
         return lanes.count * (self.program.vscale if lanes.scalable else 1)
 
     def _statement(self, node: Stmt) -> Exec:
@@ -119,7 +121,7 @@ class Scope:
 
 
 def in_order(steps: tuple[Exec, ...]) -> Exec:
-    """Several statements as one function of the frame."""
+    """Several functions of the frame as one that calls them in order."""
     if len(steps) == 1:
         return steps[0]
 

@@ -1,4 +1,4 @@
-"""Statements as Python functions of the frame: one small function for each kind of node."""
+"""Translates statements to Python functions of the frame, one translator for each kind of node."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _ordered(parts: Iterable[range]) -> Iterator[int]:
 
 
 def _prefetch(node: Prefetch, scope: Scope) -> Exec:
-    """Evaluates the indices, which may read out of bounds; the element itself may lie anywhere."""
+    """Evaluates the indices, whose loads may be out of bounds; the prefetched element may be anywhere."""
     indices = scope.exprs(node.indices)
 
     def run(frame: Frame) -> None:

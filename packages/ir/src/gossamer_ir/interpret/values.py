@@ -1,4 +1,4 @@
-"""How values of each dtype are held: scalars as NumPy scalars, vectors as 1-D NumPy arrays.
+"""The representation of values of each dtype: NumPy scalars, and 1-D NumPy arrays for vectors.
 
 NumPy has no bfloat16: its values are float32, rounded to bfloat16 after every operation, and its
 arrays are uint16, the upper halves of the float32 patterns.
@@ -42,22 +42,22 @@ _HALF = np.uint32(16)
 
 @lru_cache(maxsize=256)
 def value_type(dtype: str) -> Any:
-    """The NumPy scalar type of values (of the lanes) of a dtype."""
+    """The NumPy scalar type for values of a dtype; for vectors, of their lanes."""
     return _SCALARS[DType.parse(dtype).scalar]
 
 
 def storage_type(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype of an array that holds elements of a dtype."""
+    """The NumPy dtype of arrays that store elements of a dtype."""
     return np.dtype(np.uint16 if is_bfloat(dtype) else value_type(dtype))
 
 
 def is_vector(dtype: str) -> bool:
-    """Whether values of a dtype have lanes."""
+    """True if the dtype is a vector."""
     return DType.parse(dtype).is_vector
 
 
 def is_bfloat(dtype: str) -> bool:
-    """Whether the lanes of a dtype are bfloat16."""
+    """True if the scalar or the lanes are bfloat16."""
     return DType.parse(dtype).kind == "bfloat"
 
 
@@ -76,7 +76,10 @@ def round_bfloat16(value: Any) -> Any:
 
 
 def _to_odd_float32(value: Any) -> Array:
-    """As float32; an inexact result gets an odd last bit, so that rounding it again is exact."""
+    """The value as float32, rounded to odd: an inexact result is truncated and its last bit set.
+
+    Rounding it again, to bfloat16, then gives the same result as rounding the value once.
+    """
     exact = np.asarray(value)
     narrow = np.asarray(exact, np.float32)
     back = np.asarray(narrow, np.float64)
@@ -87,35 +90,37 @@ def _to_odd_float32(value: Any) -> Array:
 
 
 def decode_bfloat16(stored: Any) -> Any:
-    """The values of uint16 storage."""
+    """The values of elements that are stored as uint16."""
     return np.asarray(np.asarray(stored, np.uint32) << _HALF, np.uint32).view(np.float32)[()]
 
 
 def encode_bfloat16(value: Any) -> Any:
-    """The uint16 storage of values that are rounded already."""
+    """The uint16 storage of values that have been rounded to bfloat16."""
     return (np.asarray(value, np.float32).view(np.uint32) >> _HALF).astype(np.uint16)[()]
 
 
 def decoded(stored: Any, dtype: str) -> Any:
-    """The values of what an array of a dtype holds."""
+    """The values of the elements of an array of a dtype."""
     return decode_bfloat16(stored) if is_bfloat(dtype) else stored
 
 
 def encoded(value: Any, dtype: str) -> Any:
-    """What an array of a dtype holds for values."""
+    """The elements of an array of a dtype for values."""
     return encode_bfloat16(value) if is_bfloat(dtype) else value
 
 
 def rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its result rounded to dtype, where NumPy does not round to it itself."""
+    """The function with its result rounded to bfloat16 if that is the dtype; NumPy rounds to others."""
     if not is_bfloat(dtype):
         return function
     return lambda *args: round_bfloat16(function(*args))
 
 
 def convert(value: Any, dtype: str) -> Any:
-    """A value (or vector) as another dtype: floats truncate and saturate, integers wrap, bools
-    compare with 0."""
+    """A value or vector converted to another dtype.
+
+    Floats become integers by truncation, with saturation; integers wrap; bools compare with 0.
+    """
     if is_bfloat(dtype):
         return round_bfloat16(value.astype(np.float64))
     target = value_type(dtype)
@@ -125,10 +130,10 @@ def convert(value: Any, dtype: str) -> Any:
 
 
 def _saturated(value: Any, target: Any) -> Any:
-    """Floats as integers: towards zero, the nearest one of the type, 0 for NaN."""
+    """Floats converted to integers: rounded towards zero and clamped to the type's range; 0 for NaN."""
     limits = np.iinfo(target)
     wide = np.trunc(np.asarray(value, np.float64))
-    # The limit itself may be no float64: below it, every float64 fits.
+    # A limit such as 2**63 - 1 is not a float64, and its float64 is one too large: every smaller one fits.
     low, high = wide <= float(limits.min), wide >= float(limits.max)
     fits = np.where(low | high | np.isnan(wide), 0.0, wide).astype(target)
     edges = np.where(low, limits.min, np.where(high, limits.max, fits)).astype(target)
@@ -136,13 +141,13 @@ def _saturated(value: Any, target: Any) -> Any:
 
 
 def garbage(shape: tuple[int, ...], dtype: str) -> Array:
-    """A fresh array whose content no correct program depends on: NaN, or a pattern of bits.
+    """A new array filled with garbage, on which no correct program depends: NaN, or a pattern of bits.
 
-    Raises `AllocationFailed` where there is not so much memory.
+    Raises `AllocationFailed` if there is not enough memory.
     """
     try:
         return _garbage(shape, dtype)
-    except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+    except (MemoryError, ValueError) as error:  # ValueError: more elements than NumPy supports
         raise AllocationFailed(shape, math.prod(shape) * storage_type(dtype).itemsize) from error
 
 

@@ -1,4 +1,4 @@
-"""A buffer while the program runs: an array, and where each index tuple lies in it."""
+"""A buffer of a running program: an array, and the map from the buffer's indices to the array's."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def _same(value: Any) -> Any:
 
 
 class View:
-    """An array under a buffer's name; `locate` gives the array's index of a buffer's index, or raises.
+    """The array of a buffer.
 
-    Ordinary buffers use the array's own shape; sparse ones a layout (see `layout`), in which there is
-    nothing at some indices: `fill` is read there.
+    `locate` maps indices of the buffer to indices of the array; it raises if they are out of bounds, and
+    returns None if there is no element, for which reads give `fill`. Without it the indices are those of
+    the array. Sparse buffers use the `locate` of their layout (see `layout`).
     """
 
     __slots__ = ("array", "decode", "encode", "fill", "locate", "name")
@@ -49,14 +50,14 @@ class View:
         return self.fill if where is None else self.decode(self.array[where])
 
     def write(self, indices: Indices, value: Any) -> None:
-        """Sets the element at indices; `GuardFailed` where there is none."""
+        """Sets the element at indices; raises `GuardFailed` if there is none."""
         where = self.locate(indices)
         if where is None:
             raise GuardFailed(self.name, ": a store to an absent element")
         self.array[where] = self.encode(value)
 
     def gather(self, indices: Indices, mask: Array | None, passthrough: Any) -> Any:
-        """The elements at indices of which some are vectors; lanes where mask is false pass through."""
+        """The elements at vector indices; lanes where `mask` is false give those of `passthrough`."""
         lanes = self._lanes(indices, mask)
         if mask is None:
             return self.decode(self.array[lanes])
@@ -67,13 +68,13 @@ class View:
         return result
 
     def scatter(self, indices: Indices, value: Any, mask: Array | None) -> None:
-        """Sets the elements at indices of which some are vectors, lane after lane, where mask is true."""
+        """Sets the elements at vector indices where `mask` is true, in the order of the lanes."""
         if mask is None or mask.any():
             values = self.encode(value if mask is None else value[mask])
             self.array[self._lanes(indices, mask)] = values
 
     def window(self, prefix: Indices, begin: int, end: int) -> Array:
-        """The elements at last indices begin, ..., end - 1, as int64."""
+        """The elements at the last indices begin, ..., end - 1, as int64."""
         if begin >= end:
             return np.empty(0, np.int64)
         first, last = self.locate((*prefix, begin)), self.locate((*prefix, end - 1))
@@ -89,7 +90,7 @@ class View:
         return indices
 
     def _lanes(self, indices: Indices, mask: Array | None) -> Indices:
-        """The indices in the lanes of a mask, all of which are in bounds."""
+        """The indices in the lanes that `mask` selects, after checking that they are in bounds."""
         lanes = tuple(
             index[mask] if mask is not None and np.ndim(index) else index for index in indices
         )

@@ -1,4 +1,4 @@
-"""Chunks of parallel loops, and their weights."""
+"""The chunks and the weights of parallel loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gossamer_ir.nodes import For, ParallelFor
 
 
 def chunks(start: int, extent: int, *, number: int) -> list[range]:
-    """About equal consecutive parts of start, ..., start + extent - 1, the last one first."""
+    """At most `number` consecutive parts of start, ..., start + extent - 1 of about equal length, the last
+    part first."""
     extent = max(0, extent)
     cuts = [start + extent * part // number for part in range(number + 1)]
     parts = [range(low, high) for low, high in pairwise(cuts) if low < high]
@@ -21,7 +22,10 @@ def chunks(start: int, extent: int, *, number: int) -> list[range]:
 
 
 def weigh(node: For | ParallelFor, scope: Scope) -> Exec:
-    """Evaluates the weight at both ends of a loop, and the grain, to see that it can be done."""
+    """Evaluates the weight at both ends of a loop, and the grain, to detect errors in them.
+
+    They have no effect otherwise. Raises `InterpreterError` if the weight at the end is smaller.
+    """
     if node.weight is None and node.grain is None:
         return lambda frame: None
     weight, grain = scope.optional(node.weight), scope.optional(node.grain)

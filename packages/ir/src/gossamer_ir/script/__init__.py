@@ -1,4 +1,4 @@
-"""Script text: Python syntax for modules and formats, read and written exactly."""
+"""Script text: a Python syntax for modules and formats. Reading what was written gives an equal module."""
 
 from gossamer_ir.script.formats import parse_format, print_format
 from gossamer_ir.script.limits import MAX_DEPTH, MAX_INDENT

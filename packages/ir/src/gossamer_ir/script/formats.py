@@ -1,4 +1,4 @@
-"""Reads and writes descriptions of formats, which are functions without a body."""
+"""Reads and writes format descriptions, which in script text are functions without a body."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, FormatDescription, SparseBuffer
 from gossamer_ir.script.limits import parse_syntax
-from gossamer_ir.script.parse import Surroundings, source_of
+from gossamer_ir.script.parse import CapturedNames, source_of
 from gossamer_ir.script.parser.context import Captured, Context
 from gossamer_ir.script.parser.functions import read_parts
 from gossamer_ir.script.parser.modules import top_level
@@ -24,11 +24,11 @@ from gossamer_ir.traversal.names import to_identifier
 
 
 def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
-    """The description of a format: axes, a sparse buffer (or several, of tensors that share the axes),
-    index arrays, and perhaps a map, which is that of the first buffer.
+    """The format description in a text or a decorated function.
 
-    Published descriptions (`@T.prim_func` and `pass`, with `inv_idx_map`) are read, too. Raises
-    `ParseError`.
+    A description declares axes, a sparse buffer (or several, for tensors that share the axes), index
+    arrays, and optionally a map, which belongs to the first buffer. The published syntax is accepted, too:
+    `@T.prim_func` with `pass` and `inv_idx_map`. Raises `ParseError`.
 
     >>> parse_format('''
     ... @T.format
@@ -44,12 +44,12 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
     """
     if isinstance(function, str):
         return _parse(Source(function), {})
-    return _parse(source_of(function), Surroundings(function))
+    return _parse(source_of(function), CapturedNames(function))
 
 
 @typed
 def print_format(description: FormatDescription) -> str:
-    """The text of a description, which `parse_format` reads back as an equal one.
+    """The text of a description; `parse_format` gives an equal description of it.
 
     >>> ell = parse_format('''
     ... @T.format
@@ -110,8 +110,8 @@ def _description(ctx: Context, node: ast.FunctionDef, *, has_body: bool) -> Form
     parts = ctx.function
     sparse = [found for found in parts.buffers if isinstance(found, SparseBuffer)]
     if has_body or parts.relations or parts.facts or not sparse:
-        message = f"'{node.name}' is not a description of a format."
-        hint = "Expected axes, sparse buffers, index arrays and perhaps T.sp.map."
+        message = f"'{node.name}' is not a format description."
+        hint = "Expected axes, sparse buffers, index arrays and optionally T.sp.map."
         raise ctx.error("format", message, node, hint=hint)
     return FormatDescription(
         to_identifier(node.name),

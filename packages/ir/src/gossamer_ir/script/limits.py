@@ -1,7 +1,8 @@
-"""How large and how deep a script may be; checked before parsing and before printing.
+"""Limits on the size and depth of scripts, checked before parsing and before printing.
 
-Python's own parser refuses 200 nested brackets and 100 levels of indentation; every expression node
-costs at most one bracket, every statement one level (an `init` one more).
+Python's parser refuses 200 nested brackets and 100 levels of indentation. An expression node needs at most
+one bracket, a statement one level (an `init` one more), so that a module within these limits can be
+printed and parsed again.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from gossamer_ir.script.syntax import below
 from gossamer_ir.traversal.walk import LEAVES, children
 
 MAX_CHARACTERS = 8_000_000
-"""Characters of a script."""
+"""Maximum number of characters of a script."""
 
 MAX_DEPTH = 190
-"""Nodes on a path from a module to a leaf."""
+"""Maximum number of nodes on a path from a module to a leaf."""
 
 MAX_INDENT = 95
-"""Levels of indentation of a printed module."""
+"""Maximum level of indentation of a printed module."""
 
 _MAX_SYNTAX_DEPTH = MAX_DEPTH + 12
 _SIMPLE = (ast.Assign, ast.Expr, ast.AnnAssign, ast.AugAssign, ast.expr)
@@ -29,19 +30,19 @@ _FLAT = (ast.Tuple, ast.List, ast.Slice, ast.Starred, ast.Attribute)
 
 
 def parse_syntax(text: str) -> ast.Module:
-    """Python's syntax tree of a text; `ParseError` where it is too large, too deep or no Python."""
+    """Python's syntax tree of a text; raises `ParseError` if it is too large, too deep or not Python."""
     if len(text) > MAX_CHARACTERS:
         raise ParseError(
             "parse.size", f"The script has {len(text)} characters, more than {MAX_CHARACTERS}."
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # Python's advice to who runs the text
+            warnings.simplefilter("ignore", SyntaxWarning)  # these concern running the text
             tree = ast.parse(text)
     except SyntaxError as error:
         raise _syntax_error(text, error) from None
     except ValueError as error:
-        raise ParseError("parse.syntax", f"The script is no Python text: {error}.") from None
+        raise ParseError("parse.syntax", f"The script is not valid Python: {error}.") from None
     except (RecursionError, MemoryError):
         raise _too_deep("parse.depth", "The script") from None
     _check_syntax_depth(tree)
@@ -49,20 +50,20 @@ def parse_syntax(text: str) -> ast.Module:
 
 
 def check_parsed_depth(module: Module) -> None:
-    """`ParseError` (`parse.depth`) where a module is nested deeper than can be printed."""
+    """Raises `ParseError` (`parse.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
         raise _too_deep("parse.depth", "The script")
 
 
 def check_module_depth(module: Module) -> None:
-    """`VerifyError` (`print.depth`) where a module is nested deeper than scripts may be."""
+    """Raises `VerifyError` (`print.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
         found = _too_deep("print.depth", "The module")
         raise VerifyError(found.code, found.diagnostics[0].message)
 
 
 def depth_of(node: Node) -> int:
-    """Nodes on the longest path from a node to a leaf, itself included."""
+    """The number of nodes on the longest path from a node to a leaf, both included."""
     deepest = 1
     stack = [(node, 1)]
     while stack:
@@ -75,7 +76,7 @@ def depth_of(node: Node) -> int:
 
 
 def indent_error(place: Place) -> VerifyError:
-    """The error for statements nested deeper than text can be indented."""
+    """The error for statements nested deeper than `MAX_INDENT`."""
     return VerifyError(
         "print.depth",
         f"The statements of the module are nested deeper than {MAX_INDENT} levels.",
@@ -105,7 +106,7 @@ def _check_syntax_depth(tree: ast.Module) -> None:
 
 
 def _characters(node: ast.stmt | ast.expr) -> int:
-    """The length of a node's text, which is not nested deeper than that; one over lines is long."""
+    """An upper bound of the depth of a node: the length of its text, if that is on one line."""
     if node.end_lineno != node.lineno or node.end_col_offset is None:
         return MAX_CHARACTERS
     return node.end_col_offset - node.col_offset
@@ -121,6 +122,6 @@ def _syntax_error(text: str, error: SyntaxError) -> ParseError:
     caret = " " * (max(error.offset or 1, 1) - 1) + "^"
     return ParseError(
         "parse.syntax",
-        f"The script is no Python text: {message}.",
+        f"The script is not valid Python: {message}.",
         text=f"line {line}:\n    {source}\n    {caret}",
     )

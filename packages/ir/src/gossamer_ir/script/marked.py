@@ -1,4 +1,4 @@
-"""A function's text with one place of it underlined."""
+"""Prints a function with carets below one of its nodes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from gossamer_ir.script.print import Printed, print_with_places
 from gossamer_ir.script.render import nearest
 
 _MOST_LINES = 40
-"""A longer function is not shown whole."""
+"""The maximum number of lines of a function that is shown in full."""
 _AROUND = 6
-"""Lines before and behind the place that are shown of a longer one."""
+"""The number of lines before and after the place that are shown of a longer function."""
 
 
 def marked(module: Module, place: Place) -> str:
-    """The text of the function that a place is in, with carets below the place; nothing where the
-    place has no text. Of a long function only what is around the place, and what the place is in.
+    """The text of the function that contains a place, with carets below the place.
+
+    Of a long function, only the lines near the place and the heads of the enclosing statements are shown.
+    The result is "" if the place has no text.
 
     >>> from gossamer_ir.script import parse_module
     >>> module = parse_module('''
@@ -49,7 +51,8 @@ def marked(module: Module, place: Place) -> str:
     if span is None:
         return ""
     text = printed.text.split("\n")
-    at = span.line + text[span.line - 1].startswith("@")  # of a function the line with its name
+    # The span of a function begins at its decorator; the carets go below the line with its name.
+    at = span.line + text[span.line - 1].startswith("@")
     end = span.end_column if span.end_line == at else len(text[at - 1])
     carets = " " * span.column + "^" * max(end - span.column, 1)
     shown: list[str] = []
@@ -65,7 +68,7 @@ def marked(module: Module, place: Place) -> str:
 
 
 def _numbers(printed: Printed, place: Place, *, at: int) -> Iterable[int]:
-    """The lines to show, in order, counted from 1."""
+    """The numbers of the lines to show, in order, counted from 1."""
     whole = printed.spans[place[:2]]
     every = range(whole.line, whole.end_line + 1)
     if len(every) <= _MOST_LINES:

@@ -1,6 +1,6 @@
-"""`T`: what makes a script legal Python. Its members stand for nothing by themselves.
+"""`T`, the namespace that makes scripts valid Python. Its members are placeholders without behaviour.
 
-`T.prim_func` parses the decorated function and returns its `Module`; nothing of the body is run.
+`T.prim_func` parses the source of the decorated function and returns its `Module`. The body never runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gossamer_ir.nodes import FormatDescription, Module
 
 
 class Member:
-    """A member of `T` (or of a member): may be called and entered, so that annotations evaluate."""
+    """A member of `T` or of another member. It can be called, so that annotations can be evaluated."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -30,7 +30,7 @@ class Member:
 
 
 class Namespace(Member):
-    """The root of all members."""
+    """The class of `T`."""
 
     @overload
     def prim_func(self, function: Callable[..., Any], /) -> Module: ...
@@ -43,13 +43,13 @@ class Namespace(Member):
     def prim_func(
         self, function: Callable[..., Any] | None = None, /, *, entry: bool = True
     ) -> Module | Callable[[Callable[..., Any]], Module]:
-        """Parses a function and returns the module that it is the entry of."""
+        """Parses a function and returns the module whose entry it is."""
         from gossamer_ir.script.parse import parse_function
 
         return parse_function if function is None else parse_function(function)
 
     def format(self, function: Callable[..., Any]) -> FormatDescription:
-        """Parses a function as the description of a format."""
+        """Parses a function as a format description."""
         from gossamer_ir.script.formats import parse_format
 
         return parse_format(function)

@@ -1,4 +1,4 @@
-"""The public ways to read script text: modules, decorated functions, expressions."""
+"""The public functions that read script text: modules, decorated functions, expressions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from gossamer_ir.script.syntax import walk
 
 @typed
 def parse_module(text: str) -> Module:
-    """The module that a script stands for.
+    """The module in a script.
 
-    The text holds functions decorated with `@T.prim_func`, besides imports and constants. It is
-    read, never run. Raises `ParseError` (codes `parse.*`) with the line and carets.
+    The text has functions decorated with `@T.prim_func`, and may have imports and constants. It is parsed,
+    never run. Raises `ParseError` (codes `parse.*`) with the line and carets.
 
     >>> parse_module('''
     ... @T.prim_func
@@ -41,10 +41,10 @@ def parse_module(text: str) -> Module:
 
 
 def parse_function(function: Callable[..., Any] | str) -> Module:
-    """The module of one function: an object, or text with its decorator.
+    """The module of one function: a Python function, or text with its decorator.
 
-    Numbers and strings of the surrounding scopes stand for themselves. Raises `ParseError`
-    (`parse.no_source` where Python does not know the source, as for code made by exec).
+    The function may use numbers and strings of the enclosing scopes. Raises `ParseError`, with the code
+    `parse.no_source` if Python has no source of the function, as for code made by `exec`.
 
     >>> text = '''
     ... @T.prim_func
@@ -60,15 +60,15 @@ def parse_function(function: Callable[..., Any] | str) -> Module:
 
 
 def parse_source(function: Callable[..., Any] | str) -> Parsed:
-    """As `parse_function`, with the source and where the nodes stand in it."""
+    """The result of `parse_function` with its source and the positions of its nodes in it."""
     if isinstance(function, str):
         return parse_text(Source(function), captured={})
-    return parse_text(source_of(function), captured=Surroundings(function), needs_decorator=False)
+    return parse_text(source_of(function), captured=CapturedNames(function), needs_decorator=False)
 
 
 @typed
 def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
-    """The expression of a text; `dtypes` gives those of variables and buffers by name.
+    """The expression in a text; `dtypes` has the dtypes of its variables and buffers by name.
 
     >>> parse_expr("i * 4 + 1", {"i": "int64"}).op
     'add'
@@ -80,19 +80,19 @@ def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
         is_buffer = name in subscripted
         ctx.bind(name, Buffer(name, (), dtype) if is_buffer else Var(name, dtype))
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
-        raise ParseError("parse.expression", f"'{text}' is no expression.")
+        raise ParseError("parse.expression", f"'{text}' is not an expression.")
     return expr(ctx, tree.body[0].value)
 
 
 def source_of(function: Callable[..., Any]) -> Source:
-    """The source text of a Python function, without the indentation of its surroundings."""
+    """The source text of a Python function, without common indentation."""
     try:
         lines, first = inspect.getsourcelines(function)
         name = inspect.getsourcefile(function) or ""
     except (OSError, TypeError):
         raise ParseError(
             "parse.no_source",
-            f"Python does not know the source of {function!r}.",
+            f"The source of {function!r} is not available.",
             hint="Pass the text to parse_module instead.",
         ) from None
     return Source(textwrap.dedent("".join(lines)), name=name, first_line=max(first, 1))
@@ -101,8 +101,8 @@ def source_of(function: Callable[..., Any]) -> Source:
 _BUFFER_AT = {"load": 0, "search": 1}
 
 
-class Surroundings(Mapping[str, object]):
-    """The nonlocal and global names of a function, looked up when they are asked for."""
+class CapturedNames(Mapping[str, object]):
+    """The nonlocal and global names of a function; globals are looked up on each access."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._globals: Mapping[str, object] = getattr(function, "__globals__", {})

@@ -1,4 +1,4 @@
-"""The public ways to write script text, in the RFC's spelling."""
+"""The public functions that write script text, in the RFC's spelling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gossamer_ir.script.source import Span
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """A text, and where in it each place of the module stands."""
+    """A text, and the span of each place of the module in it."""
 
     text: str
     spans: Mapping[Place, Span]
@@ -34,9 +34,9 @@ class Printed(msgspec.Struct, frozen=True):
 
 @typed
 def print_module(module: Module) -> str:
-    """The script of a module, which `parse_module` reads back as an equal module.
+    """The script of a module; `parse_module` gives an equal module of it.
 
-    `VerifyError` (`print.depth`) where it is nested deeper than text may be.
+    Raises `VerifyError` (`print.depth`) if the module is nested deeper than scripts may be.
 
     >>> from gossamer_ir.script import parse_module
     >>> module = parse_module('''
@@ -64,7 +64,7 @@ def print_module(module: Module) -> str:
 
 
 def print_with_places(module: Module) -> Printed:
-    """As `print_module`, with where each place stands."""
+    """The script of a module, with the span of each place."""
     check_module_depth(module)
     w = Writer()
     for number, function in enumerate(module.functions):
@@ -83,7 +83,7 @@ def print_with_places(module: Module) -> Printed:
 
 @typed
 def print_expr(expr: Expr) -> str:
-    """The text of an expression, which `parse_expr` reads back where the names' dtypes are known.
+    """The text of an expression; `parse_expr` gives an equal one of it and the dtypes of its names.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> print_expr(add(mul(index_var("i"), index(4)), index(1)))
@@ -109,7 +109,7 @@ def _write_function(w: Writer, module: Module, function: Function) -> None:
 
 
 def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
-    """Writes `def name(...) -> None:`, one parameter on a line."""
+    """Writes `def name(...) -> None:`, with one parameter per line."""
     if not params:
         return w.end_line(f"def {name}() -> None:")
     w.end_line(f"def {name}(")
@@ -137,7 +137,7 @@ def _write_attributes(w: Writer, module: Module, function: Function) -> None:
 
 
 def write_declarations(p: Printer, function: Function) -> None:
-    """Writes axes, buffers, relations and facts, one on a line."""
+    """Writes axes, buffers, reducers, relations and facts, one per line."""
     for buffer in function.buffers:
         p.declare(buffer)
     for field, write in (

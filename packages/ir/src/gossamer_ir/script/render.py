@@ -1,4 +1,4 @@
-"""Renders diagnostics on text: the printed module, or the source that a module was read from."""
+"""Renders diagnostics on the printed module, or on the source that a module was read from."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gossamer_ir.script.source import Source, Span
 
 @typed
 def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
-    """Each diagnostic's message, and below it the line of its place with carets.
+    """The message of each diagnostic, followed by the line of its place with carets.
 
-    A module is printed; of a `Parsed` the lines are those of the user's source. A place that has no
-    text of its own is shown at the nearest place around it that has.
+    The lines are those of the printed module or, for a `Parsed`, of the user's source. A place without
+    text of its own is shown at the nearest enclosing place with text.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_ir.verify import diagnostics
@@ -52,7 +52,7 @@ def _render_one(source: Source, spans: Mapping[Place, Span], found: Diagnostic) 
 
 
 def nearest(spans: Mapping[Place, Span], place: Place) -> Span | None:
-    """The span of a place, or of the nearest place around it; None where there is none."""
+    """The span of a place, or of the nearest enclosing place that has one; None if there is none."""
     for length in range(len(place), 0, -1):
         span = spans.get(place[:length])
         if span is not None:

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A piece of text: lines from 1, columns from 0 in characters, the end exclusive."""
+    """A range of text: lines count from 1, columns from 0 in characters; the end is exclusive."""
 
     line: int
     column: int
@@ -17,7 +17,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Source:
-    """A text, what it is called, and the line its first line is there."""
+    """A text with the name of its file and the number of its first line there."""
 
     def __init__(self, text: str, *, name: str = "", first_line: int = 1) -> None:
         self.text = text
@@ -26,7 +26,7 @@ class Source:
         self.lines = text.replace("\r\n", "\n").split("\n")
 
     def span_of(self, node: ast.AST) -> Span:
-        """Where a syntax node stands; Python counts columns in UTF-8 bytes."""
+        """The span of a syntax node, whose columns Python counts in UTF-8 bytes."""
         line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1)
         return Span(
             line,
@@ -45,7 +45,7 @@ class Source:
         return f"{head}\n    {line}\n    {' ' * span.column}{'^' * width}"
 
     def line(self, number: int) -> str:
-        """A line, counted from 1; empty where there is none."""
+        """The line with this number, counted from 1; "" if there is none."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
     def _characters(self, line: int, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""Walking Python's syntax trees, several times faster than `ast` does."""
+"""Walks Python's syntax trees several times faster than `ast.walk`, by skipping leaf fields."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from functools import cache
 
 _LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"})
-"""Fields that hold texts, or nodes that say all with their type."""
+"""Fields with strings, or with nodes that have no children, such as operators."""
 
 
 @cache
 def _inner(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """The fields in which other nodes may be."""
+    """The fields that may contain further nodes."""
     return tuple(name for name in fields if name not in _LEAVES)
 
 
 def below(node: ast.AST) -> list[ast.AST]:
-    """The nodes directly below, without operators and contexts.
+    """The child nodes, without operators and contexts.
 
     >>> [type(found).__name__ for found in below(ast.parse("f(x, 1) + y").body[0].value)]
     ['Call', 'Name']
@@ -33,7 +33,7 @@ def below(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and all below it, without operators and contexts."""
+    """The node and all its descendants, without operators and contexts."""
     stack = [node]
     while stack:
         current = stack.pop()

@@ -1,14 +1,15 @@
-"""Binds the arguments of a `T` call to the names of its parameters; knows the dotted names."""
+"""Dotted names of `T`, and the binding of call arguments to parameter names."""
 
 from __future__ import annotations
 
 import ast
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.script.parser.context import Context
 
 
 def dotted(node: ast.expr) -> str | None:
-    """`sp.iteration` of `T.sp.iteration`, None where the expression is no member of T."""
+    """`sp.iteration` for `T.sp.iteration`; None if the expression is not a member of T."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -19,18 +20,20 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def call_name(node: ast.AST) -> str | None:
-    """The dotted name that is called, None for anything else."""
+    """The dotted name of the member of T that is called; None for anything else."""
     return dotted(node.func) if isinstance(node, ast.Call) else None
 
 
 def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str, ast.expr]:
-    """Arguments by parameter name; `names` lists the parameters, the first `required` are needed.
+    """The arguments of a call by parameter name.
 
-    Raises `parse.arguments` for one too many, an unknown keyword, a repeated or a missing one.
+    `names` lists the parameters, of which the first `required` must be given. Raises `parse.arguments` if
+    there are too many, unknown, repeated or missing arguments.
     """
     order = names.split()
     if len(call.args) > len(order):
-        raise _arguments(ctx, call.args[len(order)], f"takes at most {len(order)} arguments", call)
+        most = f"takes at most {counted(len(order), 'argument')}"
+        raise _arguments(ctx, call.args[len(order)], most, call)
     found = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg not in order:
@@ -46,7 +49,7 @@ def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str
 
 
 def items(ctx: Context, node: ast.expr, what: str) -> list[ast.expr]:
-    """The items of a list or tuple display, or `parse.list`."""
+    """The items of a list or tuple display; raises `parse.list` for anything else."""
     if not isinstance(node, ast.List | ast.Tuple):
         raise ctx.error("list", f"Expected {what} as a list or tuple.", node)
     return node.elts
@@ -58,14 +61,17 @@ def items_or_one(node: ast.expr) -> list[ast.expr]:
 
 
 def parameter_names(ctx: Context, arguments: ast.arguments) -> list[str]:
-    """The names of the parameters of a function or lambda, which are plain and each another one: the
-    grammar of Python lets two of them have one name."""
+    """The names of the parameters of a function or lambda.
+
+    They must be plain and distinct. Python's grammar accepts repeated names, which only its compiler
+    refuses.
+    """
     extra = [*arguments.posonlyargs, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     for item in extra:
         if item is not None:
-            raise ctx.error("parameter", "A parameter is `name: T.dtype`, nothing else.", item)
+            raise ctx.error("parameter", "Expected plain parameters `name: T.dtype`.", item)
     if arguments.defaults:
-        raise ctx.error("parameter", "A parameter has no default.", arguments.defaults[0])
+        raise ctx.error("parameter", "A parameter cannot have a default.", arguments.defaults[0])
     names: list[str] = []
     for item in arguments.args:
         if item.arg in names:

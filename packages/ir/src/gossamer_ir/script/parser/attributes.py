@@ -17,7 +17,7 @@ _STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
 
 
 def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
-    """A dictionary display of strings to bools, integers and strings, in its order."""
+    """The annotations in a dictionary display that maps strings to bools, integers and strings."""
     if not isinstance(node, ast.Dict):
         raise ctx.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
     found = []
@@ -29,20 +29,20 @@ def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
 
 
 def func_attr(ctx: Context, call: ast.Call) -> None:
-    """`T.func_attr({...})`; `sparse_tir_level` gives the stage and is no annotation."""
+    """`T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
     node = bind(ctx, call, "attributes", required=1)["attributes"]
     for key, value in read_annotations(ctx, _without_map(ctx, node)):
         if key != STAGE_KEY:
             ctx.function.annotations.append((key, value))
         elif not isinstance(value, int) or value not in LEVELS:
-            hint = "There are 2 (coordinate), 1 (position) and 0 (loop)."
+            hint = "Expected 2 (coordinate), 1 (position) or 0 (loop)."
             raise ctx.error("stage", f"There is no level {value!r}.", call, hint=hint)
         else:
             _set_stage(ctx, call, LEVELS[value])
 
 
 def _without_map(ctx: Context, node: ast.expr) -> ast.expr:
-    """Takes the published `inv_idx_map` out of the attributes: it is the map of a format."""
+    """The attributes without the published `inv_idx_map`, which becomes the map of the format."""
     if not isinstance(node, ast.Dict):
         return node
     pairs = list(zip(node.keys, node.values, strict=True))
@@ -62,23 +62,27 @@ def stage(ctx: Context, call: ast.Call) -> None:
     for name in _STAGES:
         if name == text:
             return _set_stage(ctx, call, name)
-    hint = f"There are {', '.join(_STAGES)}."
-    raise ctx.error("stage", f"'{text}' is no stage.", node, hint=hint)
+    hint = f"Stages are: {', '.join(_STAGES)}."
+    raise ctx.error("stage", f"'{text}' is not a stage.", node, hint=hint)
 
 
 def block_attr(ctx: Context, call: ast.Call) -> None:
-    """`T.block_attr({...})` and `T.sp.iteration_attr({...})`, once in each."""
+    """`T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
     node = bind(ctx, call, "attributes", required=1)["attributes"]
     if ctx.parts is None:
-        raise ctx.error("outside_block", "This stands directly in a block or iteration.", call)
+        raise ctx.error(
+            "outside_block", "This is allowed only directly in a block or iteration.", call
+        )
     if ctx.parts.annotations is not None:
-        raise ctx.error("repeated", "The attributes were given already.", call)
+        raise ctx.error("repeated", "The attributes are given twice.", call)
     ctx.parts.annotations = read_annotations(ctx, node)
 
 
 def _set_stage(ctx: Context, node: ast.AST, name: StageName) -> None:
     if ctx.function.stage not in (None, name):
-        raise ctx.error("stage", f"The stage is '{ctx.function.stage}' already.", node)
+        raise ctx.error(
+            "stage", f"The stage is '{name}' here, but '{ctx.function.stage}' before.", node
+        )
     ctx.function.stage = name
 
 

@@ -29,28 +29,28 @@ _FLAGS = "sorted unique padded"
 
 
 def handle_argument(ctx: Context, node: ast.expr) -> str:
-    """The name of a handle parameter, or `parse.not_a_handle`."""
+    """The name of a handle parameter; raises `parse.not_a_handle` for anything else."""
     if isinstance(node, ast.Name):
         found = lookup(ctx, node)
         if isinstance(found, Param):
             return found.name
     text = ctx.text_of(node)
     hint = f"Handles here: {ctx.names(Param)}."
-    raise ctx.error("not_a_handle", f"'{text}' is no handle parameter.", node, hint=hint)
+    raise ctx.error("not_a_handle", f"'{text}' is not a handle parameter.", node, hint=hint)
 
 
 def axis_argument(ctx: Context, node: ast.expr) -> str:
-    """The name of an axis, or `parse.not_an_axis`."""
+    """The name of an axis; raises `parse.not_an_axis` for anything else."""
     if isinstance(node, ast.Name):
         found = lookup(ctx, node)
         if isinstance(found, AXIS_KINDS):
             return found.name
     hint = f"Axes here: {ctx.names(AXIS_KINDS)}."
-    raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is no axis.", node, hint=hint)
+    raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is not an axis.", node, hint=hint)
 
 
 def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
-    """`T.sp.dense_fixed(length, parent=P)`; the published `idtype` says nothing here."""
+    """`T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     if len(call.args) > 1 and static_text(ctx, call.args[1]) is None:
         found = bind(ctx, call, "length parent idtype", required=1)
     else:
@@ -94,7 +94,7 @@ def compressed_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
 
 
 def compressed_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
-    """`T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`, nnz may be left out."""
+    """`T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
     found = bind(ctx, call, names, required=3)
     data = items(ctx, found["data"], "(indptr, indices)")
@@ -144,4 +144,4 @@ AXES: Mapping[str, AxisReader] = {
     "sparse_fixed": compressed_fixed,
     "sparse_variable": compressed_varied,
 }
-"""Every declaration of an axis, by its name in `T`."""
+"""The readers of axis declarations, by their name in `T`."""

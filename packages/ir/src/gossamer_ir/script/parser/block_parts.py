@@ -1,4 +1,4 @@
-"""The parts of a block or iteration that are collected while its body is read."""
+"""The declarations of a block or iteration, collected while its body is read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gossamer_ir.nodes import Annotations, BlockIter, Expr, Region, Stmt
 
 
 class BlockParts:
-    """What `T.axis`, `T.where`, `T.reads`, `T.writes`, `T.block_attr` and `T.init` declared."""
+    """The declarations by `T.axis`, `T.where`, `T.reads`, `T.writes`, `T.block_attr` and `T.init`."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

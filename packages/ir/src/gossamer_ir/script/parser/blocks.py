@@ -1,10 +1,11 @@
-"""Reads blocks, their iterators and what is declared in them."""
+"""Reads blocks: their iterators, predicate, regions."""
 
 from __future__ import annotations
 
 import ast
 from typing import Literal
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Block, BlockIter, Expr, Range, Region, Var
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.block_parts import BlockParts
@@ -24,9 +25,9 @@ AXIS_CALLS = {
 
 
 def require_parts(ctx: Context, node: ast.AST) -> BlockParts:
-    """The parts of the block that directly holds this statement, or `parse.outside_block`."""
+    """The parts of the block whose body has this statement; raises `parse.outside_block` if none does."""
     if ctx.parts is None or ctx.parts.kind != "block":
-        raise ctx.error("outside_block", "This stands directly in a block.", node)
+        raise ctx.error("outside_block", "This is allowed only directly in a block.", node)
     return ctx.parts
 
 
@@ -38,7 +39,7 @@ def read_iterators(ctx: Context, target: ast.expr, call: ast.Call) -> None:
     if name == "axis.remap":
         return _remap(ctx, parts, targets, call)
     if len(targets) != 1:
-        raise ctx.error("arguments", f"T.{name} gives one variable.", target)
+        raise ctx.error("arguments", f"T.{name} defines one variable, not {len(targets)}.", target)
     found = bind(ctx, call, "domain value", required=2)
     value = index_expr(ctx, found["value"])
     domain = found["domain"]
@@ -52,7 +53,7 @@ def where(ctx: Context, call: ast.Call) -> None:
     """`T.where(predicate)`."""
     parts = require_parts(ctx, call)
     if parts.predicate is not None:
-        raise ctx.error("repeated", "T.where was given already.", call)
+        raise ctx.error("repeated", "T.where is given twice.", call)
     parts.predicate = expr(ctx, bind(ctx, call, "predicate", required=1)["predicate"], "bool")
 
 
@@ -60,7 +61,7 @@ def reads(ctx: Context, call: ast.Call) -> None:
     """`T.reads(A[i, 0:n], ...)`."""
     parts = require_parts(ctx, call)
     if parts.reads is not None:
-        raise ctx.error("repeated", "T.reads was given already.", call)
+        raise ctx.error("repeated", "T.reads is given twice.", call)
     parts.reads = _regions(ctx, call)
 
 
@@ -68,12 +69,12 @@ def writes(ctx: Context, call: ast.Call) -> None:
     """`T.writes(C[i, k])`."""
     parts = require_parts(ctx, call)
     if parts.writes is not None:
-        raise ctx.error("repeated", "T.writes was given already.", call)
+        raise ctx.error("repeated", "T.writes is given twice.", call)
     parts.writes = _regions(ctx, call)
 
 
 def to_block(name: str, parts: BlockParts, body: tuple[object, ...]) -> Block:
-    """The block of its parts."""
+    """The block with these parts and this body."""
     return Block(
         name,
         tuple(parts.iters),
@@ -98,7 +99,7 @@ def _remap(ctx: Context, parts: BlockParts, targets: list[ast.expr], call: ast.C
     kinds = require_text(ctx, found["kinds"], "kinds such as 'SR'")
     bindings = items(ctx, found["bindings"], "loop variables")
     if not len(kinds) == len(bindings) == len(targets) or set(kinds) - {"S", "R"}:
-        message = f"Expected one letter S or R for each of {len(targets)} variables."
+        message = f"Expected {counted(len(targets), 'letter')} S or R, one for each variable."
         raise ctx.error("remap", message, call)
     values = [_loop_var(ctx, node) for node in bindings]
     for target, kind, value, node in zip(targets, kinds, values, bindings, strict=True):
@@ -107,7 +108,7 @@ def _remap(ctx: Context, parts: BlockParts, targets: list[ast.expr], call: ast.C
 
 
 def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
-    """A loop's range in terms of the block variables bound to outer loops."""
+    """A loop's range, with the variables of outer loops replaced by the iterators bound to them."""
     values: dict[str, Expr] = {
         found.value.name: Var(found.var, "int64") for found in iters if isinstance(found.value, Var)
     }
@@ -120,7 +121,7 @@ def _loop_var(ctx: Context, node: ast.expr) -> Var:
     if not isinstance(found, Var) or found.name not in ctx.loops:
         loops = ", ".join(ctx.loops) or "none"
         hint = f"Loops here: {loops}."
-        raise ctx.error("remap", f"'{ctx.text_of(node)}' is no loop variable.", node, hint=hint)
+        raise ctx.error("remap", f"'{ctx.text_of(node)}' is not a loop variable.", node, hint=hint)
     return Var(found.name, found.dtype)
 
 

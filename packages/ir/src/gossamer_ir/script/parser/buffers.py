@@ -15,10 +15,11 @@ from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import expr, index_expr
 from gossamer_ir.script.parser.layouts import AnyLayout, Layout
 from gossamer_ir.script.parser.statics import require_int, require_text, static_value
-from gossamer_ir.script.parser.strides import displaced, read_layout
+from gossamer_ir.script.parser.strides import read_layout, with_offset
 
 _FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
-"""The published scopes of operands of a matrix instruction; which one it is, its intrinsic tells."""
+"""The published scopes of the operands of matrix instructions. All become the scope 'fragment', because
+the intrinsic determines which operand a buffer is."""
 
 BufferReader = Callable[[Context, str, ast.Call], AnyBuffer]
 
@@ -26,7 +27,7 @@ _SPARSE = "dtype scope extra_storage default default_value offsets"
 
 
 def match_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
-    """`T.sp.match_buffer(a, (I, J), "float32")`; the fourth argument may be the published
+    """`T.sp.match_buffer(a, (I, J), "float32")`; a number as fourth argument is the published
     `extra_storage`."""
     order = _SPARSE
     if len(call.args) > 3 and static_value(ctx, call.args[3]) is not None:
@@ -91,7 +92,7 @@ def _dense(ctx: Context, name: str, found: Arguments, handle: str | None) -> Buf
     if "strides" in found and not _is_none(found["strides"]):
         layout = read_layout(ctx, found["strides"], shape)
     if handle is not None and offset != ZERO:
-        layout = displaced(layout, offset)
+        layout = with_offset(layout, offset)
     if not layout.is_plain:
         ctx.layouts[name] = layout
     shape = layout.shape
@@ -99,15 +100,14 @@ def _dense(ctx: Context, name: str, found: Arguments, handle: str | None) -> Buf
 
 
 def _require_hints(ctx: Context, found: Arguments) -> None:
-    """`align` and `offset_factor` promise something about addresses, which nothing here needs."""
+    """Checks `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
         if name in found and require_int(ctx, found[name], name) < -1:
             raise ctx.error("alignment", f"{name} is not a size.", found[name])
 
 
 def _offset(ctx: Context, found: Arguments) -> Expr:
-    """How many elements of an array lie before the first one of a buffer. What a function allocates may
-    begin anywhere."""
+    """The number of elements of the array before the first one of the buffer (`elem_offset`)."""
     node = found.get("elem_offset")
     if node is None or _is_none(node):
         return ZERO
@@ -115,9 +115,9 @@ def _offset(ctx: Context, found: Arguments) -> Expr:
     if (integer_value(offset) or 0) < 0:
         raise ctx.error(
             "elem_offset",
-            "A buffer cannot begin before its array does.",
+            "A buffer cannot begin before its array.",
             node,
-            hint="Expected 0, or how many elements of the array lie before the buffer.",
+            hint="Expected the number of elements of the array before the buffer, 0 or more.",
         )
     return offset
 
@@ -128,7 +128,7 @@ def _fill(ctx: Context, found: Arguments, dtype: str) -> Const | None:
         return None
     value = expr(ctx, node, dtype)
     if not isinstance(value, Const):
-        raise ctx.error("fill", "Expected a constant as fill value.", node)
+        raise ctx.error("fill", "The fill value must be a constant.", node)
     return value
 
 
@@ -141,8 +141,8 @@ def _scope(ctx: Context, found: Arguments) -> Scope:
     for scope in get_args(Scope):
         if scope == text:
             return text  # type: ignore[return-value]  # it is one of the scopes
-    hint = f"There are {', '.join(get_args(Scope))}."
-    raise ctx.error("scope", f"'{text}' is no scope.", node, hint=hint)
+    hint = f"Scopes are: {', '.join(get_args(Scope))}."
+    raise ctx.error("scope", f"'{text}' is not a scope.", node, hint=hint)
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -157,5 +157,5 @@ BUFFERS: Mapping[str, BufferReader] = {
     "match_buffer": match_dense,
     "decl_buffer": alloc_dense,
 }
-"""Every declaration of a buffer of the whole function; `T.decl_buffer` allocates a dense one there,
-where `T.alloc_buffer` is a statement."""
+"""The readers of buffers of a whole function, by their name in `T`. `T.decl_buffer` allocates a dense
+buffer for the function, whereas `T.alloc_buffer` is a statement."""

@@ -1,4 +1,4 @@
-"""Reads calls of `T` that are expressions: casts, selection, math, searches, vectors."""
+"""Reads calls of `T` that are expressions: casts, selects, math functions, searches, vectors."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ _SEARCHES = ("exact", "lower", "upper")
 
 
 def dtype_argument(ctx: Context, node: ast.expr) -> str:
-    """A dtype as a string or as `T.float32`; `parse.dtype_name` where there is no such."""
+    """A dtype, given as a string or as `T.float32`; raises `parse.dtype_name` for anything else."""
     text = node.attr if isinstance(node, ast.Attribute) else require_text(ctx, node, "a dtype")
     return known_dtype(ctx, node, text)
 
 
 def value_dtype(ctx: Context, node: ast.expr) -> str:
-    """A dtype of values, which a pointer's is not."""
+    """A dtype of values; raises `parse.dtype_name` for `handle`."""
     dtype = dtype_argument(ctx, node)
     if dtype == "handle":
-        raise ctx.error("dtype_name", "A pointer is no value.", node)
+        raise ctx.error("dtype_name", "Expected the dtype of a value, not 'handle'.", node)
     return dtype
 
 
 def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
-    """The dtype itself, or `parse.dtype_name`."""
+    """The dtype itself; raises `parse.dtype_name` if the text is not a dtype."""
     try:
         return DType.parse(text).text
     except ArgumentError as error:
@@ -92,7 +92,7 @@ def _lane_count(ctx: Context, node: ast.expr, least: int) -> int:
 
 def _require_scalar(ctx: Context, node: ast.expr, found: Expr) -> Expr:
     if DType.parse(dtype_of(found)).is_vector:
-        raise ctx.error("vector", "A vector is made of scalars.", node)
+        raise ctx.error("vector", "Expected a scalar, not a vector.", node)
     return found
 
 
@@ -104,7 +104,7 @@ def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> 
         try:
             value = float(text)
         except ValueError:
-            raise ctx.error("literal", f"'{text}' is no number.", node) from None
+            raise ctx.error("literal", f"'{text}' is not a number.", node) from None
     if value is None:
         return Cast(dtype, expr(ctx, node))
     if dtype == "bool" and not isinstance(value, bool):
@@ -121,7 +121,7 @@ def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    """`T.reinterpret(x, "int32")`, also `T.reinterpret("int32", x)`; int64 of a handle, too."""
+    """`T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
     found = bind(ctx, call, "value dtype", required=2)
     if static_text(ctx, found["value"]) is not None:
         found = {"value": found["dtype"], "dtype": found["value"]}
@@ -162,9 +162,9 @@ def _search(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     if kind not in _SEARCHES:
         raise ctx.error(
             "search_kind",
-            f"'{kind}' is no kind of search.",
+            f"'{kind}' is not a kind of search.",
             call.args[0],
-            hint=f"There are {', '.join(_SEARCHES)}.",
+            hint=f"Expected one of {', '.join(_SEARCHES)}.",
         )
     buffer = plain_buffer_named(ctx, call.args[1]).name
     prefix = tuple([index_expr(ctx, node) for node in call.args[2:]])
@@ -197,13 +197,13 @@ def _broadcast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
-    """The name of a reducer, or `parse.reducer`."""
+    """The name of a built-in reducer; raises `parse.reducer` for anything else."""
     name = require_text(ctx, node, "a reducer")
     for op in REDUCE_OPS:
         if op == name:
             return op
-    hint = f"There are {', '.join(REDUCE_OPS)}."
-    raise ctx.error("reducer", f"'{name}' is no reducer.", node, hint=hint)
+    hint = f"Expected one of {', '.join(REDUCE_OPS)}."
+    raise ctx.error("reducer", f"'{name}' is not a reducer.", node, hint=hint)
 
 
 def _lane_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
@@ -215,13 +215,13 @@ def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Exp
     """`T.transpose_reduce("add", a, b, ...)`."""
     first, *rest = call.args or [call]
     if not rest or call.keywords:
-        message = "T.transpose_reduce needs a reducer and, by position, vectors."
+        message = "T.transpose_reduce needs a reducer and vectors, all as positional arguments."
         raise ctx.error("arguments", message, call)
     return TransposeReduce(reducer_argument(ctx, first), tuple(unify(ctx, tuple(rest), None)))
 
 
 def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    """`T.load(A, i, j, predicate=p, passthrough=v)`, also `T.load(A[i, j], ...)`."""
+    """`T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access(ctx, call)
     plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     found = bind(ctx, named, "predicate passthrough", required=2)
@@ -232,7 +232,7 @@ def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def access(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
-    """Buffer and indices that a call names by position, and the call with its keywords only."""
+    """The buffer and indices given as positional arguments, and the call with only its keywords."""
     if not call.args:
         raise ctx.error("arguments", f"T.{call_name(call)} needs a buffer.", call)
     target = list(call.args)
@@ -247,7 +247,7 @@ def _limit(op: ReduceOp, ctx: Context, call: ast.Call, expected: str | None) -> 
     if dtype in _LARGEST:
         return constant(_LARGEST[dtype] if op == "min" else -_LARGEST[dtype], dtype)
     if DType.parse(dtype).is_vector:
-        raise ctx.error("vector", "A limit is a scalar's.", node)
+        raise ctx.error("vector", f"Expected a scalar dtype, not '{dtype}'.", node)
     return identity(op, dtype)
 
 
@@ -270,4 +270,4 @@ CALLS: Mapping[str, Handler] = {
     "min_value": partial(_limit, "max"),
     "max_value": partial(_limit, "min"),
 }
-"""Every call that is an expression, by its name in `T`."""
+"""The readers of calls that are expressions, by their name in `T`."""

@@ -1,4 +1,4 @@
-"""Dtypes of what was read: literals take another's, index storage is widened to int64."""
+"""Dtype conversions of the parser: literals take the expected dtype, index values widen to int64."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gossamer_ir.traversal.walk import walk
 
 
 def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) -> Expr:
-    """A constant of the expected dtype; without one, integers are int64 and bools bool."""
+    """A constant of the expected dtype. The default is int64 for integers and bool for bools."""
     if expected is None:
         if isinstance(value, float):
             raise ctx.error(
                 "literal_dtype",
-                f"The dtype of {value} is not known here.",
+                f"The dtype of the literal {value} cannot be determined here.",
                 node,
                 hint=f"Write T.float32({value}) or T.float64({value}).",
             )
         expected = "bool" if isinstance(value, bool) else "int64"
     kind = DType.parse(expected)
     if isinstance(value, bool) != (kind.kind == "bool"):
-        raise ctx.error("literal", f"{value} is no value of the dtype {expected}.", node)
+        raise ctx.error("literal", f"{value} is not a value of the dtype {expected}.", node)
     try:
         scalar = constant(value, kind.scalar)
     except ArgumentError as error:
@@ -39,8 +39,11 @@ def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) ->
 
 
 def widened(found: Expr) -> Expr:
-    """An expression of narrower integers as int64, its loads and variables widened each; anything
-    else as it is."""
+    """An expression of narrower integers in int64, with each load and variable widened.
+
+    Widening operands rather than results keeps sums and products from wrapping in the narrower type.
+    Anything else is returned as it is.
+    """
     match found:
         case Binary():
             return Binary(found.op, widened(found.lhs), widened(found.rhs))
@@ -55,7 +58,7 @@ def widened(found: Expr) -> Expr:
 
 
 def common_dtype(found: Sequence[Expr]) -> str | None:
-    """The dtype that several operands are brought to: int64 where one is, else the first's."""
+    """The dtype to which several operands are converted: int64 if one has it, else the first one's."""
     dtypes = [dtype_of(item) for item in found]
     if not dtypes:
         return None
@@ -64,13 +67,13 @@ def common_dtype(found: Sequence[Expr]) -> str | None:
 
 
 def matched(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
-    """An expression of another dtype, widened where int64 is asked for, or `parse.dtype`."""
+    """The expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
     if DType.parse(dtype).scalar == "int64":
         found = ctx.mark(widened(found), node)
     if dtype_of(found) != dtype:
         raise ctx.error(
             "dtype",
-            f"This is {dtype_of(found)} where {dtype} is expected.",
+            f"This expression has the dtype {dtype_of(found)}, expected {dtype}.",
             node,
             hint=f'Convert with T.cast(..., "{dtype}").',
         )
@@ -78,14 +81,17 @@ def matched(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
 
 
 def require_dtype(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
-    """The expression in the dtype, index storage widened, or `parse.dtype`."""
+    """The expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
     return found if dtype_of(found) == dtype else matched(ctx, node, found, dtype)
 
 
 def stored(ctx: Context, found: Expr, dtype: str) -> Expr:
-    """A value as it is stored, which two published habits convert: an integer becomes a float where the
-    buffer holds floats; sizes that the text declares with a narrower dtype, such as `m + 1` of an int32
-    `m`, are of that dtype, although they are int64 everywhere else. Anything else stays as it is."""
+    """A value converted as published programs expect of a store; other values are returned as they are.
+
+    An integer that is stored to a buffer of floats becomes a float. An expression of sizes that the text
+    declares with a narrower dtype, such as `m + 1` of an int32 `m`, takes that dtype for a store, although
+    sizes are int64 everywhere else.
+    """
     given, wanted = DType.parse(dtype_of(found)), DType.parse(dtype)
     if not given.is_integer or given == wanted:
         return found
@@ -96,7 +102,7 @@ def stored(ctx: Context, found: Expr, dtype: str) -> Expr:
 
 
 def _is_declared(ctx: Context, found: Expr, dtype: str) -> bool:
-    """Whether the text means an expression of a dtype: all that it is made of is."""
+    """True if all operands of an expression are declared with a dtype in the text, or fit it."""
     match found:
         case Binary():
             return _is_declared(ctx, found.lhs, dtype) and _is_declared(ctx, found.rhs, dtype)
@@ -120,7 +126,7 @@ def _fits(found: Const, dtype: str) -> bool:
 
 
 def load_dtype(dtype: str, indices: Sequence[Expr]) -> str:
-    """The dtype of a load: the buffer's, with the lanes of a vector index."""
+    """The dtype of a load: that of the buffer, with the lanes of a vector index."""
     for found in indices:
         kind = DType.parse(dtype_of(found))
         if kind.is_vector:

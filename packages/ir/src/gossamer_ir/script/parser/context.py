@@ -1,4 +1,4 @@
-"""What the parser knows while it reads one function: names, source, captured values, loops."""
+"""The state of the parser while it reads one function: names, source, captured values, loops."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import Namer, to_identifier
 
 Entity: TypeAlias = Var | Axis | SparseBuffer | Buffer | Param | Reducer
-"""What a name stands for; a `Param` is a handle, scalar parameters are variables."""
+"""What a name may refer to. A `Param` is a handle; scalar parameters are variables."""
 
 Captured: TypeAlias = Mapping[str, object]
-"""Names of the surrounding Python code; only numbers, bools and strings are ever used."""
+"""Names of the enclosing Python code, of which only numbers, bools and strings are used."""
 
 N = TypeVar("N", bound=Node)
 
 
 class Context:
-    """Names in scope, what was read so far, and how to report an error at a syntax node.
+    """The names in scope and the parts of the function read so far; also makes errors at syntax nodes.
 
-    `layouts` are those of buffers whose elements are stored in another order, `declared` the dtypes that
-    the text gives to sizes, which are int64.
+    `layouts` are the layouts of buffers with strides or an offset. `declared` are the dtypes that the text
+    gives to scalar parameters, of which those used as sizes are int64 in the module.
     """
 
     def __init__(self, source: Source, captured: Captured, calls: Mapping[str, Handler]) -> None:
@@ -56,28 +56,29 @@ class Context:
         self.origins: dict[int, tuple[Node, ast.AST]] = {}
 
     def lookup(self, name: str) -> Entity | None:
-        """What a name stands for here, the innermost scope first."""
+        """What a name refers to, in the innermost scope that has it; None if it is not defined."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
         return None
 
     def fresh(self, name: str) -> str:
-        """A name as it stands in the module: an identifier, unique in the function."""
+        """The name for the module: an identifier, unique in the function."""
         return self.namer.fresh(to_identifier(name))
 
     def bind(self, name: str, entity: Entity) -> None:
-        """Lets a name of the text stand for an entity, to the end of the scope."""
+        """Binds a name of the text to an entity, to the end of the scope."""
         self.scopes[-1][name] = entity
 
     def bind_var(self, name: str, dtype: str = "int64") -> Var:
-        """Binds a new variable."""
+        """Binds a name of the text to a new variable."""
         var = Var(self.fresh(name), dtype)
         self.bind(name, var)
         return var
 
     def mark(self, node: N, origin: ast.AST) -> N:
-        """Remembers where a node was read; keeps it alive, so that its id stays its own."""
+        """Records the syntax node that a node was read from. Keeps the node alive: `origins` is keyed by
+        its id, which Python could otherwise reuse."""
         self.origins.setdefault(id(node), (node, origin))
         return node
 
@@ -87,7 +88,7 @@ class Context:
         return ParseError(f"parse.{code}", message, hint=hint, text=carets)
 
     def text_of(self, node: ast.AST) -> str:
-        """The beginning of a syntax node's text, for a message."""
+        """The first 40 characters of a syntax node's text, for a message."""
         span = self.source.span_of(node)
         line = self.source.line(span.line)
         end = span.end_column if span.end_line == span.line else len(line)
@@ -95,10 +96,10 @@ class Context:
         return text if len(text) <= 40 else text[:37] + "..."
 
     def names(self, kinds: type | tuple[type, ...]) -> str:
-        """The names in scope that stand for one of the kinds, for a hint."""
+        """The names in scope that refer to entities of these types, for a hint."""
         found = [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]
         return ", ".join(found) or "none"
 
 
 Handler: TypeAlias = Callable[[Context, ast.Call, str | None], Expr]
-"""Reads a call as an expression; the last argument is the dtype expected there, if any."""
+"""Reads a call as an expression; the last argument is the dtype that its context expects, if any."""

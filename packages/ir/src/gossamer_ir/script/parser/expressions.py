@@ -1,7 +1,7 @@
-"""Reads expressions: names, operators, comparisons, loads, literals that take another's dtype.
+"""Reads expressions: names, operators, comparisons, loads, literals.
 
-`expected` is the dtype that the surrounding text asks for. In an int64 context loads and variables
-of narrower integers (index storage) are widened.
+`expected` is the dtype that the context of an expression requires; literals take it. In an int64 context,
+loads and variables of narrower integers (index storage) are widened.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from gossamer_ir.script.parser.coercion import common_dtype, literal, load_dtype
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.layouts import indices_in
 from gossamer_ir.script.parser.lookups import (
-    article,
     buffer_named,
     index_nodes,
+    kind_of,
     lookup,
     unknown_member,
 )
@@ -66,7 +66,7 @@ def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             raise ctx.error(
-                "expression", f"{type(node).__name__} is no expression of the language.", node
+                "expression", f"{type(node).__name__} is not an expression of the language.", node
             )
         found = handler(ctx, node, expected)
     if expected == "int64" and isinstance(found, (Var, Load, Cast)):
@@ -75,13 +75,16 @@ def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
 
 
 def index_expr(ctx: Context, node: ast.expr) -> Expr:
-    """Reads an int64 expression: an index, an extent, a size."""
+    """Reads an int64 expression, such as an index, an extent or a size."""
     return expr(ctx, node, "int64")
 
 
 def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
-    """Operands of one dtype: literals take that of the first that is none, index storage is
-    widened beside int64; `parse.dtype` where two others differ."""
+    """Reads operands that must have one dtype.
+
+    Literals take the dtype of the first operand that is not a literal. If an operand is int64, those of
+    narrower integers are widened. Raises `parse.dtype` if other dtypes differ.
+    """
     is_static = [static_value(ctx, node) is not None for node in nodes]
     found: list[Expr | None] = []
     for node, static in zip(nodes, is_static, strict=True):
@@ -98,11 +101,11 @@ def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list
 
 
 def load_of(ctx: Context, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]) -> Load:
-    """A load at indices; its lanes are those of a vector index."""
+    """Reads a load; it has the lanes of a vector index."""
     indices = []
     for node in nodes:
         if isinstance(node, ast.Slice):
-            raise ctx.error("slice", "A slice is no index.", node, hint="Use T.ramp.")
+            raise ctx.error("slice", "A slice is not an index.", node, hint="Use T.ramp.")
         indices.append(index_expr(ctx, node))
     dtype = load_dtype(buffer.dtype, indices)
     return Load(buffer.name, indices_in(ctx.layouts.get(buffer.name), indices), dtype)
@@ -131,7 +134,7 @@ def _name(ctx: Context, node: ast.Name, expected: str | None) -> Expr:
         return Var(found.name, "handle")
     raise ctx.error(
         "not_a_value",
-        f"'{node.id}' is {article(found)}, not a value.",
+        f"'{node.id}' is {kind_of(found)}, not a value.",
         node,
         hint=f"Variables here: {ctx.names(Var)}.",
     )
@@ -146,7 +149,8 @@ def _unary(ctx: Context, node: ast.UnaryOp, expected: str | None) -> Expr:
 def _binary(ctx: Context, node: ast.BinOp, expected: str | None) -> Expr:
     op = BINARY_OPS.get(type(node.op))
     if op is None:
-        raise ctx.error("operator", "There is no such operator.", node, hint="Powers: T.pow.")
+        message = f"The operator {type(node.op).__name__} is not supported."
+        raise ctx.error("operator", message, node, hint="Powers: T.pow.")
     lhs, rhs = unify(ctx, (node.left, node.right), expected)
     return Binary(op, lhs, rhs)
 
@@ -154,7 +158,7 @@ def _binary(ctx: Context, node: ast.BinOp, expected: str | None) -> Expr:
 def _bool_op(ctx: Context, node: ast.BoolOp, expected: str | None) -> Expr:
     op: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
     if len(node.values) > MAX_DEPTH:
-        raise ctx.error("depth", f"More than {MAX_DEPTH} operands stand in a row.", node)
+        raise ctx.error("depth", f"More than {MAX_DEPTH} operands in one chain.", node)
     first, *rest = unify(ctx, node.values, expected or "bool")
     for value in rest:
         first = ctx.mark(Binary(op, first, value), node)
@@ -171,7 +175,8 @@ def _compare(ctx: Context, node: ast.Compare, expected: str | None) -> Expr:
         )
     op = COMPARE_OPS.get(type(node.ops[0]))
     if op is None:
-        raise ctx.error("operator", "There is no such comparison.", node)
+        name = type(node.ops[0]).__name__
+        raise ctx.error("operator", f"The comparison {name} is not supported.", node)
     lhs, rhs = unify(ctx, (node.left, node.comparators[0]), None)
     return Compare(op, lhs, rhs)
 

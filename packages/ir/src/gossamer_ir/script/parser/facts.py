@@ -46,8 +46,12 @@ def assume_buffers(ctx: Context, call: ast.Call) -> None:
 
 
 def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
-    """As published: `[0, n]` of indices excludes n, of an indptr (which has extra storage) not. Of a buffer
-    that the function computes it is a hint: what is read from that is checked where it is used."""
+    """The published `T.assume_buffer_domain(X, [low, high])`, an `in_range` fact.
+
+    The upper bound is exclusive for indices and inclusive for an indptr, which is recognized by its extra
+    storage. For a buffer that the function writes it is dropped as a hint: values that are read from such a
+    buffer are checked where they are used.
+    """
     found = bind(ctx, call, "buffer domain", required=2)
     domain = items(ctx, found["domain"], "[low, high]")
     if len(domain) != 2:
@@ -67,7 +71,7 @@ def _claim(ctx: Context, call: ast.Call, known: tuple[str, ...]) -> ast.Call:
             "assumption",
             f"'{ctx.text_of(node)}' cannot be assumed.",
             node,
-            hint=f"There are {', '.join(known)}.",
+            hint=f"Expected one of {', '.join(known)}.",
         )
     return node
 

@@ -1,4 +1,4 @@
-"""What is collected for a function while its body is read."""
+"""The declarations of a function, collected while its body is read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from gossamer_ir.nodes import (
 
 
 class FunctionParts:
-    """Parameters, declarations and attributes, in the order of the text; `hints` are facts that are left
-    out where they cannot be relied on."""
+    """Parameters, declarations and attributes, in the order of the text.
+
+    `hints` are those of `facts` that are dropped if the function writes their buffer.
+    """
 
     def __init__(self) -> None:
         self.params: list[Param] = []

@@ -25,11 +25,11 @@ Origins = dict[int, tuple[Node, ast.AST]]
 def read_function(
     source: Source, node: ast.FunctionDef, *, captured: Captured, origins: Origins
 ) -> tuple[Function, StageName]:
-    """A function and its stage; where its nodes were read is added to `origins`."""
+    """Reads a function and its stage; adds the syntax nodes of its nodes to `origins`."""
     ctx, body = read_parts(source, node, captured)
     parts = ctx.function
     if parts.map is not None:
-        raise ctx.error("map", "Only a format description has a map.", node)
+        raise ctx.error("map", "Only a format description can have a map.", node)
     function = Function(
         to_identifier(node.name),
         tuple(parts.params),
@@ -47,7 +47,7 @@ def read_function(
 
 
 def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
-    """The function without hints about buffers that it writes."""
+    """The function without the hints about buffers that it writes, which could not be checked."""
     if not hints:
         return function
     written = written_by(function)
@@ -59,7 +59,7 @@ def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
 def read_parts(
     source: Source, node: ast.FunctionDef, captured: Captured
 ) -> tuple[Context, tuple[Stmt, ...]]:
-    """The declarations and the body of a function."""
+    """Reads the declarations and the body of a function."""
     ctx = Context(source, captured, CALLS)
     read_parameters(ctx, node)
     ctx.scopes.append({})
@@ -70,7 +70,10 @@ def read_parts(
 
 
 def _guessed_stage(function: Function) -> StageName:
-    """Published scripts without a level: axes and loops are the position stage."""
+    """The stage of a published script without a level.
+
+    Programs with axes are at the position stage if they have loops, else at the coordinate stage.
+    """
     has_loops = any(type(item).__name__ in _POSITION_NODES for item in children(function))
     if function.axes or not has_loops:
         return "position" if has_loops else "coordinate"

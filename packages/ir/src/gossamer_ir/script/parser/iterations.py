@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.axes import axis_argument
@@ -17,14 +18,15 @@ ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
 
 
 def read_head(ctx: Context, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
-    """Name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
+    """The name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
     found = bind(ctx, call, "axes kinds name", required=3)
     nodes = items(ctx, found["axes"], "axes")
     axes = tuple([ctx.mark(_axis(ctx, node), node) for node in nodes])
     kinds = require_text(ctx, found["kinds"], "kinds such as 'SRS'")
     count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
     if len(kinds) != count or set(kinds) - {"S", "R"}:
-        message = f"Expected one letter S or R for each of {count} axes, not '{kinds}'."
+        letters = counted(count, "letter")
+        message = f"Expected {letters} S or R, one for each axis, not '{kinds}'."
         raise ctx.error("kinds", message, found["kinds"])
     name = to_identifier(require_text(ctx, found["name"], "a name"))
     return ctx.labels.fresh(name), axes, kinds
@@ -38,7 +40,7 @@ def read_vars(ctx: Context, target: ast.expr | None, call: ast.Call, count: int)
     elif target is not None:
         nodes = (target,)
     if len(nodes) != count:
-        message = f"Expected {count} variables after 'as', found {len(nodes)}."
+        message = f"Expected {counted(count, 'variable')} after 'as', found {len(nodes)}."
         raise ctx.error("iteration_vars", message, target or call)
     names = []
     for node in nodes:
@@ -56,7 +58,7 @@ def _axis(ctx: Context, node: ast.expr) -> IterationAxis:
         return OverAxis(axis_argument(ctx, node))
     if name in ("sp.fuse", "fuse"):
         if node.keywords or len(node.args) < 1:
-            raise ctx.error("arguments", "T.sp.fuse takes axes.", node)
+            raise ctx.error("arguments", "T.sp.fuse takes axes as positional arguments.", node)
         return FuseAxes(tuple([axis_argument(ctx, item) for item in node.args]))
     if name in ("sp.attach", "attach"):
         found = bind(ctx, node, "axis parent", required=2)

@@ -1,4 +1,4 @@
-"""Buffers whose elements are stored in another way than they are indexed."""
+"""The layouts of buffers with strides or an offset, and the rewriting of their indices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from gossamer_ir.nodes import Broadcast, Expr, Lanes, Range
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """How a buffer is stored: its dimensions outermost first, the extents of these, and whether a last
-    one is added that is always indexed by 0."""
+    """A buffer that is stored with permuted or padded dimensions.
+
+    `order` lists the dimensions from the outermost, `shape` their extents. With `is_spaced`, elements are
+    not contiguous: a last dimension is added that is always indexed by 0.
+    """
 
     order: tuple[int, ...]
     shape: tuple[Expr, ...]
@@ -21,13 +24,13 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether elements are indexed as they are written."""
+        """True if indices do not need to be rewritten."""
         return not self.is_spaced and self.order == tuple(range(len(self.order)))
 
 
 class FlatLayout(msgspec.Struct, frozen=True):
-    """A buffer that is stored in one dimension: where the element at 0 lies, and what a step along each
-    dimension adds."""
+    """A buffer that is stored in one dimension: the offset of its first element, and a stride for each
+    dimension."""
 
     shape: tuple[Expr, ...]
     offset: Expr
@@ -39,7 +42,7 @@ AnyLayout = Layout | FlatLayout
 
 
 def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The indices of an element where it is stored.
+    """The indices of an element in the stored buffer.
 
     >>> from gossamer_ir.core.build import index
     >>> at = (index(2), index(3))
@@ -58,7 +61,7 @@ def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr,
 
 
 def ranges_in(layout: AnyLayout | None, ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """The ranges in which elements are stored that are in some ranges."""
+    """The ranges of the stored buffer that contain the elements of some ranges."""
     match layout:
         case Layout() if len(ranges) == len(layout.order):
             last = (Range(ZERO, ONE),) if layout.is_spaced else ()
@@ -70,7 +73,7 @@ def ranges_in(layout: AnyLayout | None, ranges: Sequence[Range]) -> tuple[Range,
 
 
 def span(shape: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
-    """From the first element of a buffer to the last one, both included.
+    """The number of slots from the first element of a buffer to the last one, both included.
 
     >>> from gossamer_ir.core.build import index
     >>> span((index(2), index(5)), (index(5), index(2))).text
@@ -83,7 +86,7 @@ def span(shape: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
 
 
 def _position(layout: FlatLayout, indices: Sequence[Expr]) -> Expr:
-    """Where an element lies, in each lane of a vector of indices."""
+    """The position of an element; a vector if an index is one."""
     vectors = [found for found in map(_lanes_of, indices) if found is not None]
     lanes = vectors[0] if vectors else None
     result = _in_lanes(layout.offset, lanes)

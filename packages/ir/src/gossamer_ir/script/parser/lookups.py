@@ -1,4 +1,4 @@
-"""What names of the text stand for, and the errors where they stand for nothing fitting."""
+"""Resolves names of the text, with errors for names that are undefined or of the wrong kind."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gossamer_ir.script.parser.context import Context
 
 
 def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
-    """The buffer a name stands for, or `parse.not_a_buffer`."""
+    """The buffer that a name refers to; raises `parse.not_a_buffer` if it is not one."""
     if not isinstance(node, ast.Name):
         raise ctx.error("not_a_buffer", "Expected the name of a buffer.", node)
     found = lookup(ctx, node)
     if not isinstance(found, (SparseBuffer, Buffer)):
         raise ctx.error(
             "not_a_buffer",
-            f"'{node.id}' is no buffer.",
+            f"'{node.id}' is not a buffer.",
             node,
             hint=f"Buffers here: {ctx.names((SparseBuffer, Buffer))}.",
         )
@@ -26,20 +26,20 @@ def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
 
 
 def plain_buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
-    """The buffer a name stands for, which is stored as it is indexed; `parse.strides` where it is not."""
+    """The buffer that a name refers to; raises `parse.strides` if it has strides or an offset."""
     found = buffer_named(ctx, node)
     if found.name in ctx.layouts:
         raise ctx.error(
             "strides",
-            f"'{found.name}' has strides or an offset: it is not searched, and nothing is assumed of it.",
+            f"'{found.name}' has strides or an offset, so it cannot be searched or have facts.",
             node,
-            hint="Pass an array without gaps, or copy its elements to such a buffer.",
+            hint="Pass a contiguous array, or copy the elements to a buffer without strides.",
         )
     return found
 
 
 def lookup(ctx: Context, node: ast.Name) -> object:
-    """What a name stands for, or `parse.unknown_name`."""
+    """What a name refers to; raises `parse.unknown_name` if it is not defined."""
     found = ctx.lookup(node.id)
     if found is None:
         raise ctx.error(
@@ -52,22 +52,22 @@ def lookup(ctx: Context, node: ast.Name) -> object:
 
 
 def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
-    """The indices of a subscript, one by one."""
+    """The indices of a subscript."""
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def unknown_member(
     ctx: Context, node: ast.AST, name: str, known: Mapping[str, object]
 ) -> Exception:
-    """The error for a member of T that does not exist (here), naming the nearest that do."""
+    """The error for a member of T that does not exist or is not allowed here, with similar names."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     names = ", ".join(f"T.{item}" for item in near or sorted(known))
-    hint = f"Did you mean {names}?" if near else f"There are {names}."
-    return ctx.error("unknown_call", f"T.{name} cannot stand here.", node, hint=hint)
+    hint = f"Did you mean {names}?" if near else f"Allowed are: {names}."
+    return ctx.error("unknown_call", f"T.{name} is not allowed here.", node, hint=hint)
 
 
-def article(found: object) -> str:
-    """What a thing is, for a message."""
+def kind_of(found: object) -> str:
+    """The kind of an entity with its kind_of, for a message."""
     if isinstance(found, (SparseBuffer, Buffer)):
         return "a buffer"
     if isinstance(found, Reducer):

@@ -26,13 +26,13 @@ LOOPS: Mapping[str, str] = {
     "thread_binding": "thread_binding",
     "grid": "serial",
 }
-"""Names in `T` that a `for` may run over, and the kind of the loop."""
+"""The calls of `T` that a `for` may iterate over, each with the kind of the loop."""
 
 _KEYWORDS = ("thread", "weight", "grain", "annotations")
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Everything of a loop but its body."""
+    """All fields of a loop except its body."""
 
     var: str
     range: Range
@@ -43,7 +43,7 @@ class Head(msgspec.Struct, frozen=True):
     annotations: Annotations = ()
 
     def loop(self, body: tuple[Stmt, ...]) -> For:
-        """The loop around a body."""
+        """The loop with this body."""
         return For(
             self.var,
             self.range.start,
@@ -58,21 +58,21 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def read_heads(ctx: Context, node: ast.For) -> list[Head]:
-    """The loops of one `for`, outermost first; their variables are bound in the scope."""
+    """The loops of one `for`, outermost first; binds their variables in the current scope."""
     call = node.iter
     name = call_name(call)
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range":
         name = "serial"
     if not isinstance(call, ast.Call) or name is None:
         hint = f"Expected range or {', '.join(f'T.{known}' for known in LOOPS)}."
-        raise ctx.error("loop", "A loop cannot run over this.", call, hint=hint)
+        raise ctx.error("loop", "A for cannot iterate over this.", call, hint=hint)
     if name not in LOOPS:
         raise unknown_member(ctx, call.func, name, LOOPS)
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if name == "grid":
         return _grid(ctx, call, targets)
     if len(targets) != 1:
-        raise ctx.error("target", f"T.{name} gives one variable.", node.target)
+        raise ctx.error("target", f"T.{name} defines one variable.", node.target)
     return [_single(ctx, call, targets[0], LOOPS[name])]
 
 
@@ -95,7 +95,7 @@ def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
         options["thread"] = bounds.pop()
     for name, value in options.items():
         if name not in _KEYWORDS:
-            hint = f"There are {', '.join(_KEYWORDS)}."
+            hint = f"Expected one of {', '.join(_KEYWORDS)}."
             raise ctx.error("arguments", f"A loop has no argument '{name}'.", value, hint=hint)
     found = read_range(ctx, bounds, call)
     var = _bind_loop(ctx, target, found)
@@ -111,18 +111,19 @@ def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
 
 
 def thread_tag(ctx: Context, node: ast.expr) -> ThreadTag:
-    """A thread axis by name, or `parse.thread`."""
+    """The name of a thread axis; raises `parse.thread` for anything else."""
     text = require_text(ctx, node, "a thread axis")
     for tag in get_args(ThreadTag):
         if tag == text:
             return text  # type: ignore[return-value]  # it is one of the tags
-    hint = f"There are {', '.join(get_args(ThreadTag))}."
+    hint = f"Expected one of {', '.join(get_args(ThreadTag))}."
     raise ctx.error("thread", f"'{text}' is not a thread axis.", node, hint=hint)
 
 
 def _thread(ctx: Context, kind: str, node: ast.expr | None, call: ast.Call) -> ThreadTag | None:
     if (node is None) == (kind == "thread_binding"):
-        raise ctx.error("thread", "T.thread_binding, and no other loop, takes thread=.", call)
+        message = "thread= is required by T.thread_binding, and not allowed for other loops."
+        raise ctx.error("thread", message, call)
     return None if node is None else thread_tag(ctx, node)
 
 

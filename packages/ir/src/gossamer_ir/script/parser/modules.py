@@ -20,7 +20,7 @@ from gossamer_ir.script.source import Source
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """A module, the text it was read from, and where its nodes stand there (by identity)."""
+    """A module, its source, and the syntax node of each of its nodes, by identity."""
 
     module: Module
     source: Source
@@ -28,20 +28,22 @@ class Parsed(msgspec.Struct, frozen=True):
 
 
 def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = True) -> Parsed:
-    """Reads a module; `ParseError` with the source line and carets where that fails."""
+    """Reads a module; errors are `ParseError` with the source line and carets."""
     tree = parse_syntax(source.text)
     nodes, constants = top_level(source, tree, captured)
     for node in nodes if needs_decorator else ():
         _require_decorator(source, node)
     if not nodes:
-        raise ParseError("parse.empty", "The script holds no function.", hint="See @T.prim_func.")
+        raise ParseError("parse.empty", "The script has no function.", hint="See @T.prim_func.")
     origins: Origins = {}
     functions: list[Function] = []
     stages: list[StageName] = []
     for node in nodes:
         function, stage = read_function(source, node, captured=constants, origins=origins)
         if stages and stage != stages[0]:
-            message = f"'{function.name}' is of stage {stage}, the module of stage {stages[0]}."
+            message = (
+                f"'{function.name}' has the stage '{stage}', but the module has '{stages[0]}'."
+            )
             raise _at(source, "stage", message, node)
         if any(function.name == other.name for other in functions):
             raise _at(source, "repeated", f"There are two functions '{function.name}'.", node)
@@ -56,7 +58,7 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
 def top_level(
     source: Source, tree: ast.Module, captured: Captured
 ) -> tuple[list[ast.FunctionDef], Captured]:
-    """The decorated functions, and captured values with the text's own constants."""
+    """The functions of a text, and the captured values together with the text's own constants."""
     constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
     ctx = Context(source, constants, {})
     found = []
@@ -69,7 +71,8 @@ def top_level(
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 constants[name] = _constant(ctx, value)
             case _:
-                raise ctx.error("top_level", "A script holds decorated functions only.", node)
+                message = "Expected only functions, imports and constants at the top level."
+                raise ctx.error("top_level", message, node)
     return found, constants
 
 
@@ -82,7 +85,7 @@ def _constant(ctx: Context, node: ast.expr) -> object:
 
 
 def decorator_name(node: ast.FunctionDef) -> str | None:
-    """`prim_func` or `format`, None without such a decorator."""
+    """`prim_func` or `format`; None if there is no such decorator."""
     for item in node.decorator_list:
         name = dotted(item.func if isinstance(item, ast.Call) else item)
         if name in ("prim_func", "format"):
@@ -101,8 +104,8 @@ def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
     if len(nodes) == 1:
         return 0
     if len(marked) != 1:
-        message = f"{len(marked)} of {len(nodes)} functions are marked as the entry."
-        hint = "Write @T.prim_func(entry=True) above one."
+        message = f"{len(marked)} of {len(nodes)} functions are marked as entry, expected one."
+        hint = "Write @T.prim_func(entry=True) above it."
         raise _at(source, "entry", message, nodes[marked[1] if marked else 0], hint)
     return marked[0]
 

@@ -1,4 +1,4 @@
-"""Reads the parameters of a function; a scalar that is used as a size is int64."""
+"""Reads the parameters of a function. Integers that are used as sizes become int64."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
 
 
 def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
-    """Binds the parameters and appends them to the function's."""
+    """Reads the parameters, binds their names and appends them to the function's parts."""
     arguments = node.args
     parameter_names(ctx, arguments)
     for item in arguments.args:
@@ -33,7 +33,7 @@ def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
 
 
 def _called(annotation: ast.expr | None) -> ast.expr | None:
-    """The older spelling `T.Buffer[(m, n), "float32"]` as the call that it stands for."""
+    """The annotation, with the older `T.Buffer[(m, n), "float32"]` as the equivalent call."""
     if not isinstance(annotation, ast.Subscript) or dotted(annotation.value) != "Buffer":
         return annotation
     given = annotation.slice
@@ -47,7 +47,7 @@ def _is_dtype(node: ast.expr) -> bool:
 
 
 def size_names(node: ast.AST) -> frozenset[str]:
-    """The names that stand in a length, nnz, width or shape."""
+    """The names that occur in a length, nnz, width or shape."""
     found: set[str] = set()
     for call in walk(node):
         if isinstance(call, ast.Call) and call_name(call) in _SIZED:
@@ -89,7 +89,7 @@ def _dtype(ctx: Context, item: ast.arg) -> str:
 
 
 def _buffer(ctx: Context, name: str, call: ast.Call) -> None:
-    """`A: T.Buffer((m, n), "float32")`: the handle is `A`, the buffer bound to it `A_buffer`."""
+    """`A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
     handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
     buffer = parameter_buffer(ctx, ctx.fresh(f"{handle.name}_buffer"), call, handle.name)
     ctx.function.buffers.append(ctx.mark(buffer, call))

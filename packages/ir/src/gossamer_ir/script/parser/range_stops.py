@@ -1,4 +1,4 @@
-"""How a range (start, extent) is written with a stop, and read back as exactly the same range."""
+"""Conversion between the extent of a range and its stop, so that ranges survive printing and parsing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ _LIMIT = 2**63
 
 
 def extent_between(start: Expr, stop: Expr) -> Expr:
-    """The extent that `start:stop` stands for: `stop` from 0, `e` of `start:start + e`, the
-    difference of two constants, else `stop - start`."""
+    """The extent of `start:stop`.
+
+    This is `stop` if the start is 0, `e` for `start:start + e`, the difference of two constants, and the
+    expression `stop - start` otherwise.
+    """
     if start == ZERO:
         return stop
     low, high = integer_value(start), integer_value(stop)
     if low is not None and high is not None:
-        # Not `index`, which wraps: a verifier refuses what int64 cannot hold.
+        # Not `index`, which wraps: the verifier must see a difference that does not fit int64.
         return Const("int64", str(high - low))
     if isinstance(stop, Binary) and stop.op == "add" and stop.lhs == start:
         return stop.rhs
@@ -23,7 +26,7 @@ def extent_between(start: Expr, stop: Expr) -> Expr:
 
 
 def stop_of(found: Range) -> Expr | None:
-    """A stop from which `extent_between` gives the extent back; None where there is none."""
+    """A stop for which `extent_between` gives exactly this extent; None if there is none."""
     for stop in _candidates(found.start, found.extent):
         if extent_between(found.start, stop) == found.extent:
             return stop

@@ -1,36 +1,38 @@
-"""Reads reducers: `argmax = T.comm_reducer(lambda i, x, j, y: (...), (...))`, and what they combine."""
+"""Reads reducers, `argmax = T.comm_reducer(lambda i, x, j, y: (...), (...))`, and their uses."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Combine, Const, Reducer, Store
 from gossamer_ir.script.parser.arguments import bind, items_or_one, parameter_names
+from gossamer_ir.script.parser.call_statements import store_to
 from gossamer_ir.script.parser.coercion import require_dtype
 from gossamer_ir.script.parser.context import Context
-from gossamer_ir.script.parser.effects import store_to
 from gossamer_ir.script.parser.expressions import expr
 
 COMM_REDUCER = "comm_reducer"
 
 
 def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
-    """A lambda of all left and then all right components, and a constant for each component."""
+    """Reads a reducer: a lambda of all left and then all right operands, and the identity constants."""
     found = bind(ctx, call, "fcombine identity", required=2)
     identity = tuple([_constant(ctx, node) for node in items_or_one(found["identity"])])
     function = found["fcombine"]
     if not isinstance(function, ast.Lambda):
         raise ctx.error(
-            "reducer", "Expected a lambda of two tuples, one behind the other.", function
+            "reducer", "Expected a lambda of all left operands and then all right ones.", function
         )
     names = parameter_names(ctx, function.args)
     results = items_or_one(function.body)
     if not len(results) == len(identity) or len(names) != 2 * len(identity):
         raise ctx.error(
             "reducer",
-            f"The reducer has {len(names)} operands, {len(results)} results and {len(identity)} "
-            "constants of the identity, expected two, one and one for each component.",
+            f"The reducer has {counted(len(names), 'operand')}, {counted(len(results), 'result')} and "
+            f"{counted(len(identity), 'identity constant')}, expected two, one and one for each "
+            "component.",
             call,
         )
     ctx.scopes.append({})
@@ -53,12 +55,12 @@ def _constant(ctx: Context, node: ast.expr) -> Const:
     found = expr(ctx, node)
     if not isinstance(found, Const):
         hint = 'Write for example T.int64(-1), or T.min_value("float32").'
-        raise ctx.error("reducer", "An identity is a constant.", node, hint=hint)
+        raise ctx.error("reducer", "An identity must be a constant.", node, hint=hint)
     return found
 
 
 def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
-    """The reducer that an expression calls, if it does."""
+    """The reducer that an expression calls, None if it calls none."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
         return None
     found = ctx.lookup(value.func.id)
@@ -68,12 +70,12 @@ def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
 def read_combine(
     ctx: Context, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
 ) -> Combine:
-    """`C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: first the targets themselves, then values."""
+    """Reads `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
         raise ctx.error(
             "combine",
-            f"'{reducer.name}' combines {count} elements with as many values.",
+            f"'{reducer.name}' combines {counted(count, 'element')} with {counted(count, 'value')}.",
             call,
             hint="Write X[i], Y[i] = f(X[i], Y[i], x, y) for two components.",
         )
@@ -83,6 +85,6 @@ def read_combine(
 
 def _store(ctx: Context, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:
     if not isinstance(target, ast.Subscript) or ast.unparse(target) != ast.unparse(old):
-        raise ctx.error("combine", "Expected the element that is assigned to.", old)
+        raise ctx.error("combine", "Expected the same element as on the left side.", old)
     slices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     return ctx.mark(store_to(ctx, [target.value, *slices], value), target)

@@ -12,10 +12,10 @@ from gossamer_ir.script.parser.axes import AXES
 from gossamer_ir.script.parser.block_parts import BlockParts
 from gossamer_ir.script.parser.blocks import AXIS_CALLS, read_iterators, to_block
 from gossamer_ir.script.parser.buffers import BUFFERS, alloc_dense
+from gossamer_ir.script.parser.call_statements import read_call, store_to
 from gossamer_ir.script.parser.calls import value_dtype
 from gossamer_ir.script.parser.coercion import require_dtype
 from gossamer_ir.script.parser.context import Context
-from gossamer_ir.script.parser.effects import read_call, store_to
 from gossamer_ir.script.parser.expressions import BINARY_OPS, expr, load_of, unify
 from gossamer_ir.script.parser.iterations import ITERATION_CALLS, read_head, read_vars
 from gossamer_ir.script.parser.lookups import buffer_named, index_nodes
@@ -30,7 +30,7 @@ Statements = tuple[Stmt, ...]
 def read_body(
     ctx: Context, nodes: Sequence[ast.stmt], parts: BlockParts | None = None
 ) -> Statements:
-    """The statements of a body, in a scope of their own; `parts` collects a block's parts."""
+    """Reads a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
     outer, was_top, ctx.parts, ctx.is_top = ctx.parts, ctx.is_top, parts, False
     ctx.scopes.append({})
     result: list[Stmt] = []
@@ -42,11 +42,11 @@ def read_body(
 
 
 def read_statement(ctx: Context, node: ast.stmt, result: list[Stmt]) -> None:
-    """Reads a statement; appends what it stands for (a declaration stands for none)."""
+    """Reads a statement and appends it to `result`; declarations append nothing."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
         kind = type(node).__name__
-        raise ctx.error("statement", f"A {kind} is no statement of the language.", node)
+        raise ctx.error("statement", f"{kind} is not a statement of the language.", node)
     found = handler(ctx, node)
     if found is not None:
         result.append(ctx.mark(found, node))
@@ -60,7 +60,7 @@ def _expression(ctx: Context, node: ast.Expr) -> Stmt | None:
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
         return None
     if not isinstance(node.value, ast.Call):
-        raise ctx.error("statement", "An expression alone does nothing.", node)
+        raise ctx.error("statement", "An expression is not a statement.", node)
     return read_call(ctx, node.value)
 
 
@@ -93,7 +93,9 @@ def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
 
 def _declare(ctx: Context, target: str, name: str, call: ast.Call) -> None:
     if not ctx.is_top:
-        raise ctx.error("not_top", f"T.{name} stands at the top of a function.", call)
+        raise ctx.error(
+            "not_top", f"T.{name} is allowed only at the top level of a function.", call
+        )
     own = ctx.fresh(target)
     if name in AXES:
         axis = ctx.mark(AXES[name](ctx, own, call), call)
@@ -128,7 +130,9 @@ def _augmented(ctx: Context, node: ast.AugAssign) -> Stmt:
         raise _reassigned(ctx, node.target)
     op = BINARY_OPS.get(type(node.op))
     if op is None:
-        raise ctx.error("operator", "There is no such operator.", node)
+        raise ctx.error(
+            "operator", f"The operator {type(node.op).__name__} is not supported.", node
+        )
     buffer = buffer_named(ctx, node.target.value)
     old = ctx.mark(load_of(ctx, buffer, index_nodes(node.target)), node.target)
     load = ast.copy_location(
@@ -175,15 +179,16 @@ def _with(ctx: Context, node: ast.With) -> Stmt | None:
             return _block(ctx, node, call)
         if name in ITERATION_CALLS:
             return _iteration(ctx, node, call, item.optional_vars)
-    hint = "There are T.block, T.init and T.sp.iteration."
-    raise ctx.error("with", "This cannot be entered.", call, hint=hint)
+    hint = "Expected T.block, T.init or T.sp.iteration."
+    raise ctx.error("with", "This is not allowed in a with statement.", call, hint=hint)
 
 
 def _init(ctx: Context, node: ast.With) -> None:
     if ctx.parts is None:
-        raise ctx.error("outside_block", "T.init stands directly in a block or iteration.", node)
+        message = "T.init is allowed only directly in a block or iteration."
+        raise ctx.error("outside_block", message, node)
     if ctx.parts.init is not None:
-        raise ctx.error("repeated", "T.init was given already.", node)
+        raise ctx.error("repeated", "T.init is given twice.", node)
     ctx.parts.init = read_body(ctx, node.body)
 
 
@@ -213,7 +218,7 @@ def _require_new(ctx: Context, target: ast.Name) -> None:
 def _reassigned(ctx: Context, target: ast.expr) -> Exception:
     return ctx.error(
         "reassigned",
-        f"'{ctx.text_of(target)}' is bound already, and variables do not change.",
+        f"'{ctx.text_of(target)}' is already bound, and variables cannot be reassigned.",
         target,
         hint="Use another name, or keep the value in T.alloc_buffer((1,), ...).",
     )

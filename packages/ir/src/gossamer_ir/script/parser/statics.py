@@ -1,4 +1,4 @@
-"""A restricted evaluator: numbers, captured numbers and arithmetic on them. It runs no user code."""
+"""Evaluates numbers, captured numbers and arithmetic on them while parsing. It runs no user code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 def static_value(ctx: Context, node: ast.expr) -> Value | None:
-    """The number or bool that an expression is in Python, None where it is not one."""
+    """The number or bool that an expression evaluates to in Python, None if it is not constant."""
     match node:
         case ast.Constant(value=value):
             return value if isinstance(value, (bool, int, float)) else None
@@ -55,7 +55,7 @@ def static_value(ctx: Context, node: ast.expr) -> Value | None:
 
 
 def static_text(ctx: Context, node: ast.expr) -> str | None:
-    """The string that an expression is in Python, None where it is not one."""
+    """The string that an expression evaluates to in Python, None if it is not one."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.Name) and ctx.lookup(node.id) is None:
@@ -65,7 +65,7 @@ def static_text(ctx: Context, node: ast.expr) -> str | None:
 
 
 def require_text(ctx: Context, node: ast.expr, what: str) -> str:
-    """A string, or `parse.string`."""
+    """A constant string; raises `parse.string` for anything else."""
     found = static_text(ctx, node)
     if found is None:
         raise ctx.error("string", f"Expected {what} as a string.", node)
@@ -73,7 +73,7 @@ def require_text(ctx: Context, node: ast.expr, what: str) -> str:
 
 
 def require_int(ctx: Context, node: ast.expr, what: str) -> int:
-    """An integer known in Python, or `parse.integer`."""
+    """A constant integer; raises `parse.integer` for anything else."""
     found = static_value(ctx, node)
     if type(found) is not int:
         raise ctx.error("integer", f"Expected {what} as an integer.", node)
@@ -81,7 +81,7 @@ def require_int(ctx: Context, node: ast.expr, what: str) -> int:
 
 
 def require_bool(ctx: Context, node: ast.expr, what: str) -> bool:
-    """A bool known in Python, or `parse.bool`."""
+    """A constant bool; raises `parse.bool` for anything else."""
     found = static_value(ctx, node)
     if not isinstance(found, bool):
         raise ctx.error("bool", f"Expected {what} as True or False.", node)
@@ -98,6 +98,7 @@ def _captured_number(ctx: Context, name: str) -> Value | None:
 def _apply(
     ctx: Context, node: ast.expr, function: Callable[..., Any], args: tuple[Value, ...]
 ) -> Value:
+    # These can make huge numbers, so that operands are checked before the result is computed.
     grows = function in (operator.pow, operator.lshift)
     if grows and (abs(args[1]) > _MAX_BITS or _bits(args[0]) > _MAX_BITS):
         raise ctx.error("arithmetic", "The number is out of range.", node)

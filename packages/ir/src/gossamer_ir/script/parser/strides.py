@@ -1,14 +1,14 @@
-"""Reads the strides of a buffer: a layout that is nested, as rows that are padded or stored in another
-order, is a row-major buffer of the dimensions in the order in which they are stored.
+"""Reads the strides of a buffer as a layout.
 
-A buffer of shape (m, n) and strides (ld, 1) is one of shape (m, ld); strides (1, ld) store columns, which
-are the rows of a buffer of shape (n, ld); strides (2 * n, 2) leave out every other element, which makes a
-last dimension of 2. Elements of two indices are never the same one then, whatever the sizes are: every
-index stays below the extent of its dimension.
+Nested strides, of which each is a multiple of the next smaller one, become a row-major buffer with the
+dimensions in storage order. A buffer of shape (m, n) with strides (ld, 1) has the stored shape (m, ld).
+With strides (1, ld) it is stored by columns, with the shape (n, ld). With strides (2 * n, 2) every other
+slot is unused, and the stored shape is (m, n, 2). Different indices never name the same element in these
+layouts, whatever the sizes are, because each index is below the extent of its dimension.
 
-Strides that are not nested, such as (5, 2) of shape (2, 5), store a buffer in one dimension, as does an
-offset. There, an index beyond its extent may name another element, as addresses do. The strides must be
-numbers for which no two elements meet.
+Other strides, such as (5, 2) for the shape (2, 5), and offsets, make a buffer of one dimension. An index
+beyond its extent may then name another element. The strides must be numbers for which no two elements
+coincide.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from itertools import pairwise
 from math import gcd
 
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
+from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Binary, Expr
 from gossamer_ir.script.parser.arguments import items_or_one
 from gossamer_ir.script.parser.context import Context
@@ -27,20 +28,22 @@ from gossamer_ir.script.parser.expressions import index_expr
 from gossamer_ir.script.parser.layouts import AnyLayout, FlatLayout, Layout, span
 
 MOST_ELEMENTS = 1 << 14
-"""Elements up to which a buffer of more than two dimensions is gone through."""
+"""Maximum number of elements of a buffer of more than two dimensions whose positions are enumerated."""
 
 Monomial = tuple[int, "Counter[Expr]"]
-"""A product: a number, and the other factors."""
+"""A product: its numeric factor, and its symbolic factors."""
 
 
 def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
-    """The layout of a buffer of a shape with these strides, or `parse.strides`."""
+    """The layout of a buffer with a shape and these strides; raises `parse.strides` if there is none."""
     strides = [index_expr(ctx, item) for item in items_or_one(node)]
     if strides in ([], [ONE]):  # as published, whatever the number of dimensions
         return Layout(tuple(range(len(shape))), shape, is_spaced=False)
     if len(strides) != len(shape):
         raise ctx.error(
-            "strides", f"There are {len(strides)} strides and {len(shape)} dimensions.", node
+            "strides",
+            f"There are {counted(len(strides), 'stride')}, but {counted(len(shape), 'dimension')}.",
+            node,
         )
     steps = [_product(stride) for stride in strides]
     if any(step[0] < 1 for step in steps):
@@ -51,8 +54,8 @@ def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLay
     return _nested(ctx, node, shape, steps)
 
 
-def displaced(layout: AnyLayout, offset: Expr) -> FlatLayout:
-    """A layout whose first element lies behind others."""
+def with_offset(layout: AnyLayout, offset: Expr) -> FlatLayout:
+    """A layout whose first element is at an offset in the array."""
     if isinstance(layout, FlatLayout):
         return FlatLayout((add(offset, layout.shape[0]),), offset, layout.strides)
     strides: dict[int, Expr] = {}
@@ -67,7 +70,7 @@ def displaced(layout: AnyLayout, offset: Expr) -> FlatLayout:
 
 
 def _is_nested(shape: Sequence[Expr], steps: Sequence[Monomial]) -> bool:
-    """Whether each of some strides divides the next larger one, and dimensions end before that."""
+    """True if each stride divides the next larger one and its dimension fits between them."""
     sizes = [(step[0], integer_value(extent)) for step, extent in zip(steps, shape, strict=True)]
     ordered = sorted((item for item in sizes if item[1] != 1), key=lambda item: item[0])
     return all(
@@ -77,8 +80,11 @@ def _is_nested(shape: Sequence[Expr], steps: Sequence[Monomial]) -> bool:
 
 
 def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
-    """Whether no two elements of a buffer are one, which two dimensions tell by their lengths, and more by
-    their elements, as far as these are few."""
+    """True if no two elements of a buffer are proved to coincide.
+
+    Two dimensions are decided by their extents; more of them by enumeration, if there are at most
+    `MOST_ELEMENTS` elements.
+    """
     found = zip(strides, map(integer_value, shape), strict=True)
     sizes = [(stride, extent) for stride, extent in found if extent != 1]
     if len(sizes) == 2:
@@ -97,7 +103,7 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
 
 
 def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]) -> Layout:
-    """Dimensions from the innermost one out: each steps over a whole one of those inside."""
+    """The layout for nested strides: each stride is a multiple of that of the dimension inside of it."""
     single = [at for at, extent in enumerate(shape) if integer_value(extent) == 1]
     left = [at for at in range(len(shape)) if at not in single]
     order: list[int] = []
@@ -107,12 +113,10 @@ def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[M
     while left:
         at = _innermost(left, shape, steps, inner)
         if at is None:
-            raise _refused(
-                ctx, node, "No dimension steps over a whole number of those inside of it"
-            )
+            raise _refused(ctx, node, "The strides are not nested: none of them divides all others")
         count = _quotient(steps[at], inner)
         if count is None:
-            raise _refused(ctx, node, "A stride is not a multiple of the one inside of it")
+            raise _refused(ctx, node, "A stride is not a multiple of the next inner one")
         if not order:
             spacing = _expr(count)
         else:
@@ -132,8 +136,10 @@ def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[M
 def _innermost(
     left: Sequence[int], shape: tuple[Expr, ...], steps: list[Monomial], inner: Monomial
 ) -> int | None:
-    """The dimension whose stride divides those of all others that are left; of several with one stride
-    none, as they overlap."""
+    """The dimension whose stride divides those of all others in `left`, None if there is none.
+
+    Dimensions with equal strides overlap, so that none of them qualifies.
+    """
     for at in left:
         others = [other for other in left if other != at]
         quotients = [_quotient(steps[other], steps[at]) for other in others]
@@ -143,13 +149,16 @@ def _innermost(
 
 
 def _extent(ctx: Context, node: ast.expr, extent: Expr, count: Monomial) -> Expr:
-    """The extent of a dimension that the next one steps over: `count`, which must be enough."""
+    """The stored extent of a dimension: `count`, the quotient of the next stride and its own.
+
+    Raises `parse.strides` if it is smaller than `extent`.
+    """
     size = integer_value(extent)
     if count == _product(extent):
         return extent
     if size is not None and not count[1] and count[0] < size:
         raise _refused(
-            ctx, node, f"A dimension of {size} elements is stepped over after {count[0]}"
+            ctx, node, f"The stride leaves room for {count[0]} of {size} elements of a dimension"
         )
     return _expr(count)
 
@@ -160,12 +169,12 @@ def _refused(ctx: Context, node: ast.expr, why: str) -> Exception:
         f"{why}, so elements may overlap or are not stored in the order of nested dimensions.",
         node,
         hint="Expected strides such as [n, 1], [ld, 1] or [1, m], each a multiple of another, or numbers "
-        "with which no two elements meet.",
+        "for which no two elements coincide.",
     )
 
 
 def _product(found: Expr) -> Monomial:
-    """The factors of a size."""
+    """A size as a product of factors."""
     value = integer_value(found)
     if value is not None:
         return value, Counter()
@@ -176,7 +185,7 @@ def _product(found: Expr) -> Monomial:
 
 
 def _quotient(whole: Monomial, part: Monomial) -> Monomial | None:
-    """What a product is another times, if it is one."""
+    """The exact quotient of two products, None if `part` does not divide `whole`."""
     if whole[0] % part[0] or part[1] - whole[1]:
         return None
     return whole[0] // part[0], whole[1] - part[1]

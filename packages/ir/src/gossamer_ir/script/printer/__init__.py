@@ -1,1 +1,1 @@
-"""Writes script text, one module for each kind of node."""
+"""The printer, one module for each kind of node."""

@@ -12,7 +12,10 @@ from gossamer_ir.script.printer.ranges import write_bounds, write_region
 
 
 def write_block_head(p: Printer, node: Block) -> None:
-    """Writes iterators (runs that equal their loops as one remap), `T.where`, reads, writes."""
+    """Writes iterators, `T.where`, `T.reads` and `T.writes`.
+
+    Consecutive iterators that are equal to their loops are written as one `T.axis.remap`.
+    """
     number = 0
     while number < len(node.iters):
         run = _remapped(p, node.iters, number)
@@ -33,7 +36,7 @@ def write_block_head(p: Printer, node: Block) -> None:
 
 
 def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
-    """How many iterators from `first` on a remap gives back exactly."""
+    """The number of iterators from `first` on that one `T.axis.remap` reproduces exactly."""
     count = 0
     while first + count < len(iters):
         found = iters[first + count]

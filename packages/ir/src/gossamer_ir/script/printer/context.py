@@ -1,4 +1,4 @@
-"""What the printer knows while it writes one function: buffers' dtypes and the loops around."""
+"""The state of the printer while it writes one function: dtypes of buffers and enclosing loops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_ir.script.printer.writer import Writer
 
 
 class Printer:
-    """A writer, the dtypes of the buffers seen so far, and the loops around."""
+    """A writer, the dtypes of the buffers declared so far, and the enclosing loops."""
 
     def __init__(self, writer: Writer) -> None:
         self.w = writer
@@ -18,16 +18,16 @@ class Printer:
         self._dtypes: dict[str, str] = {}
 
     def declare(self, buffer: AnyBuffer) -> None:
-        """Remembers a buffer."""
+        """Records the dtype of a buffer."""
         self._dtypes[buffer.name] = buffer.dtype
 
     def store_dtype(self, buffer: str, indices: Sequence[Expr]) -> str | None:
-        """The dtype that is stored to a buffer at indices; None for an unknown buffer."""
+        """The dtype of values stored to a buffer at indices; None for an unknown buffer."""
         dtype = self._dtypes.get(buffer)
         return None if dtype is None else load_dtype(dtype, indices)
 
     def range_of(self, loop: str) -> Range | None:
-        """The range of a loop around, by its variable."""
+        """The range of an enclosing loop, by its variable."""
         for found in self.loops:
             if found.var == loop:
                 return Range(found.start, found.extent)

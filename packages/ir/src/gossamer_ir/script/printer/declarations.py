@@ -35,7 +35,7 @@ def write_axis(w: Writer, axis: Any) -> None:
 
 
 def write_buffer(w: Writer, buffer: AnyBuffer) -> None:
-    """Writes the declaration of a buffer of the whole function."""
+    """Writes the declaration of a buffer of a function."""
     if isinstance(buffer, SparseBuffer):
         return _sparse(w, buffer)
     return write_dense(w, buffer, "decl_buffer" if buffer.handle is None else "match_buffer")

@@ -1,7 +1,7 @@
-"""Writes expressions, with as few parentheses as Python's precedence allows.
+"""Writes expressions, with no more parentheses than Python's precedence requires.
 
-`expected` is what the parser expects there: a constant of that dtype is a bare literal, another one
-carries its dtype. `EXPLICIT` makes a constant carry it always.
+`expected` is the dtype that the parser will expect for the expression: constants of that dtype are written
+as bare literals, others with their dtype. With `EXPLICIT` all constants are written with their dtype.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _UNARY: Mapping[str, tuple[str, int]] = {"neg": ("-", 11), "not": ("not ", 3), "
 def write_expr(
     w: Writer, node: Expr, step: str, *, expected: str | None = None, level: int = 0, item: int = -1
 ) -> None:
-    """Writes an expression that is `step` (and there number `item`) of the current place."""
+    """Writes an expression that is the field `step` (and its item `item`) of the current place."""
     w.path.append(step)
     if item >= 0:
         w.path.append(item)
@@ -68,7 +68,7 @@ def write_index(w: Writer, node: Expr, step: str, *, item: int = -1, level: int 
 
 
 def write_indices(w: Writer, nodes: Sequence[Expr], step: str) -> None:
-    """Writes indices with commas; `()` where there are none."""
+    """Writes indices separated by commas; `()` if there are none."""
     if not nodes:
         w.put("()")
     for number, node in enumerate(nodes):
@@ -80,9 +80,9 @@ def write_indices(w: Writer, nodes: Sequence[Expr], step: str) -> None:
 def operand_dtypes(
     nodes: Sequence[Expr], expected: str | None, *, folds: bool = False
 ) -> list[str | None]:
-    """What the parser expects of each of several operands of one dtype.
+    """The dtype that the parser expects for each of several operands of one dtype.
 
-    `folds`: an operator between bare literals only would be computed by the parser.
+    `folds`: the parser would evaluate the operator if all operands were bare literals.
     """
     firm = [node for node in nodes if not isinstance(node, Const)]
     if firm:
@@ -202,7 +202,7 @@ def _load(w: Writer, node: Load, expected: str | None, level: int) -> None:
 
 
 def write_access(w: Writer, name: str, buffer: str, indices: Sequence[Expr]) -> None:
-    """Writes `T.load(A, i, j`, one bracket for one node; the caller closes it."""
+    """Writes `T.load(A, i, j`. The caller closes the bracket, so that a node needs only one."""
     w.put(f"T.{name}({buffer}")
     for number, found in enumerate(indices):
         w.put(", ")
@@ -274,4 +274,4 @@ EXPRESSIONS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
     LaneReduce: _lane_reduce,
     TransposeReduce: _transpose_reduce,
 }
-"""Every expression node and how it is written."""
+"""The writers of expressions, by node type."""

@@ -1,4 +1,4 @@
-"""Writes ranges and regions so that they are read back exactly."""
+"""Writes ranges and regions, so that the parser gives exactly the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_ir.script.printer.writer import Writer
 
 
 def write_bounds(w: Writer, start: Expr, extent: Expr, *, separator: str = ", ") -> None:
-    """Writes `extent` where start is zero (unless a slice is written), else start and stop."""
+    """Writes `extent` if the start is zero (except in slices), else start and stop."""
     stop = stop_of(Range(start, extent))
     if stop is None:
         w.put("T.from_extent(")
@@ -45,5 +45,5 @@ def write_region(w: Writer, node: Region) -> None:
 
 
 def _write_sum(w: Writer, start: Expr, extent: Expr) -> None:
-    """Writes the stop `start + extent`, whose right side is the extent's place."""
+    """Writes the stop `start + extent`, of which the right operand is at the place of the extent."""
     write_index(w, Binary("add", start, extent), "extent")

@@ -1,4 +1,4 @@
-"""Reads calls of `T` that are statements: `T.store`, `T.guard`, `T.prefetch`, launches, attributes."""
+"""Reads calls of `T` that are statements or declarations: `T.store`, `T.guard`, `T.func_attr`, ..."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from gossamer_ir.script.parser.loops import thread_tag
 from gossamer_ir.script.parser.range_arguments import read_range
 from gossamer_ir.script.parser.statics import require_text
 
-Effect = Callable[[Context, ast.Call], Stmt]
-Declaration = Callable[[Context, ast.Call], None]
+StatementReader = Callable[[Context, ast.Call], Stmt]
+DeclarationReader = Callable[[Context, ast.Call], None]
 
 
 def store_to(ctx: Context, target: list[ast.expr], value: ast.expr) -> Store:
-    """A store of a value to a buffer at indices."""
+    """A store; `target` has the buffer and then its indices."""
     found = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     given = ctx.mark(stored(ctx, expr(ctx, value, found.dtype), found.dtype), value)
     return Store(found.buffer, found.indices, require_dtype(ctx, value, given, found.dtype))
@@ -50,8 +50,8 @@ def _store(ctx: Context, call: ast.Call) -> Stmt:
     return Store(plain.buffer, plain.indices, plain.value, predicate)
 
 
-def _atomic(op: AtomicOp) -> Effect:
-    """`T.atomic_add(Y[P[i]], value)`, and so for the others."""
+def _atomic(op: AtomicOp) -> StatementReader:
+    """The reader of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
 
     def read(ctx: Context, call: ast.Call) -> Stmt:
         found = bind(ctx, call, "element value", required=2)
@@ -88,9 +88,10 @@ def _argument(ctx: Context, node: ast.expr) -> Expr:
 
 
 def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
-    """`T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start, stop."""
+    """`T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start and stop."""
     if not 3 <= len(call.args) <= 4:
-        raise ctx.error("arguments", "T.parallel_for needs a function, a variable, a range.", call)
+        message = "T.parallel_for needs a function, a variable and a range."
+        raise ctx.error("arguments", message, call)
     function = require_text(ctx, call.args[0], "a function's name")
     name = require_text(ctx, call.args[1], "a variable's name")
     found = read_range(ctx, call.args[2:], call)
@@ -129,13 +130,13 @@ def _threads(ctx: Context, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
 
 
 def _evaluate(ctx: Context, call: ast.Call) -> None:
-    """The published placeholder `T.evaluate(0)` says that nothing is done."""
+    """The published `T.evaluate(0)`, a placeholder for an empty body."""
     node = bind(ctx, call, "value", required=1)["value"]
     if not isinstance(node, ast.Constant):
-        raise ctx.error("evaluate", "An expression alone does nothing.", call)
+        raise ctx.error("evaluate", "An expression is not a statement.", call)
 
 
-EFFECTS: Mapping[str, Effect] = {
+CALL_STATEMENTS: Mapping[str, StatementReader] = {
     "store": _store,
     **{f"atomic_{op}": _atomic(op) for op in ATOMIC_OPS},
     "prefetch": _prefetch,
@@ -143,9 +144,9 @@ EFFECTS: Mapping[str, Effect] = {
     "parallel_for": _parallel_for,
     "launch": _launch,
 }
-"""Calls that are statements of the language."""
+"""The readers of calls that are statements, by their name in `T`."""
 
-DECLARATIONS: Mapping[str, Declaration] = {
+DECLARATIONS: Mapping[str, DeclarationReader] = {
     "where": blocks.where,
     "reads": blocks.reads,
     "writes": blocks.writes,
@@ -155,9 +156,9 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "iter_attr": attributes.block_attr,
     "evaluate": _evaluate,
 }
-"""Calls that say something about the block or iteration around them."""
+"""The readers of declarations of the enclosing block or iteration, by their name in `T`."""
 
-FUNCTION_DECLARATIONS: Mapping[str, Declaration] = {
+FUNCTION_DECLARATIONS: Mapping[str, DeclarationReader] = {
     "func_attr": attributes.func_attr,
     "stage": attributes.stage,
     "sp.assume": facts.assume_axes,
@@ -165,23 +166,25 @@ FUNCTION_DECLARATIONS: Mapping[str, Declaration] = {
     "assume_buffer_domain": facts.assume_buffer_domain,
     "sp.map": index_maps.declare_map,
 }
-"""Calls that say something about the function."""
+"""The readers of declarations of the function, by their name in `T`."""
 
 
 def read_call(ctx: Context, call: ast.Call) -> Stmt | None:
-    """The statement a call is, None where it is a declaration; `parse.unknown_call` otherwise."""
+    """Reads a call as a statement; None if it is a declaration. Raises `parse.unknown_call` if neither."""
     name = call_name(call)
     if name is None:
-        raise ctx.error("statement", "This call does nothing here.", call)
-    if name in EFFECTS:
-        return EFFECTS[name](ctx, call)
+        raise ctx.error("statement", "This call is not a statement.", call)
+    if name in CALL_STATEMENTS:
+        return CALL_STATEMENTS[name](ctx, call)
     if name in DECLARATIONS:
         DECLARATIONS[name](ctx, call)
         return None
     if name in FUNCTION_DECLARATIONS:
         if not ctx.is_top:
-            raise ctx.error("not_top", f"T.{name} stands at the top of a function.", call)
+            raise ctx.error(
+                "not_top", f"T.{name} is allowed only at the top level of a function.", call
+            )
         FUNCTION_DECLARATIONS[name](ctx, call)
         return None
-    known = {**EFFECTS, **DECLARATIONS, **FUNCTION_DECLARATIONS}
+    known = {**CALL_STATEMENTS, **DECLARATIONS, **FUNCTION_DECLARATIONS}
     raise unknown_member(ctx, call.func, name, known)
