@@ -1,7 +1,7 @@
 """Matrix Market files of coordinates.
 
-This module parses the header itself and reads the entries with NumPy, because `scipy.io.mmread` is not safe on
-malformed files. Version 1.17.1 sometimes ends the process with a segmentation fault if a file ends in an
+This module parses the header itself and reads the entries with NumPy, because `scipy.io.mmread` is not safe
+on malformed files. Version 1.17.1 sometimes ends the process with a segmentation fault if a file ends in an
 incomplete number (`1.0d`), reads `3.57d9519` as 3.57, and ignores a further number in a line.
 """
 
