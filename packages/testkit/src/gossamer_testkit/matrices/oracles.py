@@ -16,19 +16,19 @@ import numpy as np
 from gossamer_testkit.matrices.csr import Array, Csr
 
 WEIGHT_ROUNDINGS = 8
-"""Roundings of a weight of attention that do not depend on sizes: exp, its argument, two sums, quotient."""
+"""Roundings of an attention weight that do not depend on sizes: exp, its argument, two sums, quotient."""
 
 
 class Pattern(Protocol):
-    """Where the stored elements of a matrix in CSR are."""
+    """The positions of the stored elements of a CSR matrix."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The numbers of rows and columns."""
 
     @property
     def indptr(self) -> Array:
-        """Where each row begins, and the last one ends."""
+        """The row pointer."""
 
     @property
     def indices(self) -> Array:
@@ -36,7 +36,7 @@ class Pattern(Protocol):
 
 
 class Matrix(Pattern, Protocol):
-    """A matrix in CSR."""
+    """A CSR matrix with its values."""
 
     @property
     def data(self) -> Array:
