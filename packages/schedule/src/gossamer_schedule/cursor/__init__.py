@@ -1,1 +1,1 @@
-"""Where loops, blocks and iterations stand: finding them by name, following and replacing them."""
+"""Cursors: find loops, blocks and iterations by name, follow them through steps, and replace them."""

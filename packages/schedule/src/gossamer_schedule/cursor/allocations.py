@@ -13,7 +13,7 @@ from gossamer_schedule.errors import refusal
 
 
 def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
-    """Refuses a buffer that is the caller's."""
+    """Refuse a parameter: the caller has allocated it."""
     if buffer.handle is not None:
         raise refusal(
             f"{cursor.primitive}.parameter",
@@ -23,7 +23,7 @@ def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
 
 
 def with_buffer(function: Function, new: AnyBuffer) -> Function:
-    """The function with the buffer of that name replaced, wherever it is allocated."""
+    """Return the function with the declaration or allocation of the buffer of that name replaced."""
     buffers = tuple(new if found.name == new.name else found for found in function.buffers)
 
     def renewed(node: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Names that may mean another loop than the reader thinks.
+"""Warnings about names that may address another loop than intended.
 
-A step that makes a loop whose name is taken adds a number: where a loop `k_1` exists, the halves of `k`
-are `k_0` and `k_1_1`. Who then writes `k_1` may mean either. Where an earlier step has made that `k_1`, who
-wrote the step has seen the name, and is not warned.
+A step that makes a loop whose name is taken appends a number: if a loop `k_1` exists, splitting `k` gives
+`k_0` and `k_1_1`. A later step that addresses `k_1` may mean either loop. There is no warning if an earlier
+step of the schedule made that `k_1`: the author has then seen the name.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class AmbiguousNameWarning(UserWarning):
 
 
 def doubles(before: Module, result: Result, *, made: Set[str] = frozenset()) -> Mapping[str, str]:
-    """The loops that kept a step from using their names, with the loops that it made instead; without
-    those that earlier steps have made.
+    """Return the existing loops whose names a step would have used, with the loops that it made instead.
+
+    Loops that earlier steps have made are left out.
 
     >>> from gossamer_schedule import split
     >>> from gossamer_testkit.examples import SPMM
@@ -48,7 +49,7 @@ def doubles(before: Module, result: Result, *, made: Set[str] = frozenset()) -> 
 
 
 def warn(name: str, other: str, op: str) -> None:
-    """Warns about a name that was taken when a step made a loop, which is called otherwise since."""
+    """Warn about a name that was taken when a step made a loop, which has another name since."""
     warnings.warn(
         f"'{name}' is the loop that had this name before {op} made '{other}', whose name it would "
         f"have been. Give a handle, for example of get_loops, or write '{other}' if that is meant.",

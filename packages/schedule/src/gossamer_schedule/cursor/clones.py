@@ -15,8 +15,11 @@ from gossamer_ir.traversal.walk import rewrite_body, statements
 
 
 class Clone(msgspec.Struct, frozen=True):
-    """A copy of a body, and its names by those of the original: of variables and loops, of blocks, and of
-    buffers. A block may have the name of a variable that it does not bind."""
+    """A copy of a body, with its new names by the original ones.
+
+    Variables (with loops), blocks and buffers have tables of their own: a block and a variable may have
+    the same name.
+    """
 
     body: tuple[Stmt, ...]
     variables: dict[str, str]
@@ -25,7 +28,7 @@ class Clone(msgspec.Struct, frozen=True):
 
 
 def clones(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...]:
-    """So many copies of a body. What it binds as `x` is `x_0` in the first copy, `x_1` in the second.
+    """Return `count` copies of a body, in which names `x` become `x_0`, `x_1`, and so on.
 
     >>> from gossamer_ir.traversal.names import namer_of
     >>> from gossamer_testkit.examples import SCALE
@@ -47,7 +50,7 @@ def clones(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...
 
 
 def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
-    """Whether a body is a copy of another one, with the same names or others."""
+    """Return whether two bodies are equal up to the names that they bind."""
     new, old = _names(body), _names(of)
     if list(map(len, new)) != list(map(len, old)):
         return False
@@ -58,7 +61,7 @@ def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
 
 
 def _names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
-    """The variables, blocks and buffers that a body binds."""
+    """Return the names of variables, blocks and buffers that a body binds."""
     effects = [effects_of(stmt) for stmt in statements(body)]
     variables = [name for found in effects for name in found.binds]
     blocks = [name for found in effects for name in found.labels]
@@ -66,7 +69,7 @@ def _names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
 
 
 def forwards_of(found: Iterable[Clone]) -> dict[str, tuple[str, ...]]:
-    """What each name of a body has become in copies that stand in its place."""
+    """Return, for each name of a body that copies have replaced, its names in the copies."""
     made = tuple(found)
     return dict(_forwards(made))
 

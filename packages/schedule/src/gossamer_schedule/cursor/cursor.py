@@ -1,4 +1,4 @@
-"""Where loops, blocks and iterations stand, and replacing what stands there."""
+"""Cursors: references to a statement of a module that know its enclosing statements."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _HOLDING: tuple[type[Any], ...] = (Function, *filter(has_bodies, STATEMENTS))
 BODIES: dict[type, tuple[str, ...]] = {
     kind: tuple(field for field in body_fields(kind) if field != "init") for kind in _HOLDING
 }
-"""The fields that hold statements which a schedule may address; those of inits have no names."""
-
+"""The fields that hold statements which schedules may address. Statements of inits have no names."""
 
 _NAMES: dict[type, str] = {For: "var", Block: "name", Iteration: "name"}
 """The field by which schedules address a statement."""
 
 
 def name_of(statement: Any) -> str:
-    """The name of a loop, block or iteration; nothing for another statement."""
+    """Return the name of a loop, block or iteration, or an empty text for other statements."""
     return getattr(statement, _NAMES.get(type(statement), ""), "")
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """A statement or a function of a module, and the way to it.
+    """A reference to a statement or a function of a module.
 
-    The path begins at the function; that of the function itself is empty. `primitive` is the name of the
-    primitive that the cursor was made for, which the codes of its refusals begin with.
+    `path` holds the steps from the function down to the node; it is empty for the function itself.
+    `primitive` is the name of the primitive that is applied. Checks that are given a cursor take from it
+    the first part of their error codes and the place of their errors.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> top = cursor_at(SCALE, SCALE.functions[0], primitive="split")
@@ -71,23 +71,23 @@ class Cursor(msgspec.Struct, frozen=True):
 
     @property
     def parents(self) -> tuple[Any, ...]:
-        """The nodes above, the function first."""
+        """The enclosing nodes, the function first."""
         return tuple(parent for parent, _, _ in self.path)
 
     @property
     def loops(self) -> tuple[For, ...]:
-        """The loops above, outermost first."""
+        """The enclosing loops, outermost first."""
         return tuple(parent for parent in self.parents if isinstance(parent, For))
 
     @property
     def nest(self) -> tuple[For, ...]:
-        """The loops directly above, outermost first, with nothing but loops between them."""
+        """The innermost enclosing loops with no other statement between them, outermost first."""
         count = nest_depth(self)
         return self.parents[len(self.path) - count :]
 
     @property
     def scope(self) -> tuple[For, ...]:
-        """The loops above in the same block, outermost first, whatever stands between them."""
+        """The enclosing loops up to the nearest enclosing block, outermost first."""
         found: list[For] = []
         for parent in reversed(self.parents):
             if isinstance(parent, Block):
@@ -98,31 +98,31 @@ class Cursor(msgspec.Struct, frozen=True):
 
     @property
     def siblings(self) -> tuple[Stmt, ...]:
-        """The body that the statement stands in."""
+        """The body that contains the statement."""
         parent, name, _ = self.path[-1]
         found: tuple[Stmt, ...] = getattr(parent, name)
         return found
 
     @property
     def place(self) -> Place:
-        """The path from the module, for errors."""
+        """The place of errors about the statement: its path from the module."""
         hops = [item for _, name, index in self.path for item in (name, index)]
         return ("functions", self.module.functions.index(self.function), *hops)
 
     def up(self, count: int) -> Cursor:
-        """The cursor at the ancestor that many steps up."""
+        """Return the cursor at the ancestor `count` steps up."""
         if count == 0:
             return self
         cut = len(self.path) - count
         return Cursor(self.module, self.primitive, self.path[cut][0], self.path[:cut])
 
     def down(self, body: str, index: int) -> Cursor:
-        """The cursor at a statement in one of the bodies."""
+        """Return the cursor at statement `index` of one of the bodies."""
         child = getattr(self.node, body)[index]
         return Cursor(self.module, self.primitive, child, (*self.path, (self.node, body, index)))
 
     def below(self) -> Iterator[Cursor]:
-        """The cursors at every statement below, in program order, parents first."""
+        """Return cursors at all statements below, in program order, parents first."""
         stack = self._children()
         while stack:
             found = stack.pop()
@@ -130,7 +130,7 @@ class Cursor(msgspec.Struct, frozen=True):
             stack += found._children()
 
     def _children(self) -> list[Cursor]:
-        """The cursors at the statements directly below, the last one first."""
+        """Return cursors at the child statements, last one first."""
         module, primitive, node, path = self.module, self.primitive, self.node, self.path
         return [
             Cursor(module, primitive, child, (*path, (node, name, index)))
@@ -139,22 +139,22 @@ class Cursor(msgspec.Struct, frozen=True):
         ][::-1]
 
     def with_function(self, new: Function) -> Cursor:
-        """The cursor at the function that takes the place of this one, in the module that has it."""
+        """Return the cursor at `new`, in the module in which it replaces the function."""
         module = with_function(self.module, self.function, new)
         return Cursor(module, self.primitive, new, ())
 
     def replaced_by(self, new: tuple[Stmt, ...]) -> Cursor:
-        """The cursor at the function in which the statement is replaced by others, in the module with it."""
+        """Return the cursor at the function with the statement replaced, in the module with that function."""
         return self.with_function(replaced(self, new))
 
 
 def cursor_at(module: Module, function: Function, *, primitive: str = "") -> Cursor:
-    """The cursor at a function of a module."""
+    """Return the cursor at a function of a module."""
     return Cursor(module, primitive, function, ())
 
 
 def nest_depth(cursor: Cursor) -> int:
-    """How many loops stand directly above, one in the other."""
+    """Return the number of innermost enclosing loops with no other statement between them."""
     count = 0
     for parent, _, _ in reversed(cursor.path):
         if not isinstance(parent, For):
@@ -164,7 +164,10 @@ def nest_depth(cursor: Cursor) -> int:
 
 
 def named(top: Cursor, kind: type, name: str) -> list[Cursor]:
-    """The cursors at the statements of a kind below that have a name, without making those at all others."""
+    """Return cursors at the statements below with a kind and a name.
+
+    A schedule looks up names in each step, so no cursors are made at other statements.
+    """
     found: list[Cursor] = []
     naming = _NAMES[kind]
     stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
@@ -190,7 +193,7 @@ def _path(entry: Any) -> tuple[PathStep, ...]:
 
 
 def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
-    """Every statement of a body and below it, in program order, parents first."""
+    """Return all statements of a body, nested ones included, in program order, parents first."""
     stack = list(body[::-1])
     while stack:
         child = stack.pop()
@@ -201,12 +204,12 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
 
 @memoize_by_identity
 def statements_of(function: Function) -> tuple[Any, ...]:
-    """`statements` of a whole function."""
+    """Return `statements` of the body of a function."""
     return tuple(statements(function.body))
 
 
 def replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
-    """The function with the cursor's statement replaced by others."""
+    """Return the function with the statement at the cursor replaced."""
     body: tuple[Any, ...] = new
     for parent, name, index in reversed(cursor.path):
         old = getattr(parent, name)
@@ -216,13 +219,13 @@ def replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
 
 
 def with_function(module: Module, old: Function, new: Function) -> Module:
-    """The module with one function replaced."""
+    """Return the module with one function replaced."""
     functions = tuple(new if found is old else found for found in module.functions)
     return replace(module, functions=functions)
 
 
 def has_let(cursor: Cursor, hops: int) -> bool:
-    """Whether a `Let` stands before the cursor in one of the last `hops` bodies on its path."""
+    """Return whether a `Let` precedes the cursor in one of the last `hops` bodies on its path."""
     for parent, name, index in cursor.path[len(cursor.path) - hops :]:
         if any(isinstance(found, Let) for found in getattr(parent, name)[:index]):
             return True

@@ -1,4 +1,4 @@
-"""The regions that blocks declare, after a step: those that it has made wrong are left out."""
+"""Removes declared regions of blocks that a step has invalidated."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from gossamer_schedule.cursor.cursor import BODIES, Cursor, cursor_at, statement
 
 
 def with_true_regions(module: Module) -> Module:
-    """The module, in which a block no longer declares a region of a buffer that is allocated inside of it
-    now, or one that leaves out what the block touches. Regions are for readers: proofs derive them.
+    """Return the module without declared regions that are no longer true.
+
+    A region is removed if its buffer is now allocated inside the block, or if it does not contain all
+    accesses of the block. Declared regions are for readers only: proofs derive their own.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> with_true_regions(SCALE) is SCALE
@@ -48,7 +50,7 @@ def _true(block: Block, visible: set[str]) -> Block:
 
 
 def _visible(cursor: Cursor) -> set[str]:
-    """The buffers that may be named where a statement stands."""
+    """Return the names of the buffers that are in scope at a cursor."""
     names = {found.name for found in cursor.function.buffers}
     for parent in cursor.parents:
         bodies = (getattr(parent, field) for field in BODIES[type(parent)])

@@ -9,18 +9,18 @@ BLOCK_FILTER = "block_filter"
 
 
 def filter_of(function: Function) -> str | None:
-    """The key that blocks must have, None where all blocks are found."""
+    """Return the annotation key that blocks must have, or None if the function has no filter."""
     found = dict(function.annotations).get(BLOCK_FILTER)
     return found if isinstance(found, str) else None
 
 
 def without_filter(function: Function) -> Annotations:
-    """The annotations of a function but for its filter."""
+    """Return the annotations of a function except its filter."""
     return tuple(item for item in function.annotations if item[0] != BLOCK_FILTER)
 
 
 def is_found(block: Block, function: Function) -> bool:
-    """Whether look-ups in a function find a block.
+    """Return whether look-ups in a function find a block.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> function = SCALE.functions[0]

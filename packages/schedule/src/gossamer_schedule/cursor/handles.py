@@ -26,12 +26,12 @@ class Handle(str):
         return handle
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Another process has no module that the name could be followed from."""
+        """Pickle the name only: the module that it is followed from does not exist in another process."""
         return str, (str(self),)
 
 
 def forwarded(handle: Handle, given: Module, results: Sequence[Result]) -> tuple[str, ...]:
-    """The names that a handle stands for after all steps on a module: none where what it named is gone.
+    """Return the names that a handle stands for after all steps, none if the statement no longer exists.
 
     Raises `ScheduleError`: `schedule.handle.foreign`.
     """
@@ -47,7 +47,7 @@ def forwarded(handle: Handle, given: Module, results: Sequence[Result]) -> tuple
 
 
 def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence[Result]:
-    """The steps after the one that made the module that the handle names a part of."""
+    """Return the steps after the one whose module the handle was made for."""
     for count in range(len(results), 0, -1):
         if results[count - 1].module is handle.module:
             return results[count:]
@@ -61,20 +61,20 @@ def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence
 
 
 def _names(module: Module) -> frozenset[str]:
-    """What steps can address."""
+    """Return all names that steps can address."""
     found = [node for function in module.functions for node in statements(function.body)]
     variables = (name for node in found if isinstance(node, Iteration) for name in node.vars)
     return frozenset({*map(name_of, found), *variables})
 
 
 def loop_names(module: Module) -> frozenset[str]:
-    """The names of all loops."""
+    """Return the names of all loops."""
     found = (node for function in module.functions for node in statements(function.body))
     return frozenset(node.var for node in found if isinstance(node, For))
 
 
 def current(handle: Handle, given: Module, results: Sequence[Result]) -> str:
-    """The one name that a handle stands for.
+    """Return the one name that a handle stands for.
 
     Raises `ScheduleError`: `schedule.handle.gone`, `schedule.handle.several`, `schedule.handle.foreign`.
     """

@@ -1,5 +1,7 @@
-"""What a module holds that a schedule can address. Where a function has a block filter (see
-`set_block_filter`), only blocks that it lets through are found."""
+"""Look-ups of loops, blocks and iterations, by which schedules find names.
+
+If a function has a block filter (see `set_block_filter`), only blocks that pass it are found.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from gossamer_schedule.cursor.resolve import find_block, find_function, find_nam
 def get_loops(
     module: Module, block: str | None = None, *, function: str | None = None
 ) -> tuple[str, ...]:
-    """The loops around a block, outermost first, or all loops in program order.
+    """Return the loops around a block, outermost first, or all loops in program order.
 
     Raises `ScheduleError`: `schedule.get_loops.no_block`, `.no_function`.
 
@@ -37,7 +39,7 @@ def get_loops(
 
 @typed
 def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...]:
-    """The blocks in program order.
+    """Return the blocks in program order.
 
     Raises `ScheduleError`: `schedule.get_blocks.no_function`.
 
@@ -51,7 +53,7 @@ def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...
 
 @typed
 def get_iterations(module: Module, *, function: str | None = None) -> tuple[str, ...]:
-    """The sparse iterations in program order.
+    """Return the sparse iterations in program order.
 
     Raises `ScheduleError`: `schedule.get_iterations.no_function`.
 
@@ -76,7 +78,7 @@ def get_iterations(module: Module, *, function: str | None = None) -> tuple[str,
 
 @typed
 def get_child_blocks(module: Module, name: str, *, function: str | None = None) -> tuple[str, ...]:
-    """The blocks below a loop or block, in program order.
+    """Return the blocks below a loop or block, in program order.
 
     Raises `ScheduleError`: `schedule.get_child_blocks.no_name`, `.no_function`.
 
@@ -91,7 +93,7 @@ def get_child_blocks(module: Module, name: str, *, function: str | None = None) 
 
 @typed
 def get_producers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
-    """The other blocks that write what a block reads, in program order.
+    """Return the other blocks that write buffers that a block reads, in program order.
 
     Raises `ScheduleError`: `schedule.get_producers.no_block`, `.no_function`.
 
@@ -109,7 +111,7 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
 
 @typed
 def get_consumers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
-    """The other blocks that read what a block writes, in program order.
+    """Return the other blocks that read buffers that a block writes, in program order.
 
     Raises `ScheduleError`: `schedule.get_consumers.no_block`, `.no_function`.
 
@@ -124,13 +126,13 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
 
 
 def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
-    """The names of the blocks among statements that the block filter of a function lets through."""
+    """Return the names of the blocks among statements that pass the block filter of a function."""
     blocks = (found for found in among if isinstance(found, Block))
     return tuple(block.name for block in blocks if is_found(block, function))
 
 
 def _others(cursor: Cursor) -> Iterator[Block]:
-    """The blocks that are neither around a block, nor it, nor in it."""
+    """Return the blocks that neither contain a block nor are contained in it."""
     apart = set(map(id, (*cursor.parents, cursor.node, *statements((cursor.node,)))))
     for found in statements(cursor.function.body):
         if isinstance(found, Block) and id(found) not in apart:
@@ -138,7 +140,7 @@ def _others(cursor: Cursor) -> Iterator[Block]:
 
 
 def _read(block: Block) -> set[str]:
-    """The buffers that a block reads, those that a `Combine` updates too."""
+    """Return the buffers that a block reads, including those that a `Combine` updates."""
     nodes = list(walk(block))
     loads = {node.buffer for node in nodes if isinstance(node, READS)}
     updates = (node.stores for node in nodes if isinstance(node, Combine))

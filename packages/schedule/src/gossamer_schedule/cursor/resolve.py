@@ -1,4 +1,4 @@
-"""Cursors at what has a name, or an error that lists what exists."""
+"""Look-ups by name: the cursor, or an error that lists the names that exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gossamer_schedule.errors import listing, refusal
 
 
 def find_function(module: Module, primitive: str, *, function: str | None) -> Cursor:
-    """The cursor of a primitive at the named function, else at the entry."""
+    """Return a cursor for a primitive, at the named function or, without a name, at the entry."""
     wanted = module.entry if function is None else function
     for found in module.functions:
         if found.name == wanted:
@@ -23,22 +23,22 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Cu
 
 
 def find_loop(top: Cursor, *, loop: str) -> Cursor:
-    """The cursor at a loop."""
+    """Return the cursor at a loop."""
     return _find(top, For, loop, reason="no_loop")
 
 
 def find_block(top: Cursor, *, block: str) -> Cursor:
-    """The cursor at a block."""
+    """Return the cursor at a block."""
     return _find(top, Block, block, reason="no_block")
 
 
 def find_iteration(top: Cursor, *, iteration: str) -> Cursor:
-    """The cursor at a sparse iteration."""
+    """Return the cursor at a sparse iteration."""
     return _find(top, Iteration, iteration, reason="no_iteration")
 
 
 def find_named(top: Cursor, *, name: str) -> Cursor:
-    """The cursor at a loop, block or iteration."""
+    """Return the cursor at a loop, block or iteration."""
     found = [cursor for cursor in top.below() if name and name_of(cursor.node) == name]
     if len(found) == 1:
         return found[0]
@@ -51,7 +51,7 @@ def find_named(top: Cursor, *, name: str) -> Cursor:
 
 
 _WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
-"""What a kind of statement is called."""
+"""The word for each kind of statement in errors."""
 
 
 def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
@@ -69,7 +69,7 @@ def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
 
 
 def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
-    """A buffer of the function of a cursor, also one that it allocates."""
+    """Return a parameter or allocated buffer of the function of a cursor."""
     for found in all_buffers(cursor.function):
         if found.name == buffer:
             return found
@@ -81,7 +81,7 @@ def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
 
 
 def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
-    """Refuses a module of another stage."""
+    """Refuse a module that is not at one of the stages."""
     if module.stage not in stages:
         raise refusal(
             f"{primitive}.stage",
@@ -95,7 +95,7 @@ LOOP_STAGES = ("position", "loop")
 
 
 def require_serial(cursor: Cursor) -> None:
-    """Refuses a loop that already has a kind."""
+    """Refuse a loop that is already parallel, vectorized, unrolled or bound to threads."""
     if cursor.node.kind != "serial":
         raise refusal(
             f"{cursor.primitive}.kind",

@@ -1,4 +1,4 @@
-"""Buffers that different threads do not share."""
+"""Buffers that threads do not share, by scope."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ SEEN_BY: dict[str, tuple[str, ...]] = {
     "local": ("blockIdx", "threadIdx"),
     "fragment": ("blockIdx",),
 }
-"""The axes whose different threads each have their own buffer of a scope."""
+"""For each scope, the thread axes along which every thread has its own copy of a buffer."""
 
 
 def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
-    """The loops on threads that do not see each other's buffers of a scope, with such a buffer of which they
-    hold some uses, and not all: what one thread stores is not what is used outside of the loop.
+    """Return pairs of a thread loop and a buffer that its threads do not share, used inside and outside it.
+
+    A value that one thread stores is then not the value used outside the loop.
 
     >>> from gossamer_schedule import bind
     >>> from gossamer_testkit.examples import STAGED
@@ -50,12 +51,12 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
 
 
 def _used(body: tuple[Stmt, ...]) -> set[str]:
-    """The buffers that statements touch."""
+    """Return the names of the buffers that statements access."""
     return {found.buffer for found in collect(TOUCHING, *body)}
 
 
 def _is_apart(loop: For, scope: str) -> bool:
-    """Whether different iterations of a loop have buffers of their own."""
+    """Return whether each iteration of a loop has its own copy of buffers of a scope."""
     if loop.kind == "parallel":
         return scope != "global"
     return loop.thread is not None and loop.thread.partition(".")[0] in SEEN_BY[scope]
