@@ -93,6 +93,8 @@ def spelled(body, kind):
 @pytest.mark.parametrize("index", ["int32", "int64"])
 @pytest.mark.parametrize("where", LOOPS)
 def test_searches_find_what_numpy_finds(where, kind, index):
+    """On every array, the program and its last form; the forms between them, whose defects the last one
+    inherits, on one array that has gaps and equal elements."""
     module = program(spelled(LOOPS[where], kind), index)
     stages = [module]
     for lower in FLAT_PASSES:
@@ -100,9 +102,9 @@ def test_searches_find_what_numpy_finds(where, kind, index):
         assert diagnostics(lowered) == ()
         if lowered != stages[-1]:  # most passes leave it alone
             stages.append(lowered)
-    for array in SORTED.values():
+    for name, array in SORTED.items():
         for values in VALUES.values():
-            for stage in stages:
+            for stage in stages if name == "gaps" else (stages[0], stages[-1]):
                 y = np.full(len(values), 77, np.int64)
                 run(stage, {"x": values.astype(np.int64), "y": y, "p": np.array(array, index),
                             "n": len(array), "c": len(values)})  # fmt: skip
