@@ -13,8 +13,8 @@ from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import Program
-from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.interpret.statements import STATEMENTS
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block, For, Load, Module, Store
 from gossamer_ir.traversal.walk import walk
 
@@ -89,13 +89,13 @@ class _Log:
         own.setdefault(element, at)
 
 
-def _for(node: For, scope: Scope) -> Exec:
+def _for(node: For, translator: Translator) -> Exec:
     if not _is_at_once(node):
-        return STATEMENTS[For](node, scope)
+        return STATEMENTS[For](node, translator)
     log = _Log(node)
-    scope.program.logs.append(log)
-    run = STATEMENTS[For](node, scope)
-    scope.program.logs.pop()
+    translator.program.logs.append(log)
+    run = STATEMENTS[For](node, translator)
+    translator.program.logs.pop()
 
     def watched(frame: Frame) -> None:
         log.begin()
@@ -106,20 +106,20 @@ def _for(node: For, scope: Scope) -> Exec:
     return watched
 
 
-def _load(node: Load, scope: Scope) -> Eval:
-    return _logged(node, scope, EXPRESSIONS[Load](node, scope), is_store=False)
+def _load(node: Load, translator: Translator) -> Eval:
+    return _logged(node, translator, EXPRESSIONS[Load](node, translator), is_store=False)
 
 
-def _store(node: Store, scope: Scope) -> Exec:
-    return _logged(node, scope, STATEMENTS[Store](node, scope), is_store=True)
+def _store(node: Store, translator: Translator) -> Exec:
+    return _logged(node, translator, STATEMENTS[Store](node, translator), is_store=True)
 
 
-def _logged(node: Load | Store, scope: Scope, run: Any, *, is_store: bool) -> Any:
-    logs = tuple(scope.program.logs)
+def _logged(node: Load | Store, translator: Translator, run: Any, *, is_store: bool) -> Any:
+    logs = tuple(translator.program.logs)
     if not logs:
         return run
-    name, indices = node.buffer, scope.exprs(node.indices)
-    predicate = scope.optional(node.predicate)
+    name, indices = node.buffer, translator.exprs(node.indices)
+    predicate = translator.optional(node.predicate)
 
     def watched(frame: Frame) -> Any:
         result = run(frame)

@@ -207,7 +207,7 @@ def test_an_init_inside_is_hoisted_over_the_loops_of_the_outer_block():
 
 
 def test_a_block_variable_outside_its_domain_is_an_error():
-    with pytest.raises(InterpreterError, match=r"'sum', vj = 2 .* \[0, 2\)"):
+    with pytest.raises(InterpreterError, match=r"'sum', 'vj' is 2, .* \[0, 2\)"):
         summed(nest(ROWS, J, K, vj="j + 1"))
 
 

@@ -11,8 +11,8 @@ from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import Program
-from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.interpret.statements import STATEMENTS
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import garbage
 from gossamer_ir.interpret.views import Indices, View
 from gossamer_ir.nodes import Allocate, Module, Search
@@ -38,9 +38,9 @@ def run_limited(
         program.call(function.name, bind_arguments(function, arguments))
 
 
-def _counted(make: Callable[[Any, Scope], Exec]) -> Callable[[Any, Scope], Exec]:
-    def translate(node: Any, scope: Scope) -> Exec:
-        run, program = make(node, scope), scope.program
+def _counted(make: Callable[[Any, Translator], Exec]) -> Callable[[Any, Translator], Exec]:
+    def translate(node: Any, translator: Translator) -> Exec:
+        run, program = make(node, translator), translator.program
 
         def counted(frame: Frame) -> None:
             program.left -= 1  # type: ignore[attr-defined]  # of _Limited
@@ -79,8 +79,8 @@ class _Known(View):
         return found
 
 
-def _allocate(node: Allocate, scope: Scope) -> Exec:
-    buffer, shape = node.buffer, scope.exprs(node.buffer.shape)
+def _allocate(node: Allocate, translator: Translator) -> Exec:
+    buffer, shape = node.buffer, translator.exprs(node.buffer.shape)
 
     def run(frame: Frame) -> None:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
@@ -91,9 +91,9 @@ def _allocate(node: Allocate, scope: Scope) -> Exec:
     return run
 
 
-def _search(node: Search, scope: Scope) -> Eval:
-    found, prefix = EXPRESSIONS[Search](node, scope), scope.exprs(node.prefix)
-    begin, end = scope.expr(node.begin), scope.expr(node.end)
+def _search(node: Search, translator: Translator) -> Eval:
+    found, prefix = EXPRESSIONS[Search](node, translator), translator.exprs(node.prefix)
+    begin, end = translator.expr(node.begin), translator.expr(node.end)
 
     def run(frame: Frame) -> Any:
         first, last = int(begin(frame)), int(end(frame))

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.inits import bind_iters, check_domains, place_init
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block
 
 
-def block(node: Block, scope: Scope) -> Exec:
+def block(node: Block, translator: Translator) -> Exec:
     """A block as a function of the frame; its init, if hoisted, is added to the loop it runs before."""
-    bind, check = bind_iters(node.iters, scope), check_domains(node.iters, node.name, scope)
-    predicate = scope.optional(node.predicate)
-    init = place_init(node, scope) if node.init else None
-    (around, scope.around), (whiles, scope.whiles) = (scope.around, []), (scope.whiles, [])
-    body = scope.body(node.body)
-    scope.around, scope.whiles = around, whiles
+    bind, check = (
+        bind_iters(node.iters, translator),
+        check_domains(node.iters, node.name, translator),
+    )
+    predicate = translator.optional(node.predicate)
+    init = place_init(node, translator) if node.init else None
+    (around, translator.around), (whiles, translator.whiles) = (
+        (translator.around, []),
+        (translator.whiles, []),
+    )
+    body = translator.body(node.body)
+    translator.around, translator.whiles = around, whiles
 
     def run(frame: Frame) -> None:
         bind(frame)

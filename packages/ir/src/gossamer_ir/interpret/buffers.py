@@ -9,7 +9,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.frame import Frame, Views
 from gossamer_ir.interpret.layout import Layout
 from gossamer_ir.interpret.levels import Levels
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import Array, constant_value, garbage, storage_type
 from gossamer_ir.interpret.views import View
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
@@ -30,24 +30,24 @@ class Layouts(dict[str, Layout]):
         return layout
 
 
-def open_buffers(frame: Frame, scope: Scope) -> None:
+def open_buffers(frame: Frame, translator: Translator) -> None:
     """Makes the levels, layouts and views of a frame."""
 
     def evaluate(expr: Expr) -> int:
-        return int(scope.size(expr)(frame))
+        return int(translator.size(expr)(frame))
 
     def make(name: str) -> View:
-        buffer = scope.buffers[name]
-        if name in scope.written:
+        buffer = translator.buffers[name]
+        if name in translator.written:
             _require_writeable(buffer, frame)
         if isinstance(buffer, Buffer):
             return _ordinary(buffer, frame, tuple(evaluate(size) for size in buffer.shape))
         return _sparse(buffer, frame, frame.layouts[name])
 
-    frame.levels = Levels(scope.function.axes, arrays=frame.arrays, evaluate=evaluate)
-    frame.layouts = Layouts(scope.buffers, frame.levels)
+    frame.levels = Levels(translator.function.axes, arrays=frame.arrays, evaluate=evaluate)
+    frame.layouts = Layouts(translator.buffers, frame.levels)
     frame.views = Views(make)
-    for buffer in scope.function.buffers:
+    for buffer in translator.function.buffers:
         frame.views[buffer.name]
 
 

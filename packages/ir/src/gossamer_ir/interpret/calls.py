@@ -9,18 +9,18 @@ import numpy as np
 
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.weights import chunks, weigh
 from gossamer_ir.nodes import Expr, Launch, ParallelFor, Var
 
 Arguments = Callable[[Frame], list[Any]]
 
 
-def parallel_for(node: ParallelFor, scope: Scope) -> Exec:
+def parallel_for(node: ParallelFor, translator: Translator) -> Exec:
     """A parallel loop: calls its function for each chunk, last to first."""
-    program, function = scope.program, node.function
-    start, extent = scope.expr(node.start), scope.expr(node.extent)
-    args, check = _arguments(node.args, scope), weigh(node, scope)
+    program, function = translator.program, node.function
+    start, extent = translator.expr(node.start), translator.expr(node.extent)
+    args, check = _arguments(node.args, translator), weigh(node, translator)
 
     def run(frame: Frame) -> None:
         first, count = int(start(frame)), int(extent(frame))
@@ -32,11 +32,11 @@ def parallel_for(node: ParallelFor, scope: Scope) -> Exec:
     return run
 
 
-def launch(node: Launch, scope: Scope) -> Exec:
+def launch(node: Launch, translator: Translator) -> Exec:
     """A launch: calls its function once, because the function's thread-bound loops cover the grid."""
-    program, function = scope.program, node.function
-    args = _arguments(node.args, scope)
-    extents = scope.exprs(tuple(thread.extent for thread in node.threads))
+    program, function = translator.program, node.function
+    args = _arguments(node.args, translator)
+    extents = translator.exprs(tuple(thread.extent for thread in node.threads))
 
     def run(frame: Frame) -> None:
         if all(extent > 0 for extent in extents(frame)):
@@ -45,15 +45,15 @@ def launch(node: Launch, scope: Scope) -> Exec:
     return run
 
 
-def _arguments(nodes: tuple[Expr, ...], scope: Scope) -> Arguments:
-    parts = tuple(_argument(node, scope) for node in nodes)
+def _arguments(nodes: tuple[Expr, ...], translator: Translator) -> Arguments:
+    parts = tuple(_argument(node, translator) for node in nodes)
     return lambda frame: [part(frame) for part in parts]
 
 
-def _argument(node: Expr, scope: Scope) -> Callable[[Frame], Any]:
+def _argument(node: Expr, translator: Translator) -> Callable[[Frame], Any]:
     if isinstance(node, Var) and node.dtype == "handle":
         return lambda frame: _pointer(frame, node.name)
-    return scope.expr(node)
+    return translator.expr(node)
 
 
 def _pointer(frame: Frame, name: str) -> Any:

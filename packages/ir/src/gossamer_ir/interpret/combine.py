@@ -5,25 +5,25 @@ from __future__ import annotations
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import constant_value
 from gossamer_ir.nodes import Combine, Expr, Load, Reducer, Store, Var
 
 
-def combine(node: Combine, scope: Scope) -> Exec:
+def combine(node: Combine, translator: Translator) -> Exec:
     """A combination: reads all elements and values, computes all results, then stores them.
 
     Raises `InterpreterError` if combining the reducer's identity with itself gives another value.
     """
-    reducer = next(found for found in scope.function.reducers if found.name == node.reducer)
-    _require_identity(reducer, scope)
+    reducer = next(found for found in translator.function.reducers if found.name == node.reducer)
+    _require_identity(reducer, translator)
     loads = tuple(
         Load(store.buffer, store.indices, var.dtype)
         for store, var in zip(node.stores, reducer.lhs, strict=True)
     )
-    operands = _assigned((*reducer.lhs, *reducer.rhs), (*loads, *_values(node)), scope)
-    results = _assigned(reducer.lhs, reducer.results, scope)
-    stores = scope.body(
+    operands = _assigned((*reducer.lhs, *reducer.rhs), (*loads, *_values(node)), translator)
+    results = _assigned(reducer.lhs, reducer.results, translator)
+    stores = translator.body(
         tuple(
             Store(store.buffer, store.indices, var)
             for store, var in zip(node.stores, reducer.lhs, strict=True)
@@ -42,9 +42,9 @@ def _values(node: Combine) -> tuple[Expr, ...]:
     return tuple(store.value for store in node.stores)
 
 
-def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], scope: Scope) -> Exec:
+def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], translator: Translator) -> Exec:
     """Evaluates all values before it binds any of them."""
-    names, parts = tuple(var.name for var in targets), scope.exprs(values)
+    names, parts = tuple(var.name for var in targets), translator.exprs(values)
 
     def run(frame: Frame) -> None:
         frame.values.update(zip(names, parts(frame), strict=True))
@@ -52,7 +52,7 @@ def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], scope: Scope) 
     return run
 
 
-def _require_identity(reducer: Reducer, scope: Scope) -> None:
+def _require_identity(reducer: Reducer, translator: Translator) -> None:
     """Checks that the identity combined with itself is itself, a necessary condition that needs no data.
 
     A sum with the identity 1 fails, as does one whose result is NaN. A maximum with the identity 0 passes.
@@ -61,7 +61,7 @@ def _require_identity(reducer: Reducer, scope: Scope) -> None:
     for operands in (reducer.lhs, reducer.rhs):
         for var, value in zip(operands, reducer.identity, strict=True):
             frame.values[var.name] = constant_value(value)
-    found = scope.exprs(reducer.results)(frame)
+    found = translator.exprs(reducer.results)(frame)
     for value, identity in zip(found, reducer.identity, strict=True):
         expected = constant_value(identity)
         if value != expected and not (value != value and expected != expected):

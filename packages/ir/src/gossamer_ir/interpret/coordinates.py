@@ -11,19 +11,19 @@ from gossamer_ir.core.build import fill_of
 from gossamer_ir.interpret.errors import GuardFailed
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.layout import Layout
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import constant_value
 from gossamer_ir.nodes import Expr, Load, SparseBuffer, Store, Var
 
 Locate = Callable[[Frame], tuple[Any, ...] | None]
 
 
-def coordinate_load(node: Load, scope: Scope) -> Eval:
+def coordinate_load(node: Load, translator: Translator) -> Eval:
     """A load, which gives the buffer's fill value if the coordinates are absent."""
-    buffer = scope.buffers[node.buffer]
+    buffer = translator.buffers[node.buffer]
     assert isinstance(buffer, SparseBuffer)
     fill = constant_value(fill_of(buffer))
-    name, locate = node.buffer, _locate(node.buffer, node.indices, scope)
+    name, locate = node.buffer, _locate(node.buffer, node.indices, translator)
 
     def run(frame: Frame) -> Any:
         positions = locate(frame)
@@ -32,10 +32,10 @@ def coordinate_load(node: Load, scope: Scope) -> Eval:
     return run
 
 
-def coordinate_store(node: Store, scope: Scope) -> Exec:
+def coordinate_store(node: Store, translator: Translator) -> Exec:
     """A store, which fails if the coordinates are absent. In an init it writes each element once."""
-    name, locate = node.buffer, _locate(node.buffer, node.indices, scope)
-    value = scope.expr(node.value)
+    name, locate = node.buffer, _locate(node.buffer, node.indices, translator)
+    value = translator.expr(node.value)
 
     def run(frame: Frame) -> None:
         positions = locate(frame)
@@ -84,8 +84,8 @@ def positions_of(
     return tuple(np.int64(position) for position in positions)
 
 
-def _locate(buffer: str, indices: tuple[Expr, ...], scope: Scope) -> Locate:
-    coordinates = scope.exprs(indices)
+def _locate(buffer: str, indices: tuple[Expr, ...], translator: Translator) -> Locate:
+    coordinates = translator.exprs(indices)
     variables = tuple(index.name if isinstance(index, Var) else None for index in indices)
 
     def run(frame: Frame) -> tuple[Any, ...] | None:

@@ -15,7 +15,7 @@ from gossamer_ir.interpret.frame import Eval, Frame
 from gossamer_ir.interpret.math_functions import math_function
 from gossamer_ir.interpret.memory import load, search
 from gossamer_ir.interpret.operators import COMPARE, binary, reduce_lanes, unary
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import (
     constant_value,
     convert,
@@ -45,12 +45,12 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 
 
-def _const(node: Const, scope: Scope) -> Eval:
+def _const(node: Const, translator: Translator) -> Eval:
     value = constant_value(node)
     return lambda frame: value
 
 
-def _var(node: Var, scope: Scope) -> Eval:
+def _var(node: Var, translator: Translator) -> Eval:
     name = node.name
 
     def run(frame: Frame) -> Any:
@@ -62,39 +62,39 @@ def _var(node: Var, scope: Scope) -> Eval:
     return run
 
 
-def _unary(node: Unary, scope: Scope) -> Eval:
-    function, operand = unary(node.op, dtype_of(node)), scope.expr(node.operand)
+def _unary(node: Unary, translator: Translator) -> Eval:
+    function, operand = unary(node.op, dtype_of(node)), translator.expr(node.operand)
     return lambda frame: function(operand(frame))
 
 
-def _binary(node: Binary, scope: Scope) -> Eval:
+def _binary(node: Binary, translator: Translator) -> Eval:
     function = binary(node.op, dtype_of(node))
-    lhs, rhs = scope.expr(node.lhs), scope.expr(node.rhs)
+    lhs, rhs = translator.expr(node.lhs), translator.expr(node.rhs)
     return lambda frame: function(lhs(frame), rhs(frame))
 
 
-def _compare(node: Compare, scope: Scope) -> Eval:
+def _compare(node: Compare, translator: Translator) -> Eval:
     function = COMPARE[node.op]
-    lhs, rhs = scope.expr(node.lhs), scope.expr(node.rhs)
+    lhs, rhs = translator.expr(node.lhs), translator.expr(node.rhs)
     return lambda frame: function(lhs(frame), rhs(frame))
 
 
-def _cast(node: Cast, scope: Scope) -> Eval:
-    dtype, value = node.dtype, scope.expr(node.value)
+def _cast(node: Cast, translator: Translator) -> Eval:
+    dtype, value = node.dtype, translator.expr(node.value)
     return lambda frame: convert(value(frame), dtype)
 
 
-def _reinterpret(node: Reinterpret, scope: Scope) -> Eval:
+def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:
     pointer = node.value
     if isinstance(pointer, Var) and pointer.dtype == "handle":
         return lambda frame: np.int64(frame.arrays[pointer.name].__array_interface__["data"][0])
-    source, dtype, value = dtype_of(node.value), node.dtype, scope.expr(node.value)
+    source, dtype, value = dtype_of(node.value), node.dtype, translator.expr(node.value)
     return lambda frame: decoded(encoded(value(frame), source).view(storage_type(dtype)), dtype)
 
 
-def _select(node: Select, scope: Scope) -> Eval:
-    condition = scope.expr(node.condition)
-    if_true, if_false = scope.expr(node.if_true), scope.expr(node.if_false)
+def _select(node: Select, translator: Translator) -> Eval:
+    condition = translator.expr(node.condition)
+    if_true, if_false = translator.expr(node.if_true), translator.expr(node.if_false)
     if is_vector(dtype_of(node.condition)):
         return lambda frame: np.where(condition(frame), if_true(frame), if_false(frame))
 
@@ -105,30 +105,34 @@ def _select(node: Select, scope: Scope) -> Eval:
     return run
 
 
-def _if_then_else(node: IfThenElse, scope: Scope) -> Eval:
+def _if_then_else(node: IfThenElse, translator: Translator) -> Eval:
     if is_vector(dtype_of(node.condition)):
         raise UnsupportedError(
             "interpret.vector_condition",
             "The condition of if_then_else is a vector, expected a scalar.",
             hint="Use select, or a predicate on the loads.",
         )
-    condition = scope.expr(node.condition)
-    if_true, if_false = scope.expr(node.if_true), scope.expr(node.if_false)
+    condition = translator.expr(node.condition)
+    if_true, if_false = translator.expr(node.if_true), translator.expr(node.if_false)
     return lambda frame: if_true(frame) if condition(frame) else if_false(frame)
 
 
-def _call(node: Call, scope: Scope) -> Eval:
-    function, args = math_function(node.function, node.dtype), scope.exprs(node.args)
+def _call(node: Call, translator: Translator) -> Eval:
+    function, args = math_function(node.function, node.dtype), translator.exprs(node.args)
     return lambda frame: function(*args(frame))
 
 
-def _vscale(node: VScale, scope: Scope) -> Eval:
-    value = np.int64(scope.program.vscale)
+def _vscale(node: VScale, translator: Translator) -> Eval:
+    value = np.int64(translator.program.vscale)
     return lambda frame: value
 
 
-def _ramp(node: Ramp, scope: Scope) -> Eval:
-    base, stride, count = scope.expr(node.base), scope.expr(node.stride), scope.lanes(node.lanes)
+def _ramp(node: Ramp, translator: Translator) -> Eval:
+    base, stride, count = (
+        translator.expr(node.base),
+        translator.expr(node.stride),
+        translator.lanes(node.lanes),
+    )
 
     def run(frame: Frame) -> Any:
         first = base(frame)
@@ -137,8 +141,8 @@ def _ramp(node: Ramp, scope: Scope) -> Eval:
     return run
 
 
-def _broadcast(node: Broadcast, scope: Scope) -> Eval:
-    value, count = scope.expr(node.value), scope.lanes(node.lanes)
+def _broadcast(node: Broadcast, translator: Translator) -> Eval:
+    value, count = translator.expr(node.value), translator.lanes(node.lanes)
 
     def run(frame: Frame) -> Any:
         lane = value(frame)
@@ -147,19 +151,19 @@ def _broadcast(node: Broadcast, scope: Scope) -> Eval:
     return run
 
 
-def _lane_reduce(node: LaneReduce, scope: Scope) -> Eval:
+def _lane_reduce(node: LaneReduce, translator: Translator) -> Eval:
     function = reduce_lanes(node.op, scalar_of(dtype_of(node.value)))
-    value = scope.expr(node.value)
+    value = translator.expr(node.value)
     return lambda frame: function(value(frame))
 
 
-def _transpose_reduce(node: TransposeReduce, scope: Scope) -> Eval:
+def _transpose_reduce(node: TransposeReduce, translator: Translator) -> Eval:
     function = reduce_lanes(node.op, scalar_of(dtype_of(node)))
-    values = scope.exprs(node.values)
+    values = translator.exprs(node.values)
     return lambda frame: np.array([function(value) for value in values(frame)])
 
 
-EXPRESSIONS: dict[type, Callable[[Any, Scope], Eval]] = {
+EXPRESSIONS: dict[type, Callable[[Any, Translator], Eval]] = {
     Const: _const,
     Var: _var,
     Unary: _unary,

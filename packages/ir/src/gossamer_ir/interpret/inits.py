@@ -22,32 +22,34 @@ import numpy as np
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame, Initialised
-from gossamer_ir.interpret.scope import Entry, Scope
+from gossamer_ir.interpret.translator import Entry, Translator
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
 from gossamer_ir.traversal.walk import free_vars
 
 
-def place_init(node: Block, scope: Scope) -> Exec | None:
+def place_init(node: Block, translator: Translator) -> Exec | None:
     """Adds the init to the loop before which it runs; returns it if no loop feeds a reduction iterator."""
-    feeding = _Feeding(node, scope.around)
-    outermost = _forgets(node, feeding, scope)
-    for depth, entry in enumerate(scope.around):
+    feeding = _Feeding(node, translator.around)
+    outermost = _forgets(node, feeding, translator)
+    for depth, entry in enumerate(translator.around):
         if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
-            repeats = _repeats(scope, feeding, outermost, depth)
-            nest = _nest(node, scope.around[depth:], repeats, feeding=feeding, scope=scope)
+            repeats = _repeats(translator, feeding, outermost, depth)
+            nest = _nest(
+                node, translator.around[depth:], repeats, feeding=feeding, translator=translator
+            )
             entry.hoisted.append(nest)
             return None
-    repeats = _repeats(scope, feeding, outermost, len(scope.around))
-    nest = _nest(node, [], repeats, feeding=feeding, scope=scope)
+    repeats = _repeats(translator, feeding, outermost, len(translator.around))
+    nest = _nest(node, [], repeats, feeding=feeding, translator=translator)
     return nest if outermost is not None else _both(_forgetting(node.name), nest)
 
 
-def _forgets(node: Block, feeding: _Feeding, scope: Scope) -> int | None:
+def _forgets(node: Block, feeding: _Feeding, translator: Translator) -> int | None:
     """Clears the record of initialized elements before the outermost loop that feeds an iterator.
 
-    Returns the index of that loop in `scope.around`, None if there is none.
+    Returns the index of that loop in `translator.around`, None if there is none.
     """
-    for depth, entry in enumerate(scope.around):
+    for depth, entry in enumerate(translator.around):
         if isinstance(entry.node, For) and entry.node.var in feeding.any:
             entry.hoisted.append(_forgetting(node.name))
             return depth
@@ -69,15 +71,19 @@ def _both(first: Exec, second: Exec) -> Exec:
     return run
 
 
-def _repeats(scope: Scope, feeding: _Feeding, outermost: int | None, depth: int) -> tuple[str, ...]:
+def _repeats(
+    translator: Translator, feeding: _Feeding, outermost: int | None, depth: int
+) -> tuple[str, ...]:
     """The loops, between `outermost` and the place of the init, that feed no iterator: each of their
     iterations initializes all elements again."""
     if outermost is None:
         return ()
     loops = [
-        entry.node.var for entry in scope.around[outermost:depth] if isinstance(entry.node, For)
+        entry.node.var
+        for entry in translator.around[outermost:depth]
+        if isinstance(entry.node, For)
     ]
-    whiles = [name for place, name in scope.whiles if outermost < place <= depth]
+    whiles = [name for place, name in translator.whiles if outermost < place <= depth]
     return (*(var for var in loops if var not in feeding.any), *whiles)
 
 
@@ -136,7 +142,7 @@ def _nest(
     repeats: tuple[str, ...],
     *,
     feeding: _Feeding,
-    scope: Scope,
+    translator: Translator,
 ) -> Exec:
     unbound = set(feeding.unbound)
     kept: list[Entry] = []
@@ -149,9 +155,9 @@ def _nest(
             unbound.add(entry.node.var.name)
         else:
             kept.append(entry)
-    run = _init(node, feeding.bound, repeats, unbound=unbound, scope=scope)
+    run = _init(node, feeding.bound, repeats, unbound=unbound, translator=translator)
     for entry in reversed(kept):
-        run = _around(entry, run, unbound=unbound, scope=scope)
+        run = _around(entry, run, unbound=unbound, translator=translator)
     return run
 
 
@@ -161,14 +167,14 @@ def _init(
     repeats: tuple[str, ...],
     *,
     unbound: set[str],
-    scope: Scope,
+    translator: Translator,
 ) -> Exec:
-    bind = bind_iters(iters, scope)
-    around, scope.around = scope.around, []
-    check = check_domains(iters, node.name, scope)
-    body = _both(check, _of_new_elements(node.name, scope.body(node.init), repeats))
-    scope.around = around
-    guarded = _when(conjuncts(node.predicate), body, unbound=unbound, scope=scope)
+    bind = bind_iters(iters, translator)
+    around, translator.around = translator.around, []
+    check = check_domains(iters, node.name, translator)
+    body = _both(check, _of_new_elements(node.name, translator.body(node.init), repeats))
+    translator.around = around
+    guarded = _when(conjuncts(node.predicate), body, unbound=unbound, translator=translator)
 
     def run(frame: Frame) -> None:
         bind(frame)
@@ -189,12 +195,12 @@ def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     return run
 
 
-def _around(entry: Entry, body: Exec, *, unbound: set[str], scope: Scope) -> Exec:
+def _around(entry: Entry, body: Exec, *, unbound: set[str], translator: Translator) -> Exec:
     match entry.node:
         case For():
-            return _loop(entry.node, body, scope)
+            return _loop(entry.node, body, translator)
         case Let(var=var):
-            name, value = var.name, scope.expr(entry.node.value)
+            name, value = var.name, translator.expr(entry.node.value)
 
             def run(frame: Frame) -> None:
                 frame.values[name] = value(frame)
@@ -203,11 +209,11 @@ def _around(entry: Entry, body: Exec, *, unbound: set[str], scope: Scope) -> Exe
             return run
         case If(condition=condition):
             parts = [Unary("not", condition)] if entry.is_else else conjuncts(condition)
-            return _when(parts, body, unbound=unbound, scope=scope)
+            return _when(parts, body, unbound=unbound, translator=translator)
 
 
-def _loop(node: For, body: Exec, scope: Scope) -> Exec:
-    name, start, extent = node.var, scope.expr(node.start), scope.expr(node.extent)
+def _loop(node: For, body: Exec, translator: Translator) -> Exec:
+    name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
 
     def run(frame: Frame) -> None:
         first = int(start(frame))
@@ -218,8 +224,10 @@ def _loop(node: For, body: Exec, scope: Scope) -> Exec:
     return run
 
 
-def _when(conditions: Iterable[Expr], body: Exec, *, unbound: set[str], scope: Scope) -> Exec:
-    parts = tuple(scope.expr(part) for part in conditions if not free_vars(part) & unbound)
+def _when(
+    conditions: Iterable[Expr], body: Exec, *, unbound: set[str], translator: Translator
+) -> Exec:
+    parts = tuple(translator.expr(part) for part in conditions if not free_vars(part) & unbound)
 
     def run(frame: Frame) -> None:
         if all(part(frame) for part in parts):
@@ -228,9 +236,9 @@ def _when(conditions: Iterable[Expr], body: Exec, *, unbound: set[str], scope: S
     return run if parts else body
 
 
-def bind_iters(iters: Iterable[BlockIter], scope: Scope) -> Exec:
+def bind_iters(iters: Iterable[BlockIter], translator: Translator) -> Exec:
     """Binds block iterators to their values."""
-    parts = tuple((found.var, scope.expr(found.value)) for found in iters)
+    parts = tuple((found.var, translator.expr(found.value)) for found in iters)
 
     def run(frame: Frame) -> None:
         for name, value in parts:
@@ -239,10 +247,10 @@ def bind_iters(iters: Iterable[BlockIter], scope: Scope) -> Exec:
     return run
 
 
-def check_domains(iters: Iterable[BlockIter], block: str, scope: Scope) -> Exec:
+def check_domains(iters: Iterable[BlockIter], block: str, translator: Translator) -> Exec:
     """Raises an error if an iterator of a block is outside of its domain."""
     parts = tuple(
-        (found.var, scope.expr(found.domain.start), scope.expr(found.domain.extent))
+        (found.var, translator.expr(found.domain.start), translator.expr(found.domain.extent))
         for found in iters
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Exec, FibrePosition, Frame, Initialised
 from gossamer_ir.interpret.levels import Level
-from gossamer_ir.interpret.scope import Scope, in_order
+from gossamer_ir.interpret.translator import Translator, in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
 from gossamer_ir.traversal.walk import free_vars
 
@@ -30,24 +30,27 @@ class Loop(NamedTuple):
     """True for dense fixed axes that are not attached, which need no iterator over their parent."""
 
 
-def iteration(node: Iteration, scope: Scope) -> Exec:
+def iteration(node: Iteration, translator: Translator) -> Exec:
     """An iteration as a function of the frame, which runs all inits and then all updates.
 
-    In a composable function the inits are added to `scope.inits`, which runs before the whole body.
+    In a composable function the inits are added to `translator.inits`, which runs before the whole body.
     """
-    loops = _loops(node, scope.function)
-    (around, scope.around), (inits, scope.inits) = (scope.around, []), (scope.inits, None)
-    body, init = scope.body(node.body), scope.body(node.init)
-    scope.around, scope.inits = around, inits
+    loops = _loops(node, translator.function)
+    (around, translator.around), (inits, translator.inits) = (
+        (translator.around, []),
+        (translator.inits, None),
+    )
+    body, init = translator.body(node.body), translator.body(node.init)
+    translator.around, translator.inits = around, inits
     nest = _apart(_nest(loops, body))
     if not node.init:
         return nest
     initialise = _apart(
         _initialising(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
     )
-    if scope.inits is None:
+    if translator.inits is None:
         return in_order((initialise, nest))
-    scope.inits.append(initialise)
+    translator.inits.append(initialise)
     return nest
 
 

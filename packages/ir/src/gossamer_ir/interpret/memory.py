@@ -12,25 +12,28 @@ from gossamer_ir.core.build import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.coordinates import coordinate_load, coordinate_store
 from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialised
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import Array, is_vector
 from gossamer_ir.interpret.views import Indices, View
 from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
 
 
-def load(node: Load, scope: Scope) -> Eval:
+def load(node: Load, translator: Translator) -> Eval:
     """A load as a function of the frame."""
-    read = _read(node, scope)
-    predicate, passthrough = scope.optional(node.predicate), scope.optional(node.passthrough)
+    read = _read(node, translator)
+    predicate, passthrough = (
+        translator.optional(node.predicate),
+        translator.optional(node.passthrough),
+    )
     if predicate is None or passthrough is None or _is_wide(node.indices):
         return read
     return lambda frame: read(frame) if predicate(frame) else passthrough(frame)
 
 
-def store(node: Store, scope: Scope) -> Exec:
+def store(node: Store, translator: Translator) -> Exec:
     """A store as a function of the frame."""
-    write = _write(node, scope)
-    predicate = scope.optional(node.predicate)
+    write = _write(node, translator)
+    predicate = translator.optional(node.predicate)
     if predicate is None or _is_wide(node.indices):
         return write
 
@@ -41,11 +44,11 @@ def store(node: Store, scope: Scope) -> Exec:
     return run
 
 
-def search(node: Search, scope: Scope) -> Eval:
+def search(node: Search, translator: Translator) -> Eval:
     """A search as a function of the frame: a linear scan, as the language defines it."""
     name, kind = node.buffer, node.kind
-    prefix, value = scope.exprs(node.prefix), scope.expr(node.value)
-    begin, end = scope.expr(node.begin), scope.expr(node.end)
+    prefix, value = translator.exprs(node.prefix), translator.expr(node.value)
+    begin, end = translator.expr(node.begin), translator.expr(node.end)
 
     def run(frame: Frame) -> Any:
         first, last = int(begin(frame)), int(end(frame))
@@ -57,24 +60,27 @@ def search(node: Search, scope: Scope) -> Eval:
     return run
 
 
-def is_by_coordinate(buffer: str, scope: Scope) -> bool:
+def is_by_coordinate(buffer: str, translator: Translator) -> bool:
     """True if the indices of a buffer are coordinates rather than positions."""
-    return scope.stage == "coordinate" and isinstance(scope.buffers[buffer], SparseBuffer)
+    return translator.stage == "coordinate" and isinstance(translator.buffers[buffer], SparseBuffer)
 
 
-def _read(node: Load, scope: Scope) -> Eval:
-    if is_by_coordinate(node.buffer, scope):
-        return coordinate_load(node, scope)
+def _read(node: Load, translator: Translator) -> Eval:
+    if is_by_coordinate(node.buffer, translator):
+        return coordinate_load(node, translator)
     if _is_wide(node.indices):
-        return _gather(node, scope)
-    name, indices = node.buffer, scope.exprs(node.indices)
+        return _gather(node, translator)
+    name, indices = node.buffer, translator.exprs(node.indices)
     return lambda frame: frame.views[name].read(indices(frame))
 
 
-def _gather(node: Load, scope: Scope) -> Eval:
-    _require_ordinary(node.buffer, scope)
-    name, indices = node.buffer, scope.exprs(node.indices)
-    predicate, passthrough = scope.optional(node.predicate), scope.optional(node.passthrough)
+def _gather(node: Load, translator: Translator) -> Eval:
+    _require_ordinary(node.buffer, translator)
+    name, indices = node.buffer, translator.exprs(node.indices)
+    predicate, passthrough = (
+        translator.optional(node.predicate),
+        translator.optional(node.passthrough),
+    )
     if predicate is None or passthrough is None:
         return lambda frame: frame.views[name].gather(indices(frame), None, None)
     return lambda frame: frame.views[name].gather(
@@ -82,12 +88,12 @@ def _gather(node: Load, scope: Scope) -> Eval:
     )
 
 
-def _write(node: Store, scope: Scope) -> Exec:
-    if is_by_coordinate(node.buffer, scope):
-        return coordinate_store(node, scope)
+def _write(node: Store, translator: Translator) -> Exec:
+    if is_by_coordinate(node.buffer, translator):
+        return coordinate_store(node, translator)
     if _is_wide(node.indices):
-        return _scatter(node, scope)
-    name, indices, value = node.buffer, scope.exprs(node.indices), scope.expr(node.value)
+        return _scatter(node, translator)
+    name, indices, value = node.buffer, translator.exprs(node.indices), translator.expr(node.value)
 
     def run(frame: Frame) -> None:
         view, where = frame.views[name], indices(frame)
@@ -97,10 +103,10 @@ def _write(node: Store, scope: Scope) -> Exec:
     return run
 
 
-def _scatter(node: Store, scope: Scope) -> Exec:
-    _require_ordinary(node.buffer, scope)
-    name, indices, value = node.buffer, scope.exprs(node.indices), scope.expr(node.value)
-    predicate = scope.optional(node.predicate)
+def _scatter(node: Store, translator: Translator) -> Exec:
+    _require_ordinary(node.buffer, translator)
+    name, indices, value = node.buffer, translator.exprs(node.indices), translator.expr(node.value)
+    predicate = translator.optional(node.predicate)
 
     def run(frame: Frame) -> None:
         view, where = frame.views[name], indices(frame)
@@ -121,8 +127,8 @@ def _new_lanes(done: Initialised, view: View, indices: Indices, mask: Array | No
     ])  # fmt: skip
 
 
-def _require_ordinary(buffer: str, scope: Scope) -> None:
-    if isinstance(scope.buffers[buffer], SparseBuffer):
+def _require_ordinary(buffer: str, translator: Translator) -> None:
+    if isinstance(translator.buffers[buffer], SparseBuffer):
         raise UnsupportedError(
             "interpret.vector_index",
             f"The sparse buffer '{buffer}' is accessed with a vector index.",

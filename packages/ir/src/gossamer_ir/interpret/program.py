@@ -13,8 +13,8 @@ from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.buffers import open_buffers
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.scope import Scope, in_order
 from gossamer_ir.interpret.statements import STATEMENTS
+from gossamer_ir.interpret.translator import Translator, in_order
 from gossamer_ir.nodes import Function, Module
 
 
@@ -29,7 +29,7 @@ class Program:
         self.vscale = vscale
         self.chunks = chunks
         self._functions = {function.name: function for function in module.functions}
-        self._translated: dict[str, tuple[Scope, Exec]] = {}
+        self._translated: dict[str, tuple[Translator, Exec]] = {}
 
     def function(self, name: str) -> Function:
         """A function by name; raises `ArgumentError` if there is none."""
@@ -43,20 +43,20 @@ class Program:
 
     def call(self, name: str, arguments: list[Any]) -> None:
         """Runs a function; `arguments` has one value or array for each parameter."""
-        scope, body = self._translate(name)
+        translator, body = self._translate(name)
         values: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
-        for param, argument in zip(scope.function.params, arguments, strict=True):
+        for param, argument in zip(translator.function.params, arguments, strict=True):
             (arrays if param.dtype == "handle" else values)[param.name] = argument
         frame = Frame(values, arrays)
-        open_buffers(frame, scope)
+        open_buffers(frame, translator)
         body(frame)
 
-    def _translate(self, name: str) -> tuple[Scope, Exec]:
+    def _translate(self, name: str) -> tuple[Translator, Exec]:
         if name not in self._translated:
-            scope = Scope(self, self.function(name))
-            body = scope.body(scope.function.body)
-            self._translated[name] = scope, in_order((*(scope.inits or ()), body))
+            translator = Translator(self, self.function(name))
+            body = translator.body(translator.function.body)
+            self._translated[name] = translator, in_order((*(translator.inits or ()), body))
         return self._translated[name]
 
 

@@ -17,7 +17,7 @@ from gossamer_ir.interpret.errors import GuardFailed
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.iterations import iteration
 from gossamer_ir.interpret.memory import store
-from gossamer_ir.interpret.scope import Entry, Scope
+from gossamer_ir.interpret.translator import Entry, Translator
 from gossamer_ir.interpret.values import garbage, is_vector
 from gossamer_ir.interpret.views import View
 from gossamer_ir.interpret.weights import chunks, weigh
@@ -39,12 +39,12 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 
 
-def _atomic(node: Atomic, scope: Scope) -> Exec:
-    return store(plain_update(node), scope)
+def _atomic(node: Atomic, translator: Translator) -> Exec:
+    return store(plain_update(node), translator)
 
 
-def _let(node: Let, scope: Scope) -> Exec:
-    name, value = node.var.name, scope.expr(node.value)
+def _let(node: Let, translator: Translator) -> Exec:
+    name, value = node.var.name, translator.expr(node.value)
 
     def run(frame: Frame) -> None:
         frame.values[name] = value(frame)
@@ -52,8 +52,8 @@ def _let(node: Let, scope: Scope) -> Exec:
     return run
 
 
-def _allocate(node: Allocate, scope: Scope) -> Exec:
-    buffer, shape = node.buffer, scope.exprs(node.buffer.shape)
+def _allocate(node: Allocate, translator: Translator) -> Exec:
+    buffer, shape = node.buffer, translator.exprs(node.buffer.shape)
 
     def run(frame: Frame) -> None:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
@@ -63,10 +63,10 @@ def _allocate(node: Allocate, scope: Scope) -> Exec:
     return run
 
 
-def _if(node: If, scope: Scope) -> Exec:
-    condition = scope.expr(node.condition)
-    then_body = scope.body(node.then_body, Entry(node))
-    else_body = scope.body(node.else_body, Entry(node, is_else=True))
+def _if(node: If, translator: Translator) -> Exec:
+    condition = translator.expr(node.condition)
+    then_body = translator.body(node.then_body, Entry(node))
+    else_body = translator.body(node.else_body, Entry(node, is_else=True))
 
     def run(frame: Frame) -> None:
         if condition(frame):
@@ -77,11 +77,11 @@ def _if(node: If, scope: Scope) -> Exec:
     return run
 
 
-def _while(node: While, scope: Scope) -> Exec:
-    condition, count = scope.expr(node.condition), f"while {len(scope.whiles)}"
-    scope.whiles.append((len(scope.around), count))
-    body = scope.body(node.body)
-    scope.whiles.pop()
+def _while(node: While, translator: Translator) -> Exec:
+    condition, count = translator.expr(node.condition), f"while {len(translator.whiles)}"
+    translator.whiles.append((len(translator.around), count))
+    body = translator.body(node.body)
+    translator.whiles.pop()
 
     def run(frame: Frame) -> None:
         frame.values[count] = 0
@@ -92,12 +92,12 @@ def _while(node: While, scope: Scope) -> Exec:
     return run
 
 
-def _for(node: For, scope: Scope) -> Exec:
-    name, start, extent = node.var, scope.expr(node.start), scope.expr(node.extent)
+def _for(node: For, translator: Translator) -> Exec:
+    name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
     entry = Entry(node)
-    body, check = scope.body(node.body, entry), weigh(node, scope)
+    body, check = translator.body(node.body, entry), weigh(node, translator)
     hoisted = tuple(entry.hoisted)
-    number = scope.program.chunks if node.kind == "parallel" else 1
+    number = translator.program.chunks if node.kind == "parallel" else 1
 
     def run(frame: Frame) -> None:
         for init in hoisted:
@@ -122,9 +122,9 @@ def _ordered(parts: Iterable[range]) -> Iterator[int]:
         yield from part
 
 
-def _prefetch(node: Prefetch, scope: Scope) -> Exec:
+def _prefetch(node: Prefetch, translator: Translator) -> Exec:
     """Evaluates the indices, whose loads may be out of bounds; the prefetched element may be anywhere."""
-    indices = scope.exprs(node.indices)
+    indices = translator.exprs(node.indices)
 
     def run(frame: Frame) -> None:
         indices(frame)
@@ -132,8 +132,8 @@ def _prefetch(node: Prefetch, scope: Scope) -> Exec:
     return run
 
 
-def _guard(node: Guard, scope: Scope) -> Exec:
-    condition, buffer = scope.expr(node.condition), node.buffer
+def _guard(node: Guard, translator: Translator) -> Exec:
+    condition, buffer = translator.expr(node.condition), node.buffer
     is_wide = is_vector(dtype_of(node.condition))
 
     def run(frame: Frame) -> None:
@@ -144,7 +144,7 @@ def _guard(node: Guard, scope: Scope) -> Exec:
     return run
 
 
-STATEMENTS: dict[type, Callable[[Any, Scope], Exec]] = {
+STATEMENTS: dict[type, Callable[[Any, Translator], Exec]] = {
     Store: store,
     Combine: combine,
     Atomic: _atomic,

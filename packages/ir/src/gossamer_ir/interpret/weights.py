@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import For, ParallelFor
 
 
@@ -21,15 +21,15 @@ def chunks(start: int, extent: int, *, number: int) -> list[range]:
     return parts[::-1]
 
 
-def weigh(node: For | ParallelFor, scope: Scope) -> Exec:
+def weigh(node: For | ParallelFor, translator: Translator) -> Exec:
     """Evaluates the weight at both ends of a loop, and the grain, to detect errors in them.
 
     They have no effect otherwise. Raises `InterpreterError` if the weight at the end is smaller.
     """
     if node.weight is None and node.grain is None:
         return lambda frame: None
-    weight, grain = scope.optional(node.weight), scope.optional(node.grain)
-    name, start, extent = node.var, scope.expr(node.start), scope.expr(node.extent)
+    weight, grain = translator.optional(node.weight), translator.optional(node.grain)
+    name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
 
     def run(frame: Frame) -> None:
         if grain is not None:

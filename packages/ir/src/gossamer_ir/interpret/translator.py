@@ -1,4 +1,4 @@
-"""The state of the translation of a function's nodes to Python functions."""
+"""Translates the nodes of a function to Python functions of a frame."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Entry:
         self.hoisted: list[Exec] = []
 
 
-class Scope:
-    """A function being translated.
+class Translator:
+    """Translates the nodes of one function, and holds the state of that translation.
 
     `around` are the statements that enclose the current one, outermost first, up to the innermost block.
     `whiles` are the while loops among them: the number of statements around each, and the name under which
