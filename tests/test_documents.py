@@ -18,7 +18,6 @@ from scipy import sparse
 import gossamer
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Schedule
-from gossamer_lower.pipeline import LISTED
 from tests.error_recorder import ALSO_REFUSED
 from tests.examples import PYTHON, run_examples
 from tests.test_errors import codes_of
@@ -45,13 +44,6 @@ def test_the_examples_run(document, tmp_path, monkeypatch):
     """All of one document in one namespace: statements, or examples with their results."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     run_examples(document)
-
-
-def test_the_architecture_lists_every_pass_of_the_pipeline_in_order(root):
-    text = (root / "docs/architecture.md").read_text()
-    table = text.partition("| to stage | passes |")[2].partition("\n\n")[0]
-    passes = [record.name for record in LISTED if not record.on_request]
-    assert re.findall(r"`(\w+)`", table) == passes
 
 
 def test_the_commands_run(root, tmp_path, monkeypatch):
@@ -92,6 +84,13 @@ def test_a_generated_page_is_up_to_date(root, name):
     path = root / f"docs/{name.replace('_', '-')}.md"
     if path.read_text() != generator(root, name).page():
         pytest.fail(f"run: python docs/generate_{name}.py")
+
+
+def test_the_tables_of_passes_are_up_to_date(root):
+    passes = generator(root, "passes")
+    for path in passes.HEADERS:
+        if path.read_text() != passes.with_table(path):
+            pytest.fail("run: python docs/generate_passes.py")
 
 
 def test_the_pictures_are_up_to_date(root):

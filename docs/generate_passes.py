@@ -1,0 +1,67 @@
+"""Writes the tables of passes in `packages/lower/README.md` and `architecture.md`.
+
+They are derived from the list of passes, what each declares, and the first sentence of its docstring.
+`python docs/generate_passes.py` rewrites the tables; a test fails when that is due.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gossamer_lower.lowering_pass import Pass
+from gossamer_lower.pipeline import LISTED
+
+ROOT = Path(__file__).resolve().parents[1]
+PIPELINE = tuple(record for record in LISTED if not record.on_request)
+HEADERS = {
+    ROOT / "packages/lower/README.md": "| pass | from, to | does |",
+    ROOT / "docs/architecture.md": "| to stage | passes |",
+}
+
+
+def first_sentence(record: Pass) -> str:
+    """The first sentence of the docstring of a pass, without its period."""
+    text = " ".join((inspect.getdoc(record.function) or "").partition("\n\n")[0].split())
+    return re.split(r"\.(?: |$)", text)[0]
+
+
+def described() -> Iterator[str]:
+    """A row for each pass: its name, its stages, and what it does."""
+    for record in PIPELINE:
+        (taken,) = record.takes
+        stages = taken if record.gives == taken else f"{taken}, {record.gives}"
+        yield f"| `{record.name}` | {stages} | {first_sentence(record)} |"
+
+
+def by_stage() -> Iterator[str]:
+    """A row for each stage, with the passes that lead to it."""
+    names: dict[str, list[str]] = {}
+    for record in PIPELINE:
+        is_single = record.takes in (("coordinate",), ("position",))
+        stage = record.gives if is_single and record.gives else "flat"
+        names.setdefault(stage, []).append(f"`{record.name}`")
+    for stage, passes in names.items():
+        yield f"| {stage} | {', '.join(passes)} |"
+
+
+def with_table(path: Path) -> str:
+    """The text of a document with its table of passes as it should be."""
+    header = HEADERS[path]
+    before, _, rest = path.read_text().partition(header + "\n")
+    _, _, after = rest.partition("\n\n")
+    rows = described() if "does" in header else by_stage()
+    rule = "|" + "---|" * (header.count("|") - 1)
+    return before + "\n".join([header, rule, *rows]) + "\n\n" + after
+
+
+def main() -> None:
+    """Rewrites the tables."""
+    for path in HEADERS:
+        path.write_text(with_table(path))
+
+
+if __name__ == "__main__":
+    main()
