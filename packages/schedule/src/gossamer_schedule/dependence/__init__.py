@@ -1,1 +1,1 @@
-"""Which iterations touch the same elements, and whether they may trade places."""
+"""Dependences: which iterations access the same elements, and whether they may be exchanged."""

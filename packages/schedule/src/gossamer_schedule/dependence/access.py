@@ -19,7 +19,7 @@ from gossamer_schedule.cursor.cursor import Cursor, statements
 
 
 def values_at(cursor: Cursor) -> dict[str, Expr]:
-    """What block variables and lets stand for at a cursor."""
+    """Return the values of block variables and lets that are in scope at a cursor."""
     values: dict[str, Expr] = {}
     for parent, name, index in cursor.path:
         if isinstance(parent, Block):
@@ -31,32 +31,32 @@ def values_at(cursor: Cursor) -> dict[str, Expr]:
 
 
 def values_within(cursor: Cursor) -> dict[str, Expr]:
-    """What block variables and lets stand for in the block at a cursor."""
+    """Return the values of block variables and lets that are in scope in the block at a cursor."""
     return values_at(cursor) | {found.var: found.value for found in cursor.node.iters}
 
 
 def mentioned(body: Iterable[Any]) -> set[str]:
-    """The buffers that statements or expressions touch in any way."""
+    """Return the buffers that statements or expressions use in any way."""
     return set(buffers_touched(*body))
 
 
 def named(body: Iterable[Any]) -> set[str]:
-    """The buffers that statements touch in any way, or that guards among them are about."""
+    """Return the buffers that statements use in any way, including those that bounds checks test."""
     return set(buffers_named(*body))
 
 
 def used_by(statement: Any) -> set[str]:
-    """The buffers that a statement touches, apart from what stands in the bodies of loops and conditions."""
+    """Return the buffers that a statement uses, without the bodies of loops and conditions."""
     is_whole = isinstance(statement, (Block, Store))
     return mentioned((statement,) if is_whole else parts_of(statement))
 
 
 def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
-    """The statement at `top` and every one below it, but for that at a cursor and those below that."""
+    """Return the statement at `top` and all below it, without the statement at a cursor and those below."""
     own = {id(found) for found in statements((cursor.node,))}
     return (found for found in statements((top.node,)) if id(found) not in own)
 
 
 def is_wide(indices: Iterable[Expr]) -> bool:
-    """Whether an access is to a vector of elements."""
+    """Return whether an access is to a vector of elements."""
     return any(DType.parse(dtype_of(at)).is_vector for at in indices)

@@ -51,7 +51,7 @@ def as_loops(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
 def _chain(
     node: Iteration, axes: Mapping[str, Axis], *, namer: Namer, init: tuple[Stmt, ...]
 ) -> tuple[For, ...]:
-    """The loops of an iteration, outermost first, and of those inside."""
+    """Return the loops of an iteration, outermost first, with iterations inside made loops as well."""
 
     def inside(found: Any) -> For | None:
         if not isinstance(found, Iteration):
@@ -69,7 +69,7 @@ def _chain(
 
 
 def _loop_over(axis: Axis, var: str, namer: Namer) -> tuple[str, tuple[Stmt, ...]]:
-    """The variable of the loop over an axis, and what binds the coordinate, where that is another one."""
+    """Return the variable of the loop over an axis, and the let of the coordinate if that is another one."""
     match axis:
         case CompressedFixed(unique=False) | CompressedVaried(unique=False):
             slot = namer.fresh(f"{var}_slot")
@@ -79,7 +79,7 @@ def _loop_over(axis: Axis, var: str, namer: Namer) -> tuple[str, tuple[Stmt, ...
 
 
 def axes_of(item: IterationAxis) -> tuple[str, ...]:
-    """The axes of one entry of an iteration's axis list.
+    """Return the axes of one entry of an iteration's axis list.
 
     >>> from gossamer_ir.nodes import AttachAxis
     >>> axes_of(AttachAxis("J", "I")), axes_of(FuseAxes(("I", "J")))

@@ -38,7 +38,7 @@ def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
 
 
 def _gives(statement: Stmt, buffer: str) -> bool:
-    """Whether a statement does, which touches the buffer."""
+    """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
     found = effects_of(statement)
     domains = statement.iters if isinstance(statement, Block) else ()
     if buffer in mentioned((*found.evaluates, *found.reads, *domains)):
@@ -70,11 +70,11 @@ def _stores(statement: Stmt, buffer: str) -> bool:
 
 
 def _always(found: Effects) -> bool:
-    """Whether a statement that stores does so in all lanes."""
+    """Return whether the stores of a statement are unpredicated."""
     return all(getattr(write, "predicate", None) is None for write in found.writes)
 
 
 def _runs(body: Body, statement: Stmt) -> bool:
-    """Whether a body runs wherever the statement does; so does the init of a block without a condition."""
+    """Return whether a body runs whenever its statement does. An init does if the block has no predicate."""
     is_plain = isinstance(statement, Block) and statement.predicate is None
     return body.always_runs or (body.is_init and is_plain)

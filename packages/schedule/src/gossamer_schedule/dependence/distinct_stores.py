@@ -13,8 +13,9 @@ from gossamer_schedule.errors import refusal
 
 
 def require_distinct(cursor: Cursor, buffer: str, *, nest: Iterable[For] | None = None) -> None:
-    """Each loop directly around the block at a cursor, or of a nest that it stands in, must store to other
-    elements of a buffer in each iteration.
+    """Refuse a block unless different iterations of each loop of its nest store to different elements.
+
+    The loops are those directly around the block, or those of `nest`.
 
     Raises `.not_proved`.
     """

@@ -1,4 +1,4 @@
-"""How many iterations of a loop are between accesses of one element."""
+"""Dependence distances: the number of loop iterations between accesses of one element."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.nodes import For
 
 _MOST = 2**16
-"""Larger coefficients may wrap, so that different sums are one index."""
+"""Larger coefficients may overflow, so that different sums give the same index."""
 
 
 def meeting_distance(
     later: AccessForm, found: AccessForm, loop: For, *, varying: Set[str]
 ) -> int | None:
-    """How many iterations, at least one, after an access another one of the same buffer is to the same
-    element; 0 where that never happens, None where it is not known. `varying` are the loop and those in it.
+    """Return the dependence distance between two accesses of a buffer: the number of iterations, at least
+    one, after which the later one accesses the same element.
+
+    It is 0 if that never happens, and None if it is unknown. `varying` are the loop and those inside it.
 
     >>> from gossamer_ir.core.build import add, index, index_var, ZERO
     >>> from gossamer_ir.analysis.linear_form import form_of
@@ -47,7 +49,7 @@ _NEVER, _EVERY = 0, -1
 
 
 def _distance(later: Form | None, found: Form | None, loop: For, varying: Set[str]) -> int | None:
-    """After how many iterations an index is what another one was."""
+    """Return the number of iterations after which an index has the value that another one had."""
     if later is None or found is None or (later.opaque | found.opaque) & varying:
         return None
     count, *others = [
@@ -69,5 +71,5 @@ def _distance(later: Form | None, found: Form | None, loop: For, varying: Set[st
 
 
 def _others(form: Form, loop: For) -> dict[str, Affine]:
-    """The terms of a form but for those of a loop."""
+    """Return the terms of a form without those in the variable of a loop."""
     return {name: by for name, by in form.terms.items() if name != loop.var}

@@ -1,4 +1,4 @@
-"""Expressions that never decrease along a loop."""
+"""Expressions that are monotone in the variable of a loop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gossamer_schedule.cursor.cursor import Cursor
 
 
 def is_monotone(expr: Expr, cursor: Cursor) -> bool:
-    """Whether an expression never decreases, nor wraps, from one iteration of a loop to the next, and to
-    the value behind the last one."""
+    """Return whether an expression never decreases nor overflows from one iteration of a loop to the next,
+    and from the last one to the value after it."""
     loop = cursor.node
     point = ProgramPoint(cursor.function, facts=known_facts(cursor.function), binds_all=True)
     point.begin(loop.body)

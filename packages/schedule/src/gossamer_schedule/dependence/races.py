@@ -1,4 +1,5 @@
-"""Loops whose iterations touch different elements; the condition, or two iterations that do not."""
+"""Race checks: whether loop iterations access different elements, the condition for that, or a
+counterexample of two iterations."""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ _MOST_POINTS = 4096
 
 
 AT_ONCE = ("parallel", "thread_binding", "vectorized")
-"""The kinds of loops whose iterations run at once."""
+"""The kinds of loops whose iterations run concurrently."""
 
 
 def require_unshared(top: Cursor, made: Module, *, buffers: Set[str]) -> None:
-    """Refuses new buffers for what stands at a cursor unless iterations that run at once, of loops around it,
-    touch different elements of them in the module that was made. Raises as `require_no_race`."""
+    """Refuse new buffers that concurrent iterations of loops around a cursor would share.
+
+    The loops are checked in `made`, the module with the buffers. Raises as `require_no_race`.
+    """
     function = find_function(made, top.primitive, function=top.function.name)
     for found in top.loops:
         if found.kind in AT_ONCE:
@@ -43,19 +46,19 @@ def require_unshared(top: Cursor, made: Module, *, buffers: Set[str]) -> None:
 
 @memoize_by_identity
 def accesses_below(cursor: Cursor) -> Mapping[str, Sequence[AccessForm]]:
-    """The accesses of each buffer that the body of the loop at a cursor stores to."""
+    """Return the accesses of each buffer that the body of the loop at a cursor stores to."""
     return written_accesses(cursor.node.body, values=values_at(cursor), function=cursor.function)
 
 
 def is_unshared(cursor: Cursor, buffer: str) -> bool:
-    """Whether it is proved that different iterations of the loop at a cursor, which writes a buffer, touch
-    different elements of it."""
+    """Return whether different iterations of the loop at a cursor provably access different elements of a
+    buffer that the loop writes."""
     return _verdict(cursor, buffer) == "disjoint" or is_ordered(cursor, buffer)
 
 
 def is_ordered(cursor: Cursor, buffer: str) -> bool:
-    """Whether it is proved that, along a dimension of the buffer, iterations of the loop at the cursor
-    touch elements in the order of the iterations."""
+    """Return whether iterations of the loop at a cursor provably access elements in increasing order along
+    a dimension of the buffer."""
     return are_ordered(
         list(accesses(cursor.node.body, values=values_at(cursor), buffers={buffer})),
         cursor.node,
@@ -74,8 +77,11 @@ def _verdict(cursor: Cursor, buffer: str) -> Verdict:
 
 
 def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
-    """Refuses the loop at a cursor unless different iterations provably touch different elements of
-    whatever one of them writes (of these `buffers`): `race` where two do not, else `not_proved`."""
+    """Refuse the loop at a cursor unless different iterations provably access different elements of each
+    buffer that the loop writes (of these `buffers`).
+
+    Raises `.race` if two iterations access the same element, else `.not_proved`.
+    """
     touched = accesses_below(cursor)
     for buffer in touched if buffers is None else buffers & touched.keys():
         if not is_unshared(cursor, buffer):
@@ -104,7 +110,7 @@ def _race(cursor: Cursor, *, buffer: str) -> Exception:
 
 
 def difference(loop: str, found: Sequence[AccessForm], *, varying: Set[str]) -> str:
-    """The condition that a store to a buffer and another access of it (else the store itself) touch
+    """Return the condition that a store to a buffer and another access of it (else the store itself) are to
     different elements in different iterations of the loop."""
     store = next(access for access in found if access.is_store)
     other = next((access for access in found if access.indices != store.indices), store)
@@ -137,8 +143,10 @@ def collision(
     loops: Mapping[str, For],
     varying: Set[str],
 ) -> str | None:
-    """Two iterations of the loop that touch one element, at least one of them storing to it; None
-    where no small one is found, or where conditions or unknown sizes decide."""
+    """Return two iterations of the loop that access one element, at least one of them storing to it.
+
+    It is None if there are none among the points that are tried, or if conditions or unknown sizes decide.
+    """
     if not is_unconditional(loop.body):
         return None
     seen: dict[object, tuple[str, int, bool]] = {}
@@ -153,7 +161,7 @@ def collision(
 
 
 def is_unconditional(body: tuple[Stmt, ...]) -> bool:
-    """Whether all that a body holds runs whenever the loops in it do."""
+    """Return whether nothing in a body is conditional, apart from the trip counts of its loops."""
     return not any(
         isinstance(found, (If, While)) or (isinstance(found, Block) and found.predicate is not None)
         for found in statements(body)
@@ -180,7 +188,7 @@ def _points(
 
 
 def _at(access: AccessForm, point: Mapping[str, int]) -> object:
-    """The element at some values of loops, as constants and what does not vary."""
+    """Return the element accessed at a point, as constants and terms that do not vary."""
     return tuple(
         (
             frozenset((name, by) for name, by in form.terms.items() if name not in point),

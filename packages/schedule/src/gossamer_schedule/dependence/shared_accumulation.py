@@ -16,9 +16,10 @@ from gossamer_schedule.errors import refusal
 
 
 def required_shared(cursor: Cursor) -> tuple[str, ...]:
-    """The buffers of which iterations of the loop at a cursor share elements: into each they only
-    accumulate, by one operation that threads can make in one step. Whatever else the loop writes is
-    proved to be touched in one iteration only.
+    """Return the buffers of which iterations of the loop at a cursor share elements.
+
+    Iterations only accumulate into them, by an operation that threads can make atomically. Elements of
+    other buffers that the loop writes are provably accessed in one iteration only.
 
     Raises `.not_atomic` and `.no_sum`.
     """
@@ -30,7 +31,7 @@ def required_shared(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _has_another_name(cursor: Cursor, buffer: str) -> bool:
-    """Whether the loop also touches the memory of a buffer under another name."""
+    """Return whether the loop also uses the memory of a buffer under another name."""
     handles = {found.name: found.handle for found in all_buffers(cursor.function)}
     same = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
         buffer
@@ -66,7 +67,7 @@ def _stores(cursor: Cursor, buffer: str) -> Iterator[Store]:
 
 
 def _hint(cursor: Cursor, buffer: str) -> str:
-    """The step after which iterations do no more than to accumulate."""
+    """Return a hint: the step after which iterations only accumulate."""
     for found in statements(cursor.node.body):
         if isinstance(found, Block) and buffer in outer_writes(found.init):
             return (

@@ -15,7 +15,8 @@ from gossamer_ir.traversal.walk import rewrite_body, substitute_body
 def split_variable(
     body: tuple[Stmt, ...], loop: str, digits: Mapping[str, Digit]
 ) -> tuple[Stmt, ...]:
-    """The body with the number that new loops are the digits of, outermost first, in the place of the loop.
+    """Return a body in which a loop's variable is replaced by the number whose digits, outermost first, are
+    the new loops.
 
     >>> from gossamer_ir.dependence.mixed_radix import places
     >>> from gossamer_ir.script import parse_expr, print_expr
@@ -39,7 +40,7 @@ def split_variable(
 
 
 def _divided(op: str, divisor: int, digits: Mapping[str, Digit]) -> Expr | None:
-    """The quotient or remainder, where the divisor is a multiple of the range of the inner loops."""
+    """Return the quotient or remainder if the divisor is a multiple of the range of the inner loops."""
     parts = parted(digits, divisor)
     if parts is None:
         return None

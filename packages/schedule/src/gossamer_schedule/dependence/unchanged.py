@@ -1,4 +1,4 @@
-"""Expressions that a rewriting evaluates again: what they read must stay as it is."""
+"""Checks that expressions which a rewriting evaluates again are loop-invariant."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from gossamer_schedule.errors import refusal
 def require_unchanged(
     loop: For, parts: Iterable[Node], *, at: Cursor, what: str = "the extent"
 ) -> None:
-    """Refuses a rewriting by which some expressions, which are evaluated once before a loop, are evaluated
-    in its iterations, unless these write nothing that the expressions read. The loop is in the
-    function of the cursor.
+    """Refuse to evaluate expressions in each iteration of a loop, instead of once before it, unless the
+    loop writes nothing that they read.
+
+    The loop is in the function of the cursor `at`.
 
     Raises `.not_proved`.
     """

@@ -1,4 +1,4 @@
-"""Expressions of the user's that a primitive evaluates where a statement stands."""
+"""Expressions given as text by users, which a primitive evaluates at a statement."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
 
 
 def known_at(cursor: Cursor) -> tuple[str, ...]:
-    """The index variables that a statement may use: the loops around it in the same block, and the
+    """Return the index variables that a statement may use: the loops around it in the same block, and the
     iterators of the blocks around it."""
     iters = [
         item for parent in cursor.parents if isinstance(parent, Block) for item in parent.iters

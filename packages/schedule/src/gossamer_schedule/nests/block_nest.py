@@ -1,4 +1,4 @@
-"""The nests that blocks stand in: loops, and for a reduction the conditions between them, too."""
+"""The nests of blocks: loops and, for a reduction, the conditions between them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gossamer_schedule.dependence.access import values_at
 
 
 class Nest(msgspec.Struct, frozen=True):
-    """A block and what it stands in, outermost first."""
+    """A block and the loops and conditions around it, outermost first."""
 
     block: Cursor
     around: tuple[Around, ...]
 
     @property
     def top(self) -> Cursor:
-        """The outermost loop, or the block where there is none."""
+        """The outermost loop, or the block if there is none."""
         return self.block.up(len(self.around))
 
     @property
@@ -28,13 +28,13 @@ class Nest(msgspec.Struct, frozen=True):
 
     @property
     def conditions(self) -> tuple[Expr, ...]:
-        """The parts of the conditions."""
+        """The conjuncts of the conditions."""
         found = (part for part in self.around if not isinstance(part, For))
         return tuple(part for condition in found for part in conjuncts(condition))
 
     @property
     def has_let(self) -> bool:
-        """Whether a let stands before the block, or before what is around it."""
+        """Whether a let precedes the block, or one of the statements around it."""
         return has_let(self.block, len(self.around))
 
     @property
@@ -45,7 +45,7 @@ class Nest(msgspec.Struct, frozen=True):
 
     @property
     def known_above(self) -> set[str]:
-        """The variables that the function has, and the blocks and loops around the nest."""
+        """The parameters of the function, and the variables of loops and blocks around the nest."""
         found = {param.name for param in self.block.function.params}
         for parent in self.top.parents:
             if isinstance(parent, For):
@@ -56,7 +56,8 @@ class Nest(msgspec.Struct, frozen=True):
 
 
 def around(cursor: Cursor) -> tuple[Around, ...]:
-    """The loops and conditions that a statement stands in, outermost first, up to anything else."""
+    """Return the innermost loops and conditions around a statement with no other statement between them,
+    outermost first."""
     found: list[Around] = []
     for parent, body, _ in reversed(cursor.path):
         match parent:
@@ -70,13 +71,16 @@ def around(cursor: Cursor) -> tuple[Around, ...]:
 
 
 def loop_nest(cursor: Cursor) -> Nest:
-    """The loops directly around a block."""
+    """Return the nest of the loops directly around a block."""
     return Nest(cursor, cursor.nest)
 
 
 def reduction_nest(cursor: Cursor) -> Nest:
-    """The loops directly around a block; where some outside of these feed its reduction, all that it stands
-    in up to them, and the loops directly around them."""
+    """Return the nest of a block that includes all loops that feed its reduction.
+
+    If such loops are outside the loops directly around the block, the nest includes the conditions up to
+    them, and the loops directly around them.
+    """
     fed = reduction_loops(cursor.node, values_at(cursor))
     found = around(cursor)
     start = len(found) - len(cursor.nest)

@@ -20,8 +20,9 @@ from gossamer_schedule.nests.init_nest import left_out
 
 
 def require_covered(nest: Nest, iters: Sequence[BlockIter]) -> None:
-    """The loops of a nest must visit all combinations of values of some iterators of its block, and those
-    that feed none of them must have an iteration, where the init of the block needs them.
+    """Refuse a nest unless its loops visit all combinations of values of some iterators of its block.
+
+    Loops that feed none of the iterators must have an iteration if the init of the block needs them.
 
     Raises `.not_proved`.
     """
@@ -31,8 +32,9 @@ def require_covered(nest: Nest, iters: Sequence[BlockIter]) -> None:
 
 
 def required_tiles(nest: Nest, iters: Sequence[BlockIter]) -> dict[str, Range]:
-    """What the loops of a nest visit of the domains of some iterators, where that is not all: so many
-    values from one on that is bound around the nest. Otherwise as `require_covered`.
+    """Return, for each iterator of which the nest does not visit the whole domain, the range that it visits.
+
+    The range starts at a value that is bound around the nest. Otherwise as `require_covered`.
 
     Raises `.not_proved`.
     """
@@ -41,7 +43,7 @@ def required_tiles(nest: Nest, iters: Sequence[BlockIter]) -> dict[str, Range]:
 
 
 def _visited(nest: Nest, iters: Sequence[BlockIter]) -> Iterator[tuple[BlockIter, Range | None]]:
-    """Each iterator with the part of its domain that the loops visit, None for all of it."""
+    """Yield each iterator with the range of its domain that the loops visit, None for all of it."""
     cursor = nest.block
     outer = values_at(cursor)
     inside = {
@@ -73,7 +75,7 @@ def _visited(nest: Nest, iters: Sequence[BlockIter]) -> Iterator[tuple[BlockIter
 
 
 def _tile(nest: Nest, found: BlockIter) -> Range | None:
-    """The values of an iterator that the loops of a nest visit, without a gap."""
+    """Return the contiguous range of values of an iterator that the loops of a nest visit."""
     loops = {loop.var: loop for loop in nest.loops}
     form = form_of(found.value, {}, loops=loops)
     order = lowest(form, loops.keys(), loops=loops)

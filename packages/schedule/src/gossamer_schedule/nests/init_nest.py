@@ -19,7 +19,7 @@ from gossamer_schedule.nests.block_nest import Nest, around
 
 
 def require_init_nest(cursor: Cursor, found: Sequence[Around]) -> tuple[Around, ...]:
-    """What the init of a block runs in of what is around the block.
+    """Return the loops and conditions around a block in which its init runs.
 
     Raises `.dependence`.
     """
@@ -39,8 +39,8 @@ def require_init_nest(cursor: Cursor, found: Sequence[Around]) -> tuple[Around, 
 def init_nest(
     cursor: Cursor, kept: Sequence[Around], *, namer: Namer, suffix: str = "init"
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
-    """Block `<block>_init` of what the init of a block does, in loops `<loop>_init` and conditions like
-    those that are kept, and the names of the block and the loops."""
+    """Return a nest for the init of a block: block `<block>_init` in loops `<loop>_init` and conditions like
+    those of `kept`; and the names of the block and the loops."""
     loops = (found for found in kept if isinstance(found, For))
     names = {found.var: namer.fresh(f"{found.var}_{suffix}") for found in loops}
     made = _init_block(cursor, names, namer=namer, suffix=suffix)
@@ -48,28 +48,28 @@ def init_nest(
 
 
 def needed_by_init(cursor: Cursor) -> set[str]:
-    """The loops around a block that select what its init writes, and those that their bounds mention."""
+    """Return the loops around a block that select what its init writes, and those that their bounds use."""
     return init_nests.needed_by_init(cursor.node, cursor.scope, values_at(cursor))
 
 
 def left_out(cursor: Cursor) -> set[str]:
-    """The loops around a block, in the same block as it, that are not run for its init."""
+    """Return the loops around a block, in the same outer block, that do not run for its init."""
     return init_nests.left_out(cursor.node, cursor.scope, values_at(cursor))
 
 
 def unselecting(cursor: Cursor) -> set[str]:
-    """The iterators of a block that select no element to be initialised, and the loops that are not run for
-    its init."""
+    """Return the iterators of a block that select no element to be initialised, and the loops that do not
+    run for its init."""
     return init_nests.unselecting(cursor.node, cursor.scope, values_at(cursor))
 
 
 def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
-    """The parts of the conditions that a block stands under in the block around it, and of its predicate."""
+    """Return the conjuncts of the conditions around a block, up to the outer block, and of its predicate."""
     return (*Nest(cursor, around(cursor)).conditions, *conjuncts(cursor.node.predicate))
 
 
 def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
-    """The parts of the predicate of a block that hold where its init runs."""
+    """Return the conjuncts of the predicate of a block that apply to its init."""
     return init_nests.conditions_of_init(cursor.node, cursor.scope, values_at(cursor))
 
 

@@ -1,6 +1,8 @@
-"""Where the inits of blocks run: before the outermost loop that feeds a reduction of the block, so in each
-iteration of the loops outside of that one. Loops that come to be outside of it, or no longer are, must each
-initialise elements of their own."""
+"""Checks that inits have the same effect after loops are rewritten.
+
+A block's init runs just before its outermost reduction loop. A transformation that moves a loop across that
+point is legal only if different iterations of the loop initialize different elements.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from gossamer_schedule.nests.init_nest import needed_by_init
 
 
 def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
-    """The blocks in a loop, but for those in other blocks, that have an init."""
+    """Yield cursors at the blocks with an init in a loop, without blocks inside other blocks."""
     for found in top.below():
         between = found.parents[len(top.path) :]
         is_own = not any(isinstance(parent, Block) for parent in between)
@@ -34,8 +36,10 @@ def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
 
 
 def meeting_loops(cursor: Cursor, among: Set[str]) -> set[str]:
-    """Those of some loops around a block in which it may initialise the same element in several
-    iterations: the init then runs before the first of them, once for each element."""
+    """Return the loops, of those given, in which a block may initialise an element in several iterations.
+
+    The init then runs before the outermost of them, once for each element.
+    """
     loops, values = cursor.scope, values_within(cursor)
     found: set[str] = set()
     for count, loop in enumerate(loops):
@@ -48,20 +52,21 @@ def meeting_loops(cursor: Cursor, among: Set[str]) -> set[str]:
 
 
 def _conditions_within(cursor: Cursor, loop: For) -> Iterator[Expr]:
-    """The conditions between a loop around a block and the block."""
+    """Yield the conditions between a loop around a block and the block."""
     found = around(cursor)
     inside = next((at for at, part in enumerate(found) if part is loop), len(found))
     yield from (part for part in found[inside:] if not isinstance(part, For))
 
 
 def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:
-    """The loops of a nest, outermost first, that are outside of those that feed a reduction."""
+    """Return the loops of a nest, given outermost first, that are outside all reduction loops."""
     return {loop.var for loop in takewhile(lambda loop: loop.var not in reducing, loops)}
 
 
 def require_inits_in_place(top: Cursor, crossing: Callable[[Set[str]], Set[str]]) -> None:
-    """Refuses a rewriting of the loop at `top` unless its inits have the same effect, where `crossing` says
-    which loops it moves out of, or into, the loops that feed a reduction, given these.
+    """Refuse a rewriting of the loop at `top` unless the inits inside keep their effect.
+
+    `crossing` returns, for a set of reduction loops, the loops that move out of or into them.
 
     Raises `.not_proved`.
     """
@@ -124,7 +129,7 @@ def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
 
 
 def _outermost(cursor: Cursor, names: Set[str]) -> Cursor | None:
-    """The outermost loop around a cursor, in the same block, that has one of some names."""
+    """Return the outermost loop around a cursor, in the same block, that has one of some names."""
     loop = next((loop for loop in cursor.scope if loop.var in names), None)
     return next(
         (found for found in map(cursor.up, range(len(cursor.path))) if found.node is loop), None
@@ -176,7 +181,7 @@ def require_inits_apart(top: Cursor) -> None:
 
 
 def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
-    """Loops that come to feed a reduction are not run for its init, so no condition may be about them."""
+    """Refuse conditions on loops that come to feed a reduction: these do not run for its init."""
     idle, values = fed - needed_by_init(cursor), values_at(cursor)
     for condition in Nest(cursor, around(cursor)).conditions:
         about = sorted(free_vars(resolve(condition, values)) & idle)
@@ -192,8 +197,8 @@ def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
 
 
 def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
-    """Refuses the init of the block at a cursor unless each iteration of some loops, in or at that at `top`,
-    initialises elements of its own.
+    """Refuse the init of the block at a cursor unless different iterations of the `crossed` loops, which are
+    the loop at `top` or inside it, initialise different elements.
 
     Raises `.not_proved`.
     """
@@ -218,7 +223,7 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
 
 
 def _require_allocated(cursor: Cursor, top: Cursor) -> None:
-    """What an init uses is allocated outside of the loop at `top`, before which it runs."""
+    """Refuse an init that uses a buffer allocated in the loop at `top`: it would run before that loop."""
     for name in sorted(buffers_allocated(top.node.body) & _used(cursor)):
         raise refusal(
             f"{cursor.primitive}.not_proved",
@@ -231,14 +236,14 @@ def _require_allocated(cursor: Cursor, top: Cursor) -> None:
 
 
 def read_by_init(cursor: Cursor) -> set[str]:
-    """The buffers that the init of a block reads, or that say where it runs."""
+    """Return the buffers that the init of a block reads, or that determine where it runs."""
     asked = (*cursor.node.init, *parts_of(cursor.node))
     loads = (found for part in asked for found in walk(part) if isinstance(found, READS))
     return {found.buffer for found in loads}
 
 
 def _used(cursor: Cursor) -> set[str]:
-    """The buffers that an init touches, and those that tell where it runs."""
+    """Return the buffers that an init uses, and those that determine where it runs."""
     block: Block = cursor.node
     outside = cursor.parents[1:]  # the first one is the function
     around = (part for parent in outside for part in parts_of(parent))
