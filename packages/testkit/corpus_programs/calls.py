@@ -11,7 +11,7 @@ COMBINED = {"add": NUMBERS, "min": (*NUMBERS, "float16"), "max": (*NUMBERS, "flo
 
 
 def sources() -> Iterator[Source]:
-    """All of them."""
+    """The sources of these programs."""
     for name, start, weight, grain in (
         ("parallel", 0, "", ""),
         ("parallel_grain", 0, "", "grain=64"),
@@ -30,7 +30,7 @@ def sources() -> Iterator[Source]:
 
 
 def _counting(name: str, start: int, weight: str, grain: str) -> Source:
-    """OUT[i] += i + 1, so that an iteration that runs twice or never shows."""
+    """OUT[i] += i + 1, which is wrong for iterations that run twice or never."""
     weights = f"W = w (n + {start + 1},) int64" if weight else ""
     handles = "out: handle, w: handle" if weight else "out: handle"
     buffers = f"OUT = out (n + {start + 1},) int64\n{weights}"
@@ -49,7 +49,7 @@ def _counting(name: str, start: int, weight: str, grain: str) -> Source:
 
 
 def _allocating() -> Source:
-    """Every chunk has a buffer of its own, and the caller one that all of them share."""
+    """Each chunk has a buffer of its own, and all share a buffer of the caller."""
     entry = function(
         "twice", "x: handle, y: handle, n: int64",
         buffers="X = x (n,) float32\nY = y (n,) float32",

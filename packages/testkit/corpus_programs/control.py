@@ -22,7 +22,7 @@ TRANSPOSED = (
 
 
 def sources() -> Iterator[Source]:
-    """All of them."""
+    """The sources of these programs."""
     yield from _loops()
     yield from _searches()
     yield from _guards_and_facts()
@@ -107,7 +107,7 @@ for i in T.serial(n):
 
 
 def _searches() -> Iterator[Source]:
-    """Binary searches as loops: what a lookup becomes when it is lowered."""
+    """Binary searches as loops, the lowered form of lookups."""
     for dtype in ("int32", "int64"):
         for name, (oracle, condition) in SEARCHES.items():
             yield _search(name, dtype, oracle, condition, "Y[i] = LOW[0]")
@@ -197,7 +197,7 @@ def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
 
 
 def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
-    """Rows of `lanes` elements, `count` at a time, each combined to one."""
+    """Rows of `lanes` elements, `count` at a time, each reduced to one element."""
     rows = [f"X[T.ramp((i * {count} + {row}) * {lanes}, 1, {lanes})]" for row in range(count)]
     return over_vectors(
         f"transpose_reduce_{op}_{dtype}_{count}x{lanes}",
@@ -225,7 +225,7 @@ def over_vectors(
     shapes: dict[str, str] | None = None, options: dict[str, object] | None = None,
     sizes: list[int] | None = None,
 ) -> Source:  # fmt: skip
-    """A function of arrays by recipe and of n, which the maker `vectors` calls."""
+    """A program over arrays of n elements, whose inputs the generator `vectors` makes."""
     buffers = "\n".join(
         f"{key.upper()} = {key} {(shapes or {}).get(key, '(n,)')} {recipe[1]}"
         for key, recipe in arrays.items()

@@ -1,4 +1,4 @@
-"""Programs over other formats, as the default rules schedule them."""
+"""Programs over other formats, scheduled by the default rules."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ROWS: tuple[Row, ...] = (
     ("row_sums", ROW_SUMS, "a y indptr indices", PLAIN, "float32", "int32", {}),
     ("segment_sums", SEGMENTS, "a y indptr", PLAIN, "float64", "int32", {}),
 )  # fmt: skip
-"""Name, axes and body, pointers, sizes, dtypes, constants."""
+"""The name, axes and body, pointers, sizes, dtypes and constants of each program."""
 
 SCRIPTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ell", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
@@ -94,7 +94,7 @@ SCRIPTS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def sources() -> Iterator[Source]:
-    """All of them."""
+    """The sources of these programs."""
     for name, body, handles, sizes, dtype, index_dtype, constants in ROWS:
         params = [f"{handle}: T.handle" for handle in handles.split()]
         params += [f"{size}: T.int64" for size in sizes.split()]
@@ -110,7 +110,7 @@ def sources() -> Iterator[Source]:
 
 
 def _product(name: str, options: dict[str, Any]) -> Module:
-    """A script with sizes and dtypes given, for rows in any order and with duplicates."""
+    """A script with given sizes and dtypes, for rows in any order and with duplicates."""
     text = re.sub(r'( J = .*"int32")\)', r"\1, sorted=False, unique=False)", script(f"{name}_spmm"))
     module = retyped(parse_module(text), dtype=options["dtype"], index_dtype=options["index_dtype"])
     params = {"feat_size": "features", "blk": "block"}

@@ -1,4 +1,4 @@
-"""The operators, as the default rules schedule them and as they are written."""
+"""The operators, scheduled by the default rules and unscheduled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.rules import choose
 
 TARGET = Target.parse("generic-cpu:vector_bits=512")
-"""A machine that is the same wherever the corpus is made."""
+"""A fixed target, so that the corpus does not depend on the machine that generates it."""
 
 SPMM = (
     ("float32", "int32", 33), ("float32", "int64", None), ("float64", "int32", 8),
@@ -24,7 +24,7 @@ SYMBOLIC = [0, 1, 17]
 
 
 def sources() -> Iterator[Source]:
-    """All of them."""
+    """The sources of these programs."""
     for dtype, index_dtype, features in SPMM:
         yield _spmm(dtype, index_dtype, features, is_scheduled=True)
     for dtype, index_dtype in SPMV:
@@ -73,7 +73,7 @@ def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
 
 
 def scheduled(module: Module) -> Module:
-    """A coordinate module at the flat stage, as the default rules schedule it."""
+    """The flat stage of a coordinate module, scheduled by the default rules."""
     *_, found = lowered(module, choose(module, TARGET))
     return found
 

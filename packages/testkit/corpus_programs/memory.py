@@ -1,4 +1,4 @@
-"""Loads and stores: predicated, gathered, scattered, strided, of bools, of what is allocated."""
+"""Loads and stores: predicated, gathered, scattered, strided, of bools, and of allocated buffers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN = ("float32", "float64", "int32")
 
 
 def sources() -> Iterator[Source]:
-    """All of them."""
+    """The sources of these programs."""
     for dtype, lanes in LANES:
         yield from _with_lanes(dtype, lanes)
     for dtype in PLAIN:
@@ -29,7 +29,7 @@ def sources() -> Iterator[Source]:
 
 
 def _with_lanes(dtype: str, lanes: int) -> Iterator[Source]:
-    """The last lanes of each are masked, so that any size will do."""
+    """Vector programs whose last lanes are masked, so that they work for any size."""
     run = f"T.ramp(i * {lanes}, 1, {lanes})"
     mask = f"{run} < T.broadcast(n, {lanes})"
     zero = f"T.broadcast({_literal('0', dtype)}, {lanes})"
@@ -155,7 +155,7 @@ def _over(
     body: str, more: str = "", recipes: dict[str, str] | None = None,
     shapes: dict[str, list[int]] | None = None,
 ) -> Source:  # fmt: skip
-    """A function of X and Y of n elements, of `more` buffers, and of n."""
+    """A program over X and Y of n elements and the buffers `more`."""
     sizes = {
         key: "n" if key not in (shapes or {}) else f"n * {(shapes or {})[key][0]}" for key in "xy"
     }

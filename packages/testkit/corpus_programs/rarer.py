@@ -1,4 +1,4 @@
-"""What not every backend has: math functions, half precision, scalable vectors."""
+"""Features that not every backend supports: math functions, half precision, scalable vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOAD = f"T.load(X, {RUN}, predicate={MASK}, passthrough={ZERO})"
 
 
 def sources() -> Iterator[Source]:
-    """All of them."""
+    """The sources of these programs."""
     for dtype in FLOATS:
         for name in FUNCTIONS:
             yield over_vectors(

@@ -1,4 +1,4 @@
-"""A program of the corpus before it is a file."""
+"""The source of a program of the corpus, and helpers that write its text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_ir.script import parse_module
 
 
 class Source(NamedTuple):
-    """A flat module and what its manifest says of it, but for its capabilities."""
+    """A flat module with the fields of its manifest, except the capabilities, which are derived."""
 
     name: str
     says: str
@@ -21,7 +21,8 @@ class Source(NamedTuple):
 
 
 def function(name: str, params: str, *, buffers: str, body: str, facts: str = "") -> str:
-    """The text of a function; `params` are `x: handle, n: int64`, `buffers` lines `X = x (n,) float32`."""
+    """The text of a function. `params` has the form `x: handle, n: int64`, and `buffers` lines of the form
+    `X = x (n,) float32`."""
     declared = ", ".join(
         f"{param}: T.{dtype}"
         for param, dtype in (item.strip().split(": ") for item in params.split(","))
@@ -37,7 +38,7 @@ def function(name: str, params: str, *, buffers: str, body: str, facts: str = ""
 
 
 def flat(*functions: str) -> Module:
-    """The module of these functions, the first of which is the entry."""
+    """The module of these functions; the first is the entry."""
     first, *others = functions
     entry = first.replace("@T.prim_func", "@T.prim_func(entry=True)") if others else first
     return parse_module("\n\n".join([entry, *others]))

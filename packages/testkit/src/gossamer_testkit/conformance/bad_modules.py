@@ -90,9 +90,9 @@ BAD_MODULES: dict[str, Callable[[], Module]] = {
     "an operation that floats lack": lambda: _store(Binary("bitand", _ONE, _ONE)),
     "no such operation": lambda: _store(Binary("plus", _ONE, _ONE)),  # type: ignore[arg-type]  # wrong on purpose
     "no such dtype": lambda: _store(Const("float31", "1")),
-    "a constant that is no number": lambda: _store(Const("float32", "one")),
+    "a constant that is not a number": lambda: _store(Const("float32", "one")),
     "a constant out of range": lambda: _store(_ONE, Const("int64", str(2**63))),
-    "an index that is no integer": lambda: _store(_ONE, _ONE),
+    "an index that is not an integer": lambda: _store(_ONE, _ONE),
     "an index of 32 bits": lambda: _store(_ONE, constant(0, "int32")),
     "too many indices": lambda: _store(_ONE, index(0), index(0)),
     "vectors of two lengths": lambda: _module(
@@ -106,7 +106,7 @@ BAD_MODULES: dict[str, Callable[[], Module]] = {
     "a mask of another length": lambda: _module(
         Store("X", (Ramp(index(0), index(1), Lanes(4)),), Broadcast(_ONE, Lanes(4)), _mask(8))
     ),
-    "a condition that is no bool": lambda: _module(While(_N, ())),
+    "a condition that is not a bool": lambda: _module(While(_N, ())),
     "a guard of an unknown buffer": lambda: _module(Guard(Compare("gt", _N, index(0)), "Y")),
     "a prefetch of an unknown buffer": lambda: _module(Prefetch("Y", (index(0),))),
     "a let of another dtype": lambda: _module(Let(Var("t", "float64"), _ONE)),

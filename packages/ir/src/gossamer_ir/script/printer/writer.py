@@ -1,4 +1,4 @@
-"""Writes text line by line and remembers where each place of the module went."""
+"""Writes text line by line and records the span of each place of the module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INDENT = "    "
 
 
 class Writer:
-    """The text so far, the place that is being written, and the spans of all places written."""
+    """The text so far, the path of the current place, and the spans of the places written."""
 
     def __init__(self) -> None:
         self.spans: dict[Place, Span] = {}
@@ -27,24 +27,24 @@ class Writer:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Line (from 1) and column (from 0) of what is written next."""
+        """The line (from 1) and column (from 0) at which the next text is written."""
         return len(self._lines) + 1, self._column
 
     def put(self, text: str) -> None:
-        """Continues the line; the first text of a line is indented."""
+        """Appends text to the current line, which is indented first if it is empty."""
         if not self._parts:
             text = _INDENT * self._depth + text
         self._parts.append(text)
         self._column += len(text)
 
     def start(self) -> tuple[int, int]:
-        """The position of the next text, its line being indented."""
+        """The position of the next text, after the indentation of its line."""
         if not self._parts:
             self.put("")
         return self.position
 
     def end_line(self, text: str = "") -> None:
-        """Ends the line."""
+        """Ends the current line, after appending a text to it."""
         if text:
             self.put(text)
         self._lines.append("".join(self._parts))
@@ -52,7 +52,7 @@ class Writer:
         self._column = 0
 
     def indent(self) -> None:
-        """Begins a body; `VerifyError` (`print.depth`) beyond what can be indented."""
+        """Begins a body; raises `VerifyError` (`print.depth`) if it is indented too deep."""
         self._depth += 1
         if self._depth > MAX_INDENT:
             raise indent_error(tuple(self.path))
@@ -62,7 +62,7 @@ class Writer:
         self._depth -= 1
 
     def close(self, start: tuple[int, int]) -> None:
-        """Remembers that the current place stands between start and here."""
+        """Records the span of the current place, from `start` to the current position."""
         line, column = self.position
         if column == 0 and self._lines:
             line, column = line - 1, len(self._lines[-1])
