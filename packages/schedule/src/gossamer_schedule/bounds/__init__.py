@@ -1,1 +1,1 @@
-"""What is known of sizes, conditions and accesses in bounds."""
+"""Proofs about sizes, conditions and accesses in bounds."""

@@ -1,4 +1,4 @@
-"""Accesses of a buffer whose elements change places: those out of bounds must stay out of bounds."""
+"""Moves the elements of a buffer; accesses that were out of bounds stay out of bounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OUTSIDE = index(-1)
 """An index that is out of bounds in each dimension of each buffer."""
 
 Places = Callable[[Sequence[Expr]], tuple[Expr, ...]]
-"""Where an element is, by its old indices."""
+"""Maps the old indices of an element to its new ones."""
 
 
 def moved_accesses(
@@ -44,13 +44,13 @@ def moved_accesses(
     *,
     lost: Mapping[int, Expr],
 ) -> tuple[Stmt, ...]:
-    """The body of the function of a cursor in which the elements of a buffer are in other places.
+    """Return the body of the function of a cursor with the elements of a buffer at their new `places`.
 
-    `lost` are the dimensions, with their extents, of which an index that is out of bounds may lead to a
-    place of the new buffer. Where such an index is not proved in bounds, it is tested, and leads out of
-    bounds of the new buffer, too: there the kernel stops as before.
+    `lost` maps dimensions to their extents: those in which an index out of bounds could become an index in
+    bounds of the new buffer. Such an index is tested unless it is proved in bounds. If the test fails, the
+    new index is out of bounds, too, so that the kernel stops as before.
 
-    Raises `.not_proved`, where several lanes would have to be tested at once, or a search would.
+    Raises `.not_proved` if the test would be of several lanes, or of a search.
     """
     function = top.function
     if any(found.buffer == buffer for found in collect(Search, *function.body)) and lost:
@@ -75,7 +75,7 @@ def moved_accesses(
 
 
 def _values(function: Function) -> dict[str, Expr]:
-    """What all block variables and lets of a function stand for."""
+    """Return the values of all block variables and lets of a function."""
     values: dict[str, Expr] = {}
     for found in statements(function.body):
         match found:
@@ -89,7 +89,7 @@ def _values(function: Function) -> dict[str, Expr]:
 def _unproved(
     function: Function, buffer: str, lost: Mapping[int, Expr]
 ) -> dict[tuple[Expr, ...], tuple[int, ...]]:
-    """The lost dimensions in which indices of some accesses are not proved in bounds."""
+    """Return, by the indices of an access, the lost dimensions in which they are not proved in bounds."""
     found: dict[tuple[Expr, ...], tuple[int, ...]] = {}
     for access in accesses(function.body, buffers={buffer}):
         indices = tuple(at for at in access.indices if not isinstance(at, Range))
@@ -119,7 +119,7 @@ def _within(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
 
 
 def _moved(node: Any, buffer: str, at: Places, hint: Places) -> Any:
-    """A node with the accesses of a buffer at their new places; a prefetch may lie anywhere."""
+    """Return a node with the accesses of a buffer at their new places. Prefetches are not tested."""
     kind = type(node)
     if kind in (Load, Store) and node.buffer == buffer:
         node = replace(node, indices=at(node.indices))

@@ -22,7 +22,7 @@ from gossamer_ir.traversal.walk import free_vars, resolve, substitute, walk
 
 
 def below(value: Expr, extent: Expr) -> Compare:
-    """The condition value < extent."""
+    """Return the condition value < extent."""
     return Compare("lt", value, extent)
 
 
@@ -52,7 +52,7 @@ def within(block: Block, loop: str, *, extent: Expr) -> Block:
 
 
 def _position(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
-    """The variable that stands for a loop in a block, and its bound."""
+    """Return the variable that stands for a loop in a block, and its bound."""
     var = Var(loop, "int64")
     for found in block.iters:
         if found.value == var:
@@ -76,7 +76,7 @@ def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
 
 
 def bounded_by_domain(block: Block, found: BlockIter) -> Block:
-    """The block under the further condition that an iterator is within its domain."""
+    """Return the block with the further condition that an iterator is within its domain."""
     condition = below(Var(found.var, "int64"), found.domain.extent)
     if condition in conjuncts(block.predicate):
         return block
@@ -84,8 +84,10 @@ def bounded_by_domain(block: Block, found: BlockIter) -> Block:
 
 
 def _under(condition: Expr, predicate: Expr | None, name: str, values: Values) -> Expr:
-    """The condition on a variable and the parts of a predicate; those that load by that variable are
-    not evaluated without it."""
+    """Return the conjunction of a condition on a variable and a predicate.
+
+    Parts of the predicate that load by that variable are evaluated only if the condition holds.
+    """
     parts = [
         IfThenElse(condition, part, FALSE)
         if any(name in free_vars(resolve(load, values)) for load in _loads(part))
@@ -96,7 +98,7 @@ def _under(condition: Expr, predicate: Expr | None, name: str, values: Values) -
 
 
 def in_turn(conditions: Sequence[Expr]) -> Expr | None:
-    """All conditions, each evaluated only where those before it hold; None for none."""
+    """Return the short-circuit conjunction of conditions, None if there are none."""
     result: Expr | None = None
     for condition in reversed(conditions):
         result = condition if result is None else IfThenElse(condition, result, FALSE)
@@ -117,5 +119,5 @@ def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Ex
 
 
 def is_bound_of(condition: Expr, found: BlockIter) -> bool:
-    """Whether a condition says no more than that the iterator is below its extent."""
+    """Return whether a condition is the upper bound of an iterator."""
     return condition == below(Var(found.var, "int64"), found.domain.extent)

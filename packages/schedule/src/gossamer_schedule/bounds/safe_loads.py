@@ -1,4 +1,4 @@
-"""Whether elements may be read wherever some iterators are in their domains."""
+"""Checks that loads are in bounds for all values of iterators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that may count elements or iterations."""
+"""Numbers that are valid counts of elements or iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a condition holds all through some loops."""
+"""Conditions that hold in all iterations of loops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _is_positive(loop: For) -> bool:
 
 
 def _last(condition: Expr, last: Mapping[str, Expr]) -> Expr | None:
-    """The condition where it is hardest to satisfy."""
+    """Return the condition at the iteration in which it is hardest to satisfy."""
     if free_vars(condition).isdisjoint(last):
         return condition
     match condition:

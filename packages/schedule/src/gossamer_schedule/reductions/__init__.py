@@ -1,1 +1,1 @@
-"""Reductions: which terms may be combined in any order, and reductions in two stages."""
+"""Reductions: terms that may be combined in any order, and two-stage reductions."""

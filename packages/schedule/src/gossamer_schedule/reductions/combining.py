@@ -42,7 +42,7 @@ class Combining(msgspec.Struct, frozen=True):
 
 
 def combining_of(block: Block, function: Function) -> Combining | None:
-    """What a block of the function combines, where it is nothing but a reduction."""
+    """Return what a block combines if it is only a reduction, else None."""
     if not is_reduction(block):
         return None
     (statement,) = block.body

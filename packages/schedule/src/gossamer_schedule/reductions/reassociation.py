@@ -38,7 +38,7 @@ def reduction_of(block: Block) -> Reduction | None:
 
 
 def is_reduction(block: Block) -> bool:
-    """Whether a block is nothing but a reduction, by a reducer of the user's too."""
+    """Return whether a block is only a reduction, by a built-in or a user-defined reducer."""
     if len(block.body) != 1 or not isinstance(block.body[0], Combine):
         return reduction_of(block) is not None
     if not _is_in_step(block.body[0]):
@@ -85,21 +85,22 @@ def _without_inits(body: Iterable[Stmt], inits: list[Stmt]) -> Iterator[Stmt]:
 
 
 def _reducer_of(store: Store) -> str | None:
-    """The reducer by which a store combines its element with values that do not depend on the buffer."""
+    """Return the reducer by which a store combines its element with values independent of the buffer."""
     if not isinstance(store.value, Binary) or not is_accumulation(store):
         return None
     return "add" if store.value.op == "sub" else store.value.op
 
 
 def _of_several(combine: Combine) -> str | None:
-    """The reducer of a user by which elements are combined, with the buffers."""
+    """Return the user-defined reducer that combines elements, with the buffers."""
     if not _is_in_step(combine):
         return None
     return f"{combine.reducer}({', '.join(store.buffer for store in combine.stores)})"
 
 
 def _is_in_step(combine: Combine) -> bool:
-    """Whether elements that are combined together always are: the same variables select them."""
+    """Return whether the elements of several buffers are always combined together: the same variables
+    select them."""
     selected = {_selecting(store.indices) for store in combine.stores}
     return len(selected) == 1
 
@@ -109,7 +110,7 @@ def _selecting(indices: Iterable[Expr]) -> tuple[Expr, ...]:
 
 
 def single_block(body: tuple[Stmt, ...]) -> Block | None:
-    """The block of a body that is nothing but loops around one block."""
+    """Return the block of a body that consists of loops around one block, else None."""
     while len(body) == 1 and isinstance(body[0], For):
         body = body[0].body
     return body[0] if len(body) == 1 and isinstance(body[0], Block) else None

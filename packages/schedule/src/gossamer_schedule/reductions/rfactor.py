@@ -1,4 +1,4 @@
-"""A reduction in which the iterations of one loop have parts of their own."""
+"""The first stage of `rfactor`: a reduction with one partial result for each iteration of a loop."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Parts(msgspec.Struct, frozen=True):
     axes: tuple[DenseFixed, ...]
 
     def element(self, at: tuple[Expr, ...], part: str) -> tuple[Expr, ...]:
-        """The indices of an element of one part."""
+        """Return the indices of an element of one part."""
         return (*at[: self.axis], index_var(part), *at[self.axis :])
 
     def added(self, function: Function) -> Function:
-        """The function with the buffers."""
+        """Return the function with the buffers of parts added."""
         buffers, axes = (*function.buffers, *self.buffers), (*function.axes, *self.axes)
         return replace(function, buffers=buffers, axes=axes)
 
@@ -66,7 +66,7 @@ def parts_of(loop: For, olds: Sequence[AnyBuffer], *, axis: int, namer: Namer) -
 
 
 def fed_iterators(block: Block, loop: str) -> tuple[BlockIter, ...]:
-    """The iterators whose value mentions a loop."""
+    """Return the iterators whose value depends on a loop."""
     return tuple(item for item in block.iters if loop in free_vars(item.value))
 
 
@@ -187,5 +187,5 @@ def _where(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
 
 
 def part_iterator(parts: Parts, name: str) -> BlockIter:
-    """The iterator over the parts."""
+    """Return the iterator over the parts."""
     return BlockIter(name, "R", Range(ZERO, parts.loop.extent), index_var(parts.loop.var))

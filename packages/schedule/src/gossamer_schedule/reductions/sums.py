@@ -1,4 +1,4 @@
-"""Loops that do nothing but add up (or combine by another reducer), and the order of their elements."""
+"""Loops that are a single reduction, and the order in which they visit elements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def require_sum(cursor: Cursor) -> Sum:
-    """The reduction that is all that the loop at a cursor does, without an init."""
+    """Return the reduction without an init that is all that the loop at a cursor does, or refuse the loop."""
     block = single_block(cursor.node.body)
     reduction = None if block is None else reduction_of(block)
     if block is None or reduction is None or block.init or not _is_all(cursor, reduction):
@@ -54,7 +54,7 @@ def _is_all(cursor: Cursor, reduction: Reduction) -> bool:
 
 
 def require_segments(found: Sum) -> int:
-    """The dimension whose index alone changes with the loop, and never decreases."""
+    """Return the only dimension whose index changes with the loop, provided it never decreases."""
     loop: For = found.cursor.node
     inner = {below.var for below in statements(loop.body) if isinstance(below, For)}
     changing = [dim for dim, at in enumerate(found.element) if loop.var in free_vars(at)]
@@ -79,7 +79,7 @@ def require_segments(found: Sum) -> int:
 
 
 def _require_every_iteration(found: Sum, inner: Set[str]) -> None:
-    """The first element of a part is read off its first iteration, which must therefore have one."""
+    """Refuse loops with iterations that have no element: a part finds its first element in its first one."""
     values = values_at(found.cursor) | {item.var: item.value for item in found.block.iters}
     outer = {loop.var for loop in found.cursor.loops} | {found.cursor.node.var}
     for part in conjuncts(found.block.predicate):

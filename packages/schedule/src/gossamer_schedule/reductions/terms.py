@@ -1,4 +1,4 @@
-"""Loops that run over the terms of reductions, which may be combined in any order."""
+"""Loops over the terms of reductions, which may be combined in any order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _blocks(cursor: Cursor) -> list[Block]:
 
 
 def is_reduction_loop(cursor: Cursor) -> bool:
-    """Whether the loop at a cursor feeds a reduction iterator of a block below it."""
+    """Return whether the loop at a cursor feeds a reduction iterator of a block below it."""
     values = values_at(cursor)
     return any(cursor.node.var in reduction_loops(block, values) for block in _blocks(cursor))
 
@@ -34,8 +34,10 @@ def is_adding_up(cursor: Cursor) -> bool:
 
 
 def require_reducers(cursor: Cursor) -> None:
-    """Refuses the loop at a cursor unless its body is blocks that are reductions over it, none of which uses
-    what another one adds up: that is complete only after the loop."""
+    """Refuse the loop at a cursor unless its body consists of blocks that are reductions over it.
+
+    No block may use the result of another one, which is complete only after the loop.
+    """
     for found in cursor.node.body:
         if isinstance(found, Block):
             _require_one_element(found, cursor)

@@ -1,4 +1,4 @@
-"""What a block of a block computes, said without the outer one."""
+"""Removes outer blocks, such as `blockize` makes, around a block."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unblocked(cursor: Cursor) -> Cursor:
 
 
 def _holding(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
-    """Loops around one block, with another one in its place."""
+    """Return loops around one block with that block replaced."""
     (stmt,) = body
     return (replace(stmt, body=_holding(stmt.body, block)),) if isinstance(stmt, For) else (block,)
 
