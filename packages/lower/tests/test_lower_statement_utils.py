@@ -9,7 +9,7 @@ import pytest
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import STATEMENTS, Block, Combine, For, If, Iteration, Store, While
-from gossamer_lower.blocks.conflicting_inits import Around
+from gossamer_lower.blocks.conflicting_inits import EnclosingStmt
 from gossamer_lower.statement_utils import with_bodies
 
 STORE = Store("Y", (index_var("i"),), ONE)
@@ -32,7 +32,7 @@ def test_every_statement_that_holds_others_is_known():
 
 
 def test_inits_are_placed_around_all_of_them():
-    assert set(get_args(Around)) == HOLDING.keys()
+    assert set(get_args(EnclosingStmt)) == HOLDING.keys()
 
 
 @pytest.mark.parametrize("kind", HOLDING, ids=lambda kind: kind.__name__)
