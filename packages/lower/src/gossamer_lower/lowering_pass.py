@@ -1,4 +1,4 @@
-"""What a pass declares of itself: the stages it takes and gives, and what modules may hold before and after.
+"""The decorator of passes, and the record of their contract: stages, and contents of modules.
 
 A pass is a function with the decorator `lowering_pass` in a file of its name. `passes.py` lists them all.
 """

@@ -32,11 +32,11 @@ PASSES: dict[str, Pass] = {
 
 
 def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None = None) -> Module:
-    """Applies a pass by its name; `arguments` are those that it takes besides the module.
+    """Applies a pass by its name; `arguments` are those besides the module.
 
-    Raises `ArgumentError`: `pass.name`, `pass.arguments` (missing, unknown or of a wrong type),
-    `pass.stage` and `pass.order` (the module is of another stage, or holds what an earlier pass must
-    have taken out), and what the pass raises.
+    Raises `ArgumentError`: `pass.name`, `pass.arguments` (missing, unknown or of a wrong type), `pass.stage`
+    (the module is of another stage), `pass.order` (it has contents that an earlier pass must have removed);
+    and the errors of the pass.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program("for i in T.serial(n): Y[i + 0] = X[i] ")
@@ -84,32 +84,24 @@ def _arguments(record: Pass, given: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _read(record.name, known[key], value) for key, value in given.items()}
 
 
-_WHAT = {
-    "bool": "true or false",
-    "str": "text",
-    "Collection[str]": "a list of names",
-    "tuple[str, ...]": "a list of names",
-    "tuple[int, ...]": "a list of integers",
+_ARGUMENT_TYPES: Mapping[str, tuple[Any, str]] = {
+    "bool": (bool, "true or false"),
+    "str": (str, "text"),
+    "Collection[str]": (frozenset[str], "a list of names"),
+    "tuple[str, ...]": (tuple[str, ...], "a list of names"),
+    "tuple[int, ...]": (tuple[int, ...], "a list of integers"),
 }
-"""What the annotations of passes mean in a list of arguments."""
+"""The annotations of the arguments of passes: the type, and its description in errors."""
 
 
 def _read(name: str, parameter: inspect.Parameter, value: object) -> object:
-    """A text, or a list of names or integers, which is what passes take."""
+    """Return an argument, converted from JSON or from literals."""
+    wanted, described = _ARGUMENT_TYPES[parameter.annotation]
     try:
-        return msgspec.convert(value, _TYPES[parameter.annotation])
+        return msgspec.convert(value, wanted)
     except msgspec.ValidationError:
         raise ArgumentError(
             "pass.arguments",
-            f"The argument '{parameter.name}' of the pass '{name}' is {value!r}, expected "
-            f"{_WHAT[parameter.annotation]}.",
+            f"The argument '{parameter.name}' of the pass '{name}' is {value!r}; expected "
+            f"{described}.",
         ) from None
-
-
-_TYPES: Mapping[str, Any] = {
-    "bool": bool,
-    "str": str,
-    "Collection[str]": frozenset[str],
-    "tuple[str, ...]": tuple[str, ...],
-    "tuple[int, ...]": tuple[int, ...],
-}

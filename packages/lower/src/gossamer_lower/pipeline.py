@@ -23,10 +23,10 @@ FLAT_PASSES: tuple[Callable[[Module], Module], ...] = tuple(record.function for 
 
 @lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONTENTS), on_request=True)
 def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
-    """Takes a module of the loop stage to the flat stage, which a backend receives.
+    """Lowers a module from the loop stage to the flat stage, which backends compile.
 
-    Raises `UnsupportedError` where a pass does. With `verify_each`, `InternalError` names the first
-    pass that gives an invalid module or leaves what it should have taken out.
+    Raises the errors of the passes. With `verify_each`, raises `InternalError` after the first pass whose
+    result is invalid or still has contents that the pass removes.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))

@@ -135,7 +135,7 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
     rest = _without(loop, block).body
     beside = buffers_touched(*rest)
     if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
-        return "what it writes is not told by the element"
+        return "the values it writes do not depend on the element alone"
     if _uses_others(block, targets):
         return "the body uses other elements than it initialises"
     if beside & targets:
