@@ -1,4 +1,4 @@
 """Benchmarks: ratios against named peers, measured in one run and stored as data.
 
-`python -m benchmarks --help` says what can be chosen; `nox -s bench` installs the peers first.
+`python -m benchmarks --help` lists the options; `nox -s bench` installs the peers first.
 """

@@ -1,4 +1,4 @@
-"""Measures, prints and stores, or reports what was stored; see `python -m benchmarks --help`."""
+"""Runs benchmarks, or reports a stored run; see `python -m benchmarks --help`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.running import estimated_seconds, job_of, measure_run
 
 
 def run_command(chosen: argparse.Namespace, console: Console) -> int:
-    """Measures; the status is 1 when a result was wrong or a part failed."""
+    """Runs the benchmarks. Returns status 1 if a result was wrong or a part failed."""
     with closing(Torch(chosen.torch_python)) as torch:
         console.print("loading matrices")
         job = job_of(chosen, torch)
@@ -35,7 +35,7 @@ def run_command(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def store(run: Run, folder: Path, console: Console) -> None:
-    """The data, the page and the picture."""
+    """Writes the data, the page and the picture."""
     path = records.save(run, folder)
     for written in (path, *write_report(path, run)):
         console.print(f"stored {written}", soft_wrap=True)
@@ -53,7 +53,7 @@ def report_command(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """The command; gives its exit status."""
+    """Runs the command and returns its exit status."""
     chosen = options.parse(list(sys.argv[1:] if arguments is None else arguments))
     console = Console(width=None if Console().is_terminal else 200)
     command = report_command if chosen.command == "report" else run_command

@@ -1,9 +1,9 @@
 """What a call costs besides its machine code: kernels of a matrix with one element, on one thread.
 
-The machine code of such a kernel takes some nanoseconds, so that all of these times are overhead. The
-same function called by `ctypes` with everything converted beforehand is what Python asks for any
-call of a C function with as many arguments, and a C function that does nothing, without arguments,
-what it asks for any call at all.
+The machine code of such a kernel takes some nanoseconds, so nearly all of the time is overhead. Two
+lower bounds are measured with it: the same function called by `ctypes` with converted arguments (the
+cost of any C call with as many arguments), and an empty C function without arguments (the cost of any
+C call).
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ Call: TypeAlias = Callable[[], object]
 ROUNDS = 21
 CALLS = 20_000
 LIMIT_US = 3.0
-"""What a bound call may cost."""
+"""The goal for a bound call."""
 
 OPERATORS = ("spmv", "spmm")
 BOUND = "bound()"
 QUIET_SECONDS = 5.0
 SECONDS_PER_OPERATOR = 5.0
-"""Only for the estimate of the time."""
+"""Used only to estimate the duration."""
 
 
 class WrongCallError(Exception):
-    """A call that computed something else."""
+    """A call gave a wrong result."""
 
 
 def estimated_seconds() -> float:
-    """How long all operators take."""
+    """Returns the estimated duration for all operators."""
     return SECONDS_PER_OPERATOR * len(OPERATORS)
 
 
 def measure_call_costs(bar: Bar) -> tuple[CallCost, ...]:
-    """What there is to call, operator by operator; only the bound call has a limit."""
+    """Measures all ways to call each operator; only the bound call has a limit."""
     costs: list[CallCost] = []
     for op in OPERATORS:
         bar.says(f"what a call of {op} costs")
@@ -61,7 +61,7 @@ def measure_call_costs(bar: Bar) -> tuple[CallCost, ...]:
 
 
 def calls_of(op: str) -> dict[str, Call]:
-    """The ways to make the same call, the bound one first."""
+    """Returns equivalent calls by name, the bound one first."""
     gs.set_num_threads(1)
     matrix = sparse.csr_array(np.array([[2.0]], dtype=np.float32))
     tensor = from_scipy(matrix)
@@ -87,7 +87,7 @@ def calls_of(op: str) -> dict[str, Call]:
 
 
 def measure(calls: dict[str, Call]) -> dict[str, float]:
-    """Medians in microseconds over rounds in which each call had its turn."""
+    """Returns medians in microseconds over interleaved rounds."""
     wait_for_quiet(QUIET_SECONDS)
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):

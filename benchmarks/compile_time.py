@@ -1,8 +1,8 @@
-"""From script to callable: every measurement in a process of its own, with a cache of its own.
+"""Time from script to callable, each measured in a fresh process with a fresh cache.
 
-What is timed starts with the script's text and ends with a kernel that can be called. What a process
-does only once is told apart: it starts with nothing but `import gossamer` done, with everything
-imported, or with another operator's kernel built before (so that the backend and LLVM are set up).
+The time from the script's text to a callable kernel is measured in three states of the process, to
+separate the work that a process does only once: after `import gossamer`, with everything imported, and
+after another operator's kernel has been built (so the backend and LLVM are initialized).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROCESSES = 7
 FEW_PROCESSES = 3
 QUIET_SECONDS = 5.0
 SECONDS_PER_PROCESS = 0.5
-"""Only for the estimate of the time."""
+"""Used only to estimate the duration."""
 FEATURES = 64
 Times: TypeAlias = Mapping[str, float]
 
@@ -72,26 +72,26 @@ print(json.dumps({"total": total, "before": before, "llvm": llvm, "cached": buil
 
 
 def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
-    """One fresh process that builds a kernel, with the cache in a folder."""
+    """Builds a kernel in a fresh process, with its cache in a folder."""
     command = (sys.executable, "-c", PROBE, op, str(FEATURES), done_before)
     times: Times = json.loads(run_fresh(*command, GOSSAMER_CACHE_DIR=cache).splitlines()[-1])
     return times
 
 
 def probe_pair(op: str, done_before: DoneBefore) -> tuple[Times, Times]:
-    """Two fresh processes one after the other: nothing cached, then everything."""
+    """Builds a kernel in two fresh processes: with an empty cache, then from the cache."""
     wait_for_quiet(QUIET_SECONDS)
     with tempfile.TemporaryDirectory() as cache:
         return probe(op, done_before, cache), probe(op, done_before, cache)
 
 
 def median(times: Iterable[Times], key: str) -> float:
-    """The median of one of the figures."""
+    """Returns the median of one figure."""
     return statistics.median(float(found[key]) for found in times)
 
 
 def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> CompileTime:
-    """The medians over some processes."""
+    """Returns medians over several processes."""
     first, second = zip(*(probe_pair(op, done_before) for _ in range(processes)), strict=True)
     return CompileTime(
         op=op,
@@ -105,13 +105,13 @@ def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> Co
 
 
 def estimated_seconds(ops: Sequence[str], processes: int) -> float:
-    """How long the operators take."""
+    """Returns the estimated duration."""
     pairs = len(known(ops)) * len(get_args(DoneBefore)) * processes
     return 2 * pairs * SECONDS_PER_PROCESS
 
 
 def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple[CompileTime, ...]:
-    """The compile times of those that are operators of gossamer."""
+    """Measures compile times of the given operators that gossamer offers."""
     times = []
     for op in known(ops):
         for done_before in get_args(DoneBefore):
@@ -122,5 +122,5 @@ def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple
 
 
 def known(ops: Sequence[str]) -> list[str]:
-    """Those that the probe can build."""
+    """Returns the operators that the probe can build."""
     return [op for op in ops if op in NAMES]

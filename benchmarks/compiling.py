@@ -16,23 +16,23 @@ from benchmarks.machine import cpu_name
 
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC")
 FAST = "-ffast-math"
-"""Sums in any order, which is what lets a compiler use vectors for them."""
+"""Allows reassociation, which compilers need to vectorize sums."""
 
 LINK_FLAGS = ("-shared", "-fopenmp")
-"""Linking knows nothing of fast mathematics: GCC would add a start-up file that makes the whole
-process flush denormal numbers."""
+"""Without `-ffast-math`: with it, GCC links a start-up file that makes the whole process flush denormal
+numbers."""
 
 VALUES = {"float32": "float", "float64": "double"}
 
 
 class CompilerError(Exception):
-    """There is no C compiler, or it failed; the text says so."""
+    """There is no C compiler, or it failed; the message says which."""
 
 
 @cache
 def load_library(folder: str, dtype: str, *further: str) -> ctypes.CDLL:
-    """The functions of all C files of a folder beside this file, with `VALUE` as the dtype and
-    further flags."""
+    """Compiles and loads all C files of a folder beside this file, with `VALUE` defined as the dtype,
+    and further flags."""
     compiler = find_compiler()
     if compiler is None:
         raise CompilerError("there is no C compiler (cc, or what CC names)")
@@ -45,12 +45,12 @@ def load_library(folder: str, dtype: str, *further: str) -> ctypes.CDLL:
 
 
 def find_compiler() -> str | None:
-    """Where the compiler is that `CC` names, or `cc`."""
+    """Returns the path of the compiler: `CC`, by default `cc`."""
     return shutil.which(os.environ.get("CC", "cc"))
 
 
 def build(path: Path, compiler: str, flags: Sequence[str], sources: Sequence[Path]) -> None:
-    """Compiles and links; the file appears when it is complete."""
+    """Compiles and links; the file is renamed into place when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         run([compiler, *flags, "-c", *map(str, sources)], folder)
@@ -67,7 +67,7 @@ def run(command: Sequence[str], folder: str) -> None:
 
 
 def digest(sources: Sequence[Path], command: Sequence[str]) -> str:
-    """Changes with whatever the machine code depends on."""
+    """Returns a hash of everything that the machine code depends on."""
     told = "\0".join([cpu_name(), compiler_version() or "", *command])
     content = hashlib.sha256(told.encode())
     for source in sources:
@@ -77,7 +77,7 @@ def digest(sources: Sequence[Path], command: Sequence[str]) -> str:
 
 @cache
 def compiler_version() -> str | None:
-    """The first line of what the compiler says of itself."""
+    """Returns the first line of `--version`."""
     compiler = find_compiler()
     if compiler is None:
         return None
@@ -86,6 +86,6 @@ def compiler_version() -> str | None:
 
 
 def cache_folder() -> Path:
-    """`gossamer-benchmarks` in the user's cache folder."""
+    """Returns `gossamer-benchmarks` in the user's cache folder."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "gossamer-benchmarks"

@@ -1,4 +1,4 @@
-"""Fresh processes, for what a process does only once."""
+"""Fresh processes, to measure work that a process does only once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import subprocess
 
 
 class ProcessError(Exception):
-    """A fresh process failed; the text holds what it said."""
+    """A fresh process failed; the message holds its standard error."""
 
 
 def run_fresh(*command: str, **environment: str) -> str:
-    """What a process with these further variables prints; `ProcessError` when it fails."""
+    """Returns the output of a process with further environment variables. Raises `ProcessError`."""
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )

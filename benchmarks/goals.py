@@ -1,4 +1,4 @@
-"""What is wanted of the ratios of a run."""
+"""Goals for the ratios of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.records import Cell
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The mean for ratios.
+    """Returns the geometric mean.
 
     >>> geometric_mean([0.5, 2.0, 8.0])
     2.0
@@ -20,29 +20,29 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def anywhere(cell: Cell) -> bool:
-    """All cells."""
+    """True for all cells."""
     return True
 
 
 def in_cache(cell: Cell) -> bool:
-    """Where the arrays of a call fit the caches."""
+    """True if the arrays of a call fit the caches."""
     return cell.fits_cache
 
 
 def on_graphs(cell: Cell) -> bool:
-    """Graphs whose arrays do not fit the caches."""
+    """True for graphs whose arrays do not fit the caches."""
     return cell.kind == "graph" and not cell.fits_cache
 
 
 def on_cora_128(cell: Cell) -> bool:
-    """The small graph with 128 features."""
+    """True for the small graph with 128 features."""
     return (cell.matrix, cell.features) == ("cora", 128)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted of a ratio over the float32 cells of an op with a number of threads; against
-    several peers, the fastest of each cell counts. Cells that were disturbed say nothing."""
+    """A goal for the ratios over the float32 cells of an operator with a number of threads. Of several
+    peers, the fastest in each cell counts. Disturbed cells do not count."""
 
     op: str
     peers: tuple[str, ...]
@@ -53,7 +53,7 @@ class Goal:
     ours: str = OURS
 
     def ratios(self, cells: Iterable[Cell], ours: str) -> list[float]:
-        """The peers' best time over ours, for the cells where all of them took part."""
+        """Returns the peers' best time over ours, for each cell in which all peers took part."""
         found = []
         for cell in cells:
             ratios = [cell.ratio(peer, ours) for peer in self.peers]
@@ -63,13 +63,13 @@ class Goal:
         return found
 
     def is_about(self, cell: Cell) -> bool:
-        """Whether the goal is of the cell."""
+        """True if the cell counts for the goal."""
         found = (cell.op, cell.threads, cell.dtype)
         return found == (self.op, self.threads, "float32") and self.where(cell)
 
     @property
     def place(self) -> str:
-        """Which cells, in words."""
+        """Describes the cells that count."""
         return "" if self.where is anywhere else self.where.__name__.replace("_", " ")
 
 
@@ -80,7 +80,7 @@ PYTHON_SHARES = {
     "200 nodes, lowering": 1.0,
     "spmm, replaying 30 steps": 2.0,
 }
-"""What Python may take of what LLVM takes for the same kernel, by subject of `python_share`."""
+"""Goals for the time of Python divided by that of LLVM for the same kernel, by subject of `python_share`."""
 
 ATTENTION_PEERS = ("scipy", "mkl_plain", "numba", "torch")
 SDDMM_PEERS = ("torch", "numba", "taco_like")

@@ -1,4 +1,4 @@
-"""Which machine and which versions the figures belong to."""
+"""The machine and the versions that figures belong to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A name for the machine, its processor by model name, family and model, and what surrounds it."""
+    """A name, the processor by model name, family and model, and the rest of the machine."""
 
     name: str
     cpu: str
@@ -29,7 +29,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def describe_machine(name: str = "") -> Machine:
-    """The machine that runs this; without a name it has that of its processor."""
+    """Describes this machine; its name is by default that of its processor."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     processors = len(os.sched_getaffinity(0))
     python = platform.python_version()
@@ -46,7 +46,7 @@ def describe_machine(name: str = "") -> Machine:
 
 
 def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
-    """As in `AMD EPYC (family 26, model 2)`: model names of virtual machines alone say little."""
+    """Returns, for example, `AMD EPYC (family 26, model 2)`; virtual machines have generic model names."""
     if not path.exists():
         return platform.processor() or platform.machine()
     pairs = (line.partition(":") for line in path.read_text().split("\n\n")[0].splitlines())
@@ -58,7 +58,7 @@ def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def caches(folder: Path = CACHES) -> dict[str, str]:
-    """Sizes of the first processor's caches, as in {"L1 Data": "48K"}."""
+    """Returns the sizes of the first processor's caches, as in {"L1 Data": "48K"}."""
     return {
         f"L{read(index, 'level')} {read(index, 'type')}": read(index, "size")
         for index in sorted(folder.glob("index*"))
@@ -66,8 +66,8 @@ def caches(folder: Path = CACHES) -> dict[str, str]:
 
 
 def cache_share(threads: int, folder: Path = CACHES) -> int:
-    """Bytes of second and third level cache that so many threads of ours can count on: one second
-    level for each, and the third level as far as its processors are ours."""
+    """Returns the bytes of second and third level cache available to this many threads: one second
+    level each, and the share of the third level that belongs to our processors."""
     ours, total = os.sched_getaffinity(0), 0
     for index in folder.glob("index*"):
         level, size = int(read(index, "level")), bytes_of(read(index, "size"))
@@ -80,12 +80,12 @@ def cache_share(threads: int, folder: Path = CACHES) -> int:
 
 
 def read(index: Path, part: str) -> str:
-    """One fact of a cache."""
+    """Reads one attribute of a cache."""
     return (index / part).read_text().strip()
 
 
 def bytes_of(size: str) -> int:
-    """The bytes of a size as the kernel writes it.
+    """Parses a size in the kernel's notation.
 
     >>> bytes_of("1024K"), bytes_of("32M")
     (1048576, 33554432)
@@ -95,7 +95,7 @@ def bytes_of(size: str) -> int:
 
 
 def processors_of(text: str) -> set[int]:
-    """The processors of a list as the kernel writes it.
+    """Parses a list of processors in the kernel's notation.
 
     >>> sorted(processors_of("0-2,8"))
     [0, 1, 2, 8]
@@ -108,7 +108,7 @@ def processors_of(text: str) -> set[int]:
 
 
 def versions(**others: str | None) -> dict[str, str]:
-    """Versions of what takes part, as far as it is installed; `others` live elsewhere."""
+    """Returns the versions of installed contenders; `others` are those of other environments."""
     found = {}
     for package in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""The matrices of the benchmark: generated ones and the files of a folder of data sets."""
+"""The matrices of the benchmark, generated or read from a folder of data sets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from scipy import sparse
 Kind: TypeAlias = Literal["graph", "mesh", "weights", "blocks", "masks"]
 
 GENERATED = {"power_law_170k": (170_000, 1_200_000)}
-"""Nodes and edges of graphs with power-law degrees."""
+"""Nodes and edges of graphs with a power-law degree distribution."""
 
 GENERATED_BLOCKS = {"blocks_4096": (4096, 16, 0.1)}
-"""Rows and columns, rows and columns of a block, and the share of blocks that are stored."""
+"""Size of the matrix, size of a block, and density of blocks."""
 
 GENERATED_MASKS = {"window_4096": (4096, 64, 0, 0.0), "bigbird_4096": (4096, 64, 32, 0.01)}
-"""Rows and columns of masks of attention, how far a row looks to each side, how many rows and columns
-are full, and the share of other elements that are stored."""
+"""Size of attention masks, width of the window to each side of the diagonal, number of full rows and
+columns, and density of the other elements."""
 
 GRAPHS = (*GENERATED, "cora", "pubmed", "ogbn_arxiv", "ppi_graphsaint", "web_cnr2000")
 MESHES = ("bcsstk16",)
@@ -39,13 +39,13 @@ NAMES = tuple(name for names in KINDS.values() for name in names)
 
 
 class MissingMatrixError(Exception):
-    """A matrix that this machine does not have; the text says why."""
+    """A matrix is not available on this machine; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """A matrix by its name, sorted and without duplicates, with int32 indices; with its blocks where
-    it was made of such."""
+    """A named matrix, sorted and without duplicates, with int32 indices; also in blocks if it was
+    generated from blocks."""
 
     name: str
     kind: Kind
@@ -54,15 +54,15 @@ class Matrix:
 
 
 def datasets_folder() -> Path:
-    """`GOSSAMER_DATASETS`, or `shared/datasets` beside the repository."""
+    """Returns `GOSSAMER_DATASETS`, by default `shared/datasets` beside the repository."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "datasets"
     return Path(os.environ.get("GOSSAMER_DATASETS", beside))
 
 
 @cache
 def load_matrix(name: str, dtype: str = "float32") -> Matrix:
-    """The named matrix. One that is a pattern only gets values in [0.5, 1.5), so that a wrong value
-    shows. Raises `MissingMatrixError` with the reason."""
+    """Returns the named matrix. A pattern without values gets random values in [0.5, 1.5), so that wrong
+    values are detected. Raises `MissingMatrixError` with the reason."""
     if name in GENERATED_BLOCKS:
         return random_blocks(name, *GENERATED_BLOCKS[name], dtype=dtype)
     if name in GENERATED_MASKS:
@@ -79,7 +79,7 @@ def load_matrix(name: str, dtype: str = "float32") -> Matrix:
 
 
 def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> Matrix:
-    """Canonical CSR in the dtype and int32; constant values are replaced."""
+    """Returns canonical CSR in the dtype with int32 indices; constant values are replaced."""
     matrix = sparse.csr_matrix(matrix.astype(dtype))
     matrix.sum_duplicates()
     matrix.sort_indices()
@@ -92,12 +92,12 @@ def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> M
 
 
 def kind_of(name: str) -> Kind:
-    """Where a matrix comes from; a graph when nothing is known."""
+    """Returns the kind of a matrix, by default a graph."""
     return next((kind for kind, names in KINDS.items() if name in names), "graph")
 
 
 def mask(size: int, reach: int, full: int, share: float) -> sparse.csr_matrix:
-    """Windows along the diagonal with full rows and columns and random elements, as in BigBird (Zaheer
+    """Returns a band with full rows and columns and random elements, as in BigBird (Zaheer
     and others, "Big Bird: Transformers for Longer Sequences", 2020).
 
     >>> mask(4, 1, 1, 0.0).toarray().astype(int).tolist()
@@ -111,7 +111,7 @@ def mask(size: int, reach: int, full: int, share: float) -> sparse.csr_matrix:
 
 
 def random_blocks(name: str, size: int, block: int, density: float, *, dtype: str) -> Matrix:
-    """A square matrix with a share of its blocks, which lie anywhere and hold no zeros.
+    """Returns a square matrix of random dense blocks without zeros.
 
     >>> tiny = random_blocks("tiny", 64, 16, 0.25, dtype="float32")
     >>> tiny.bsr.blocksize, len(tiny.bsr.indices), tiny.csr.nnz

@@ -25,7 +25,7 @@ QUICK_FEATURES = (32, 128)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The commands; everything has the default of a full run."""
+    """Returns the parser of the commands; defaults are those of a full run."""
     command = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="gossamer against its peers, interleaved in one run; without a command: run",
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_selection(run: argparse.ArgumentParser) -> None:
-    """What to measure."""
+    """Adds the options that select what to measure."""
     add = run.add_argument
     add("--op", nargs="+", choices=tuple(OPERATORS), default=list(OPERATORS))
     add("--matrix", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
@@ -56,7 +56,7 @@ def add_selection(run: argparse.ArgumentParser) -> None:
 
 
 def add_manner(run: argparse.ArgumentParser) -> None:
-    """How to measure, and where the results go."""
+    """Adds the options about how to measure and where to store results."""
     add = run.add_argument
     add("--rounds", type=positive, help="samples of each contender (9, quick 5)")
     add("--budget", type=float, default=30.0, metavar="S", help="most seconds for a cell")
@@ -73,7 +73,7 @@ def add_manner(run: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    """A number from 1."""
+    """Parses a number from 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is less than 1")
@@ -81,13 +81,13 @@ def positive(text: str) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options; `run` is understood where no command is named."""
+    """Returns the options; the default command is `run`."""
     named = arguments[:1] and arguments[0] in ("run", "report", "-h", "--help")
     return parser().parse_args(list(arguments) if named else ["run", *arguments])
 
 
 def selection_of(chosen: argparse.Namespace) -> Selection:
-    """What was chosen; `--quick` stands in for what was not."""
+    """Returns the selection; `--quick` replaces the defaults."""
     matrices, features, threads = chosen.matrix, chosen.features, chosen.threads
     if chosen.quick:
         matrices, features = matrices or QUICK_MATRICES, features or QUICK_FEATURES
@@ -102,17 +102,17 @@ def selection_of(chosen: argparse.Namespace) -> Selection:
 
 
 def plan_of(chosen: argparse.Namespace) -> Plan:
-    """How often and how long."""
+    """Returns the numbers and durations of measurements."""
     return Plan(rounds=chosen.rounds or (5 if chosen.quick else 9), budget_seconds=chosen.budget)
 
 
 def compile_processes(chosen: argparse.Namespace) -> int:
-    """How many fresh processes are compiled in."""
+    """Returns the number of fresh processes for compile times."""
     return compile_time.FEW_PROCESSES if chosen.quick else compile_time.PROCESSES
 
 
 def settings(chosen: argparse.Namespace) -> dict[str, str]:
-    """What was chosen, without the places of this machine."""
+    """Returns the options to store, without paths of this machine."""
     places = ("command", "output", "torch_python", "variants", "no_save")
     return {
         key: " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,8 +1,8 @@
 """The roofline of a run as SVG: speed over intensity, both logarithmic, a panel per thread count.
 
-The roofs are those that were measured (Williams, Waterman, Patterson, "Roofline", 2009): reading from
-memory, reading from cache, and the peak of multiply-adds. A point is a cell of ours: full where its arrays
-exceed the caches, hollow where they fit; hovering names it.
+The roofs are measured (Williams, Waterman, Patterson, "Roofline", 2009): reading from memory, reading
+from cache, and the peak of multiply-adds. A point is a cell of gossamer: filled if its arrays exceed the
+caches, hollow if they fit; hovering shows its name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLOURS = {
     "bsr_spmm": "#cc79a7",
 }
 CACHED_BYTES = 1 << 20
-"""The working set whose bandwidth is drawn as that of the cache."""
+"""The working set whose bandwidth is drawn as the cache roof."""
 
 STYLE = """\
 text { font-family: sans-serif; font-size: 12px; fill: #222 }
@@ -119,7 +119,7 @@ def peak(roof: Roofline) -> float:
 
 
 def panel(frame: Frame, roof: Roofline, cells: Sequence[Cell]) -> Iterator[str]:
-    """Everything of one number of threads."""
+    """Draws the panel of one number of threads."""
     yield label(frame.x.start, TOP - 10, f"{roof.threads} thread{'s' * (roof.threads > 1)}")
     yield from grid(frame)
     yield from roof_lines(frame, roof)

@@ -1,7 +1,7 @@
-"""What Python takes to compile, beside what LLVM takes for the same kernel.
+"""Compile time of Python, compared with that of LLVM for the same kernel.
 
-Each measurement in a fresh process that has compiled another kernel before, so that everything is
-imported and LLVM set up, and nothing is known about the program from an earlier time.
+Each measurement uses a fresh process that has compiled another kernel before: everything is imported and
+LLVM is initialized, but nothing about the measured program is memoized.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gossamer_schedule import replay
 PROCESSES = 7
 QUIET_SECONDS = 5.0
 SECONDS_PER_PROCESS = 1.5
-"""Only for the estimate of the time."""
+"""Used only to estimate the duration."""
 
 FEATURES = 64
 LAYERS = 5
@@ -42,17 +42,17 @@ Times: TypeAlias = tuple[float, float]
 
 
 def estimated_seconds() -> float:
-    """How long all takes."""
+    """Returns the estimated duration."""
     return len(SUBJECTS) * PROCESSES * SECONDS_PER_PROCESS
 
 
 def measure_python_shares(bar: Bar) -> tuple[PythonShare, ...]:
-    """Every subject."""
+    """Measures all subjects."""
     return tuple(measure_python_share(what, bar) for what in SUBJECTS)
 
 
 def measure_python_share(what: str, bar: Bar) -> PythonShare:
-    """The medians over some processes."""
+    """Returns medians over several processes."""
     bar.says(f"{what}: Python's time in {PROCESSES} fresh processes")
     wait_for_quiet(QUIET_SECONDS)
     python, llvm = zip(*(probe(what) for _ in range(PROCESSES)), strict=True)
@@ -63,7 +63,7 @@ def measure_python_share(what: str, bar: Bar) -> PythonShare:
 
 
 def probe(what: str) -> Times:
-    """One fresh process."""
+    """Measures one fresh process."""
     python, llvm = json.loads(run_fresh(sys.executable, "-m", "benchmarks.python_share", what))
     return float(python), float(llvm)
 
@@ -113,7 +113,7 @@ def flat_of(module: Module, schedule: Schedule) -> Module:
 
 
 def llvm_ms(flat: Module) -> float:
-    """What LLVM says it took to parse, optimise and generate code."""
+    """Returns the time that LLVM reports for parsing, optimization and code generation."""
     backend, target = machine()
     artifact = backend.compile(flat, target)
     return sum(float(artifact.metadatum(f"{step}_ms")) for step in ("parse", "optimize", "codegen"))
@@ -125,7 +125,7 @@ def since(start: float) -> float:
 
 
 def layers_script(layers: int) -> str:
-    """A graph network: in each layer, each node sums its neighbours' features, cut off at zero."""
+    """Returns a graph network: each layer sums the features of neighbours and applies ReLU."""
     handles = ", ".join(f"x{layer}: T.handle" for layer in range(layers + 1))
     lines = [
         "@T.prim_func",

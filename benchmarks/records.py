@@ -1,4 +1,4 @@
-"""The data of a run: what is stored, one file per run."""
+"""The stored data of a run, one file per run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from benchmarks.matrices import Kind
 from benchmarks.roofline import Roofline
 
 FAILED = "FAILED"
-"""What is missing under a name that starts so was wanted."""
+"""Prefix of names in `missing` that were requested but failed."""
 
 RESULTS = Path(__file__).parent / "results"
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One contender's times in milliseconds: median, quartiles and the samples of the rounds; its
-    largest error; its share of the bandwidth and of the peak that were measured."""
+    """One contender's times in milliseconds (median, quartiles, samples), its largest error, and its
+    shares of the measured bandwidth and peak."""
 
     median_ms: float
     quartiles_ms: tuple[float, float]
@@ -31,17 +31,17 @@ class Figure(msgspec.Struct, frozen=True):
 
     @property
     def of_bound(self) -> float | None:
-        """How much of what the machine can do is reached: the larger share."""
+        """The share of the roofline bound that is reached: the larger of both shares."""
         if self.of_bandwidth is None or self.of_peak is None:
             return None
         return max(self.of_bandwidth, self.of_peak)
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One problem with one number of threads, and everybody's figure.
+    """One problem with one number of threads, and the figures of all contenders.
 
-    `least_bytes` must at least be moved and `operations` done, for which the machine needs
-    `bound_ms`; `working_bytes` are all arrays of a call, `cache_bytes` what could hold them.
+    The machine needs at least `bound_ms` to move `least_bytes` and do `operations`. `working_bytes`
+    is the size of all arrays of a call, `cache_bytes` that of the available caches.
     """
 
     op: str
@@ -69,28 +69,28 @@ class Cell(msgspec.Struct, frozen=True):
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte that must be moved."""
+        """Operations per byte of the least work."""
         return self.operations / self.least_bytes
 
     def gflop_per_s(self, name: str) -> float:
-        """What a contender reaches."""
+        """Returns the speed of a contender."""
         return self.operations / self.figures[name].median_ms / 1e6
 
     def ratio(self, peer: str, ours: str) -> float | None:
-        """The peer's median over ours: above one, ours is faster."""
+        """Returns the peer's median over ours; above one, ours is faster."""
         if peer not in self.figures or ours not in self.figures:
             return None
         return self.figures[peer].median_ms / self.figures[ours].median_ms
 
 
 DoneBefore: TypeAlias = Literal["another kernel", "imports", "import gossamer"]
-"""What a fresh process had done before the clock started."""
+"""The state of a fresh process before the measurement."""
 
 
 class CompileTime(msgspec.Struct, frozen=True):
-    """Milliseconds from script to callable in fresh processes, medians: with nothing cached, what
-    LLVM itself took of that (parsing, passes, code generation), and from the request cache.
-    `before_ms` is what the process had spent before."""
+    """Median milliseconds from script to callable in fresh processes: with an empty cache, the part of
+    LLVM (parsing, passes, code generation), and from the request cache. `before_ms` is the time that the
+    process took before."""
 
     op: str
     features: int
@@ -102,8 +102,8 @@ class CompileTime(msgspec.Struct, frozen=True):
 
 
 class PythonShare(msgspec.Struct, frozen=True):
-    """Milliseconds of Python and of LLVM for a kernel, medians over fresh processes, and how many times
-    LLVM's Python's may be."""
+    """Median milliseconds of Python and of LLVM for a kernel in fresh processes, and the limit of their
+    ratio."""
 
     what: str
     python_ms: float
@@ -120,8 +120,8 @@ class PythonShare(msgspec.Struct, frozen=True):
 
 
 class Startup(msgspec.Struct, frozen=True):
-    """Milliseconds in fresh processes until something is there, and what is wanted (None: nothing);
-    whether LLVM was loaded for it, None where that is not known."""
+    """Median milliseconds of an import or command in fresh processes, its limit (None: none), and
+    whether it loaded LLVM (None: unknown)."""
 
     what: str
     median_ms: float
@@ -136,7 +136,7 @@ class Startup(msgspec.Struct, frozen=True):
 
 
 class CallCost(msgspec.Struct, frozen=True):
-    """Microseconds of a call that has next to nothing to do, and what is wanted (None: nothing)."""
+    """Microseconds of a call on one element, and its limit (None: none)."""
 
     op: str
     what: str
@@ -165,7 +165,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def file_name(run: Run) -> str:
-    """The date and the machine, as in `2026-11-21-2115-amd-epyc.json`."""
+    """Returns a name of date and machine, such as `2026-11-21-2115-amd-epyc.json`."""
     stamp = re.sub(r"[^0-9-]", "", run.date.replace("T", "-"))[:15]
     return f"{stamp}-{run.machine.name}.json"
 
@@ -179,5 +179,5 @@ def save(run: Run, folder: Path = RESULTS) -> Path:
 
 
 def load(path: Path) -> Run:
-    """A stored run."""
+    """Loads a stored run."""
     return msgspec.json.decode(path.read_bytes(), type=Run)

@@ -1,4 +1,4 @@
-"""What there is to say about a run: on a terminal, and as a page with a picture beside the data."""
+"""Reports of a run: on a terminal, and as a page and a picture beside the data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACES: dict[str, Callable[[Cell], bool]] = {
 
 
 def print_run(run: Run, console: Console, ours: Sequence[str] = (OURS,)) -> None:
-    """Everything on a terminal."""
+    """Prints everything on a terminal."""
     for line in machine_lines(run):
         console.print(line, highlight=False)
     for sheet in (*detail_sheets(run, ours), *summary_sheets(run, ours)):
@@ -30,7 +30,7 @@ def print_run(run: Run, console: Console, ours: Sequence[str] = (OURS,)) -> None
 
 
 def write_report(path: Path, run: Run) -> tuple[Path, ...]:
-    """Writes the page and, where rooflines were measured, the picture beside the data file."""
+    """Writes the page beside the data file, and the picture if rooflines were measured."""
     page, picture = path.with_suffix(".md"), path.with_suffix(".svg")
     has_picture = bool(run.rooflines and run.cells)
     if has_picture:
@@ -94,7 +94,7 @@ def machine_lines(run: Run) -> Iterator[str]:
 
 
 def absence_lines(run: Run) -> Iterator[str]:
-    """What was left out and why; what was wrong; how often others disturbed."""
+    """Lists skipped contenders with reasons, wrong results, and disturbed rounds."""
     for name, reason in run.missing.items():
         yield f"{name}: {reason}" if name.startswith(FAILED) else f"skipped: {name}: {reason}"
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -150,7 +150,7 @@ def time_text(cell: Cell, name: str) -> str:
 
 
 def peers_of(cells: Iterable[Cell], ours: str) -> list[str]:
-    """Everybody else who took part."""
+    """Returns the other contenders."""
     return [name for name in dict.fromkeys(n for c in cells for n in c.figures) if name != ours]
 
 
@@ -192,7 +192,7 @@ def mean_text(cells: Iterable[Cell], peer: str, ours: str) -> str:
 
 
 def goals_sheet(cells: Sequence[Cell], ours: Sequence[str]) -> Sheet:
-    """Each goal, what was reached, and whether that meets it."""
+    """Each goal, the result, and whether the goal is met."""
     columns = ("who", "op", "where", "thr", "against", "wanted", "reached", "cells", "")
     sheet = Sheet("goals, of undisturbed cells", columns, words=len(columns))
     for goal in GOALS:
@@ -231,7 +231,7 @@ def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
 
 
 def python_sheet(shares: Iterable[PythonShare]) -> Sheet:
-    """Python's time against what is wanted of it."""
+    """Python's time against its goal."""
     columns = ("what", "Python", "LLVM", "ratio", "wanted at most", "")
     sheet = Sheet("what Python takes to compile, ms, fresh processes", columns)
     for share in shares:
@@ -242,7 +242,7 @@ def python_sheet(shares: Iterable[PythonShare]) -> Sheet:
 
 
 def startup_sheet(startups: Iterable[Startup]) -> Sheet:
-    """Fresh processes against what is wanted of them."""
+    """Start times against their goals."""
     sheet = Sheet("start, ms, fresh processes", ("what", "median", "wanted below", "LLVM", ""))
     for one in startups:
         loaded = {None: "-", False: "not loaded", True: "LOADED"}[one.loads_llvm]
@@ -254,7 +254,7 @@ def startup_sheet(startups: Iterable[Startup]) -> Sheet:
 
 
 def calls_sheet(costs: Iterable[CallCost]) -> Sheet:
-    """Calls with next to nothing to do against what is wanted of them."""
+    """Costs of calls on one element against their goals."""
     columns = ("op", "call", "median", "wanted below", "")
     sheet = Sheet("cost of a call, us, one element, one thread", columns, words=2)
     for cost in costs:

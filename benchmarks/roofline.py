@@ -1,8 +1,8 @@
-"""What this machine can do, measured: bytes per second by working set, operations per second.
+"""Measures the bounds of this machine: bytes per second by working set, operations per second.
 
 The bound of a kernel is the longer of its bytes over the bandwidth at its working set and its
 operations over the peak (Williams, Waterman, Patterson, "Roofline", 2009). A kernel that gathers
-rows at random from memory cannot reach it; how near it comes is what the figure says.
+rows at random from memory cannot reach it; figures give the share that it reaches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORKING_SETS = tuple(2**exponent for exponent in range(16, 29, 2))
 
 
 class Bandwidth(msgspec.Struct, frozen=True):
-    """Gigabytes per second when a working set of `bytes` is read again and again."""
+    """Gigabytes per second of repeated reads of a working set of `bytes`."""
 
     bytes: int
     gb_per_s: float
@@ -42,7 +42,7 @@ class Roofline(msgspec.Struct, frozen=True):
     is_disturbed: bool = False
 
     def gb_per_s(self, working_set: int) -> float:
-        """Interpolated between the measured working sets, on their logarithms.
+        """Returns the bandwidth for a working set, interpolated on a logarithmic scale.
 
         >>> roof = Roofline(1, (Bandwidth(1 << 16, 100.0), Bandwidth(1 << 18, 50.0)), 10.0, {})
         >>> roof.gb_per_s(1 << 10), roof.gb_per_s(1 << 17), roof.gb_per_s(1 << 30)
@@ -53,7 +53,7 @@ class Roofline(msgspec.Struct, frozen=True):
 
 
 def measure_roofline(threads: int, tries: int = 3) -> Roofline:
-    """Some seconds of measuring, again where others disturbed it; `CompilerError` without a C
+    """Measures for some seconds, and again if disturbed. Raises `CompilerError` without a C
     compiler."""
     for _ in range(tries):
         before = read_meter()
@@ -65,14 +65,14 @@ def measure_roofline(threads: int, tries: int = 3) -> Roofline:
 
 
 def roofline_now(threads: int) -> Roofline:
-    """All bounds, each the best of some runs."""
+    """Measures all bounds, each the best of several runs."""
     read = tuple(Bandwidth(size, read_gb_per_s(size, threads)) for size in WORKING_SETS)
     peaks = {dtype: gflop_per_s(threads, dtype) for dtype in ("float32", "float64")}
     return Roofline(threads, read, triad_gb_per_s(threads), peaks)
 
 
 def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
-    """The shortest of some runs after a warm one: noise only ever adds."""
+    """Returns the shortest of several runs after a warm-up, since noise only adds time."""
     call()
     times = []
     for _ in range(repeats):
@@ -83,7 +83,7 @@ def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 
 def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
-    """Reading `size` bytes, as often as makes `least` bytes."""
+    """Measures reads of `size` bytes, repeated until `least` bytes were read."""
     function = load_library("roofs", "float32", FAST).read_all
     function.restype = c_double
     array, times = np.ones(size // 4, dtype=np.float32), max(1, least // size)
@@ -93,7 +93,7 @@ def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
 
 
 def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
-    """a = b + 3 c over arrays of `size` bytes, three streams counted."""
+    """Measures a = b + 3 c over arrays of `size` bytes; three streams are counted."""
     function = load_library("roofs", "float32", FAST).triad
     function.restype = None
     arrays = [np.ones(size // 4, dtype=np.float32) for _ in range(3)]
@@ -103,7 +103,7 @@ def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
 
 
 def gflop_per_s(threads: int, dtype: str, times: int = 2**21) -> float:
-    """Chains of multiply-adds in the widest registers."""
+    """Measures chains of multiply-adds in the widest registers."""
     library = load_library("roofs", dtype, FAST)
     library.multiply_add.restype = c_double
     operations = int(library.operations_per_time()) * times * threads

@@ -1,4 +1,4 @@
-"""A run, part by part; what was measured is kept when a later part fails or is interrupted."""
+"""Runs the parts of a benchmark; results are kept if a later part fails or is interrupted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.variants import load_variants
 
 FAILURES = (CompilerError, ProcessError, UnavailableError, call_overhead.WrongCallError)
 ROOFLINE_SECONDS = 3.0
-"""About what the roofline of a number of threads takes."""
+"""Estimated duration of the roofline for one number of threads."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Job:
     torch: Torch
 
     def seconds_of(self, task: Task) -> float:
-        """How long a cell of a task takes."""
+        """Returns the estimated duration of a cell of a task."""
         return task.estimated_seconds(len(self.contenders), self.plan)
 
 
 @dataclass
 class Findings:
-    """What has been measured so far."""
+    """The results so far."""
 
     missing: dict[str, str]
     rooflines: dict[int, Roofline] = field(default_factory=dict)
@@ -61,14 +61,14 @@ class Findings:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a run: how many seconds it takes, and how it is measured."""
+    """A part of a run: its estimated seconds, and the function that measures it."""
 
     estimate: Callable[[Job], float]
     measure: Callable[[Job, Findings, Bar], None]
 
 
 def job_of(chosen: argparse.Namespace, torch: Torch) -> Job:
-    """The job of the options; matrices are loaded for it."""
+    """Returns the job for the options; loads its matrices."""
     selection = options.selection_of(chosen)
     tasks, missing = plan_tasks(selection) if "kernels" in chosen.parts else ([], {})
     known = contenders(torch)
@@ -85,17 +85,17 @@ def job_of(chosen: argparse.Namespace, torch: Torch) -> Job:
 
 
 def parts_of(job: Job) -> dict[str, Part]:
-    """The chosen parts, in the order of measuring."""
+    """Returns the selected parts, in the order of measurement."""
     return {name: part for name, part in PARTS.items() if name in job.chosen.parts}
 
 
 def estimated_seconds(job: Job) -> float:
-    """How long all parts take."""
+    """Returns the estimated duration of all parts."""
     return sum(part.estimate(job) for part in parts_of(job).values())
 
 
 def measure_run(job: Job, console: Console) -> Run:
-    """Everything that was chosen."""
+    """Measures all selected parts."""
     findings = Findings(dict(job.missing))
     with progress_bar(console, estimated_seconds(job)) as bar:
         try:
@@ -119,7 +119,7 @@ def measure_run(job: Job, console: Console) -> Run:
 
 
 def measure_part(name: str, part: Part, job: Job, findings: Findings, bar: Bar) -> None:
-    """One part; a failure is noted, and the others follow."""
+    """Measures one part; after a failure, which is recorded, the other parts follow."""
     try:
         part.measure(job, findings, bar)
     except FAILURES as error:
@@ -131,7 +131,7 @@ def estimate_rooflines(job: Job) -> float:
 
 
 def measure_rooflines(job: Job, findings: Findings, bar: Bar) -> None:
-    """What the machine can do."""
+    """Measures the bounds of the machine."""
     for threads in job.threads:
         bar.says(f"what the machine can do with {threads} thread(s)")
         findings.rooflines[threads] = measure_roofline(threads)
@@ -143,7 +143,7 @@ def estimate_cells(job: Job) -> float:
 
 
 def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
-    """The cells of all tasks; each problem is made once."""
+    """Measures the cells of all tasks; each problem is created once."""
     for task in job.tasks:
         bar.says(task.describe(task.threads[0]))
         problem = task.problem()
@@ -156,12 +156,12 @@ def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
 
 
 def measure_call_costs(job: Job, findings: Findings, bar: Bar) -> None:
-    """What calls cost besides their machine code."""
+    """Measures the overhead of calls."""
     findings.call_costs = call_overhead.measure_call_costs(bar)
 
 
 def measure_startups(job: Job, findings: Findings, bar: Bar) -> None:
-    """Import and command line."""
+    """Measures import and command line."""
     findings.startups = startup.measure_startups(bar)
 
 
@@ -171,13 +171,13 @@ def estimate_compile_times(job: Job) -> float:
 
 
 def measure_compile_times(job: Job, findings: Findings, bar: Bar) -> None:
-    """From script to callable for the chosen operators."""
+    """Measures the time from script to callable for the selected operators."""
     processes = options.compile_processes(job.chosen)
     findings.compile_times = compile_time.measure_compile_times(job.chosen.op, bar, processes)
 
 
 def measure_python_shares(job: Job, findings: Findings, bar: Bar) -> None:
-    """What Python takes to compile, beside LLVM."""
+    """Measures the compile time of Python, compared with LLVM."""
     findings.python_shares = python_share.measure_python_shares(bar)
 
 

@@ -1,4 +1,4 @@
-"""How soon gossamer is there: import and command line, every measurement in a fresh process."""
+"""Start times of import and command line, each measured in a fresh process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.records import Startup
 PROCESSES = 9
 QUIET_SECONDS = 5.0
 SECONDS_PER_PROCESS = 0.3
-"""Only for the estimate of the time."""
+"""Used only to estimate the duration."""
 
 IMPORT = """
 import sys, time
@@ -33,8 +33,8 @@ print(json.dumps([seconds, "llvmlite" in sys.modules]))
 
 @dataclass(frozen=True)
 class Start:
-    """Something to start, how long it may take (None: no matter), and how it is measured once:
-    seconds, and whether LLVM was loaded (None: not known)."""
+    """Something to start, its limit (None: none), and a function that measures it once and returns
+    seconds and whether LLVM was loaded (None: unknown)."""
 
     what: str
     limit_ms: float | None
@@ -42,12 +42,12 @@ class Start:
 
 
 def estimated_seconds() -> float:
-    """How long all takes."""
+    """Returns the estimated duration."""
     return len(STARTS) * (PROCESSES + 1) * SECONDS_PER_PROCESS
 
 
 def measure_startups(bar: Bar) -> tuple[Startup, ...]:
-    """Everything there is to start."""
+    """Measures everything in the list."""
     found = []
     for start in STARTS:
         bar.says(f"{start.what} in {PROCESSES} fresh processes")
@@ -57,7 +57,7 @@ def measure_startups(bar: Bar) -> tuple[Startup, ...]:
 
 
 def measure_startup(start: Start) -> Startup:
-    """The median of some processes, after one that fills the caches of the file system."""
+    """Returns the median over several processes, after one that fills the caches of the file system."""
     start.measure()
     wait_for_quiet(QUIET_SECONDS)
     seconds, loads = zip(*(start.measure() for _ in range(PROCESSES)), strict=True)
@@ -67,14 +67,14 @@ def measure_startup(start: Start) -> Startup:
 
 
 def measure_statement(statement: str) -> tuple[float, bool]:
-    """A statement, timed inside its process."""
+    """Times a statement inside a fresh process."""
     program = IMPORT.format(statement=statement)
     seconds, loads_llvm = json.loads(run_fresh(sys.executable, "-c", program))
     return float(seconds), bool(loads_llvm)
 
 
 def measure_help() -> tuple[float, None]:
-    """`gossamer --help` from its start to its end."""
+    """Times `gossamer --help` from start to end."""
     command = str(Path(sys.executable).with_name("gossamer"))
     start = time.perf_counter()
     run_fresh(command, "--help")

@@ -11,7 +11,7 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sheet:
-    """A title, the heads of the columns and the rows; an empty row separates. The first `words`
+    """A title, the heads of the columns and the rows; an empty row is a separator. The first `words`
     columns hold words, the others numbers."""
 
     title: str

@@ -1,4 +1,4 @@
-"""Contenders of ours that differ in their schedules, for tuning.
+"""Contenders of gossamer with different schedules, for tuning.
 
 A file for `--variants` may look like this:
 
@@ -33,7 +33,7 @@ Rule: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
 
 
 def load_variants(path: Path) -> Mapping[str, Prepare]:
-    """The `VARIANTS` of a Python file: names and the functions that prepare them."""
+    """Returns `VARIANTS` of a Python file: contenders by name."""
     spec = importlib.util.spec_from_file_location("benchmark_variants", path)
     if spec is None or spec.loader is None:
         raise UnavailableError(f"{path} is not a Python file")
@@ -44,12 +44,12 @@ def load_variants(path: Path) -> Mapping[str, Prepare]:
 
 
 def with_rule(rule: Rule) -> Prepare:
-    """The operator's program with the schedule that `rule` makes for the module and the matrix."""
+    """Prepares the operator's program with the schedule that `rule` returns for module and matrix."""
     return partial(prepare_with_rule, rule=rule)
 
 
 def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared:
-    """A bound kernel of an operator: no checks of arguments are timed."""
+    """Prepares a bound kernel of an operator, so that no checks of arguments are timed."""
     if problem.op not in NAMES:
         raise UnavailableError(f"gossamer has no operator {problem.op}")
     operator = operator_named(problem.op)

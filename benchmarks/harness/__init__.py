@@ -1,1 +1,1 @@
-"""How is measured: interleaved rounds, foreign work, verification, the plan of a run."""
+"""The measurement: interleaved rounds, detection of foreign work, verification, the plan of a run."""

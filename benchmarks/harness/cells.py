@@ -1,4 +1,4 @@
-"""One problem with one number of threads: prepare everybody, verify everybody, then time."""
+"""Measures one problem with one number of threads: prepares and verifies all contenders, then times them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from benchmarks.roofline import Roofline
 
 
 class WrongResultError(Exception):
-    """A contender's result is not that of the oracle."""
+    """A contender's result differs from the oracle's."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the machine can do for a problem: bytes per second, operations per second."""
+    """Bounds of the machine for a problem: bytes per second, operations per second."""
 
     bandwidth: float
     peak: float
 
     def seconds(self, work: Work) -> float:
-        """The shortest time in which the machine can do `work`."""
+        """Returns the shortest time in which the machine can do `work`."""
         return max(work.bytes / self.bandwidth, work.operations / self.peak)
 
 
@@ -37,7 +37,7 @@ def measure_cell(
     roofline: Roofline | None,
     plan: Plan,
 ) -> Cell:
-    """Times of those whose result is right, and why the others have none."""
+    """Times contenders with correct results, and records why others were not timed."""
     prepared, skipped = prepare_all(problem, threads, contenders)
     errors, wrong = verify_all(problem, prepared)
     samples = measure({name: prepared[name].timed for name in errors}, plan)
@@ -70,7 +70,7 @@ def measure_cell(
 
 
 def bounds_of(roofline: Roofline, work: Work, dtype: str) -> Bounds:
-    """The bandwidth at the working set that is touched, and the peak of the dtype."""
+    """Returns the bandwidth at the size of the touched working set, and the peak of the dtype."""
     return Bounds(
         1e9 * roofline.gb_per_s(work.bytes),
         1e9 * roofline.gflop_per_s[dtype],
@@ -78,7 +78,7 @@ def bounds_of(roofline: Roofline, work: Work, dtype: str) -> Bounds:
 
 
 def figure(seconds: list[float], error: float, work: Work, bounds: Bounds | None) -> Figure:
-    """A contender's times and how much of the machine it uses."""
+    """Returns a contender's times and its share of the machine's bounds."""
     median = statistics.median(seconds)
     lower, _, upper = (
         statistics.quantiles(seconds, n=4, method="inclusive")
@@ -96,7 +96,7 @@ def figure(seconds: list[float], error: float, work: Work, bounds: Bounds | None
 
 
 def in_ms(seconds: float) -> float:
-    """Milliseconds with four digits.
+    """Returns milliseconds with four digits.
 
     >>> in_ms(0.00123456)
     1.235
@@ -107,7 +107,7 @@ def in_ms(seconds: float) -> float:
 def prepare_all(
     problem: Problem, threads: int, contenders: Mapping[str, Prepare]
 ) -> tuple[dict[str, Prepared], dict[str, str]]:
-    """Those that can take part, and why the others cannot."""
+    """Returns the contenders that can take part, and why others cannot."""
     prepared, skipped = {}, {}
     for name, prepare in contenders.items():
         try:
@@ -120,7 +120,7 @@ def prepare_all(
 def verify_all(
     problem: Problem, prepared: Mapping[str, Prepared]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """The errors of the right results, and what is wrong with the others."""
+    """Returns the errors of correct results, and messages about wrong ones."""
     errors, wrong = {}, {}
     for name, one in prepared.items():
         try:
@@ -131,7 +131,7 @@ def verify_all(
 
 
 def verify(problem: Problem, name: str, prepared: Prepared) -> float:
-    """The error of the contender's result; `WrongResultError` when rounding does not explain it."""
+    """Returns the error of a contender's result. Raises `WrongResultError` if it exceeds rounding."""
     prepared.timed.activate()
     prepared.timed.seconds(1)
     result, expected = prepared.result(), problem.result_shape()

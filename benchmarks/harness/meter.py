@@ -1,7 +1,7 @@
-"""How much of the processors others used while something of ours ran.
+"""The share of the processors that other processes used during a measurement.
 
-A benchmark beside a busy process silently measures that process. The kernel counts busy time of
-all processors in `/proc/stat`; what is not ours is foreign. Time stolen by the host counts too.
+A benchmark beside a busy process silently measures that process. The kernel counts the busy time of
+all processors in `/proc/stat`; time that is not ours is foreign, including time stolen by the host.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import TypeAlias
 
 Clock: TypeAlias = Callable[[], float]
-"""CPU seconds that a process of ours has used, as `time.process_time` tells of this one."""
+"""Returns the CPU seconds of one of our processes, like `time.process_time` for this one."""
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 FOREIGN_LIMIT = 0.08
 RESOLUTION_SECONDS = 0.03
-"""Ticks are coarse: less foreign time than this cannot be told from rounding."""
+"""Ticks are coarse: less foreign time than this may be rounding."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Seconds since some start: on the clock, all processors busy, stolen, and ours."""
+    """Counters in seconds: elapsed, busy time of all processors, stolen time, our CPU time."""
 
     wall: float
     busy: float
@@ -33,7 +33,7 @@ class Reading:
 
 
 def parse_stat(line: str) -> tuple[float, float]:
-    """Busy and stolen seconds from the first line of `/proc/stat`.
+    """Returns busy and stolen seconds from the first line of `/proc/stat`.
 
     >>> ticks = [10, 0, 5, 90, 1, 2, 3, 4]
     >>> busy, stolen = parse_stat("cpu " + " ".join(str(t * TICKS_PER_SECOND) for t in ticks))
@@ -45,8 +45,8 @@ def parse_stat(line: str) -> tuple[float, float]:
 
 
 def read_meter(clocks: Sequence[Clock] = (time.process_time,)) -> Reading:
-    """The counters now, `clocks` those of our processes; without `/proc/stat` nothing foreign is
-    ever seen."""
+    """Returns the current counters; `clocks` are those of our processes. Without `/proc/stat` foreign
+    work is not detected."""
     own = sum(clock() for clock in clocks)
     path = Path("/proc/stat")
     busy, stolen = parse_stat(path.read_text().partition("\n")[0]) if path.exists() else (own, 0.0)
@@ -54,7 +54,7 @@ def read_meter(clocks: Sequence[Clock] = (time.process_time,)) -> Reading:
 
 
 def foreign_share(before: Reading, after: Reading) -> float:
-    """Processors that others used between two readings (1.0: one whole processor).
+    """Returns the processors that others used between two readings (1.0: one processor).
 
     >>> foreign_share(Reading(0, 0, 0, 0), Reading(2.0, 4.0, 0.0, 3.0))
     0.5
@@ -69,12 +69,12 @@ def foreign_share(before: Reading, after: Reading) -> float:
 
 
 def is_disturbed(before: Reading, after: Reading) -> bool:
-    """Whether others used more than `FOREIGN_LIMIT` of a processor between two readings."""
+    """True if others used more than `FOREIGN_LIMIT` of a processor between two readings."""
     return foreign_share(before, after) > FOREIGN_LIMIT
 
 
 def wait_for_quiet(limit_seconds: float, window_seconds: float = 0.4) -> bool:
-    """Waits until others leave the processors alone for a window; False when they never do."""
+    """Waits for a window without foreign work. Returns False if the limit passes first."""
     end = time.perf_counter() + limit_seconds
     while time.perf_counter() < end:
         before = read_meter()

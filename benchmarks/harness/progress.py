@@ -1,4 +1,4 @@
-"""One bar for a whole run; its length is the estimate in seconds."""
+"""A progress bar for a run, whose length is the estimated duration in seconds."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from rich.progress import (
 )
 
 SPEED_PERIOD = 180.0
-"""Seconds over which the estimate is corrected by what was seen."""
+"""Seconds of measured progress from which the remaining time is estimated."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What is being measured, and how much of the estimate is behind us."""
+    """The current measurement, and the part of the estimate that has passed."""
 
     progress: Progress
     task: TaskID
 
     def says(self, text: str) -> None:
-        """Shows what comes now."""
+        """Describes the current measurement."""
         self.progress.update(self.task, description=text)
 
     def advance(self, seconds: float) -> None:
-        """So many of the estimated seconds are done."""
+        """Advances by some of the estimated seconds."""
         self.progress.advance(self.task, seconds)
 
 
 @contextmanager
 def progress_bar(console: Console, seconds: float) -> Iterator[Bar]:
-    """A bar for a run of so many estimated seconds."""
+    """Shows a bar for a run with this estimated duration."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

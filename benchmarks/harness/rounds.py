@@ -1,7 +1,7 @@
-"""Interleaved rounds: every contender is timed once per round, so that all see the same machine.
+"""Interleaved rounds: every contender is timed once per round, under the same conditions.
 
-A round in which other processes used the processors is thrown away and repeated. When quiet does
-not come within the bounds, disturbed rounds are kept and counted as such.
+A round in which other processes used the processors is discarded and repeated. If the machine does not
+become quiet within the time limits, disturbed rounds are used and the cell is marked as disturbed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from benchmarks.harness.meter import Clock, is_disturbed, read_meter, wait_for_quiet
 
 WARM_SHARE = 3
-"""One third of a sample's calls comes before it, unmeasured: caches and branch predictors hold what
-the contender before has left in them."""
+"""Before a sample, a third as many calls run untimed, because caches and branch predictors hold the
+state of the previous contender."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What is timed. `seconds` makes so many calls in a row and tells the seconds per call;
-    `activate` makes it ready (its number of threads) before each sample. What runs in a process of
-    its own has a clock of its own, which its work is not foreign to."""
+    """A contender. `seconds` makes that many calls in a row and returns the seconds per call;
+    `activate` prepares it before each sample (its number of threads). A contender in a process of
+    its own has the `clock` of that process, whose work then does not count as foreign."""
 
     seconds: Callable[[int], float]
     activate: Callable[[], object] = lambda: None
@@ -29,12 +29,12 @@ class Timed:
 
 
 def timed_call(call: Callable[[], object], activate: Callable[[], object] = lambda: None) -> Timed:
-    """A call in this process."""
+    """Returns a contender that makes calls in this process."""
     return Timed(lambda calls: seconds_of(call, calls), activate)
 
 
 def seconds_of(call: Callable[[], object], calls: int) -> float:
-    """Seconds per call over `calls` calls in a row; 0 for none."""
+    """Returns seconds per call over `calls` calls in a row; 0 for none."""
     start = time.perf_counter()
     for _ in range(calls):
         call()
@@ -43,7 +43,7 @@ def seconds_of(call: Callable[[], object], calls: int) -> float:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and how often to measure."""
+    """Durations and numbers of measurements."""
 
     rounds: int = 9
     sample_seconds: float = 0.02
@@ -55,8 +55,8 @@ class Plan:
 
 @dataclass
 class Samples:
-    """Seconds per call of each contender, round by round; how many rounds were thrown away, and
-    whether the rest had to be taken from disturbed rounds."""
+    """Seconds per call of each contender in each round, the number of discarded rounds, and
+    whether disturbed rounds had to be used."""
 
     seconds: dict[str, list[float]]
     thrown_away: int = 0
@@ -65,7 +65,7 @@ class Samples:
 
 
 def calls_per_sample(seconds_per_call: float, plan: Plan) -> int:
-    """How many calls fill a sample.
+    """Returns the number of calls that fill a sample.
 
     >>> calls_per_sample(0.004, Plan(sample_seconds=0.02))
     5
@@ -77,7 +77,7 @@ def calls_per_sample(seconds_per_call: float, plan: Plan) -> int:
 
 
 def rotated(names: Sequence[str], by: int) -> list[str]:
-    """The names from another start, so that nobody always follows the same neighbour.
+    """Rotates the names, so that a contender does not always follow the same neighbour.
 
     >>> rotated(["a", "b", "c"], 1)
     ['b', 'c', 'a']
@@ -87,7 +87,7 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
 
 
 def warm_up(timed: Timed, plan: Plan) -> int:
-    """Runs until code, threads and caches are warm; returns the calls per sample."""
+    """Warms up code, threads and caches. Returns the calls per sample."""
     timed.activate()
     timed.seconds(1)
     first = timed.seconds(1)
@@ -97,7 +97,7 @@ def warm_up(timed: Timed, plan: Plan) -> int:
 def run_round(
     contenders: Mapping[str, Timed], calls: Mapping[str, int], order: Sequence[str], plan: Plan
 ) -> dict[str, float]:
-    """One sample of each; between two of them the other's threads get time to go to sleep."""
+    """Takes one sample of each. Before each sample, threads of the previous contender get time to sleep."""
     sample = {}
     for name in order:
         timed = contenders[name]
@@ -109,13 +109,13 @@ def run_round(
 
 
 def our_clocks(contenders: Mapping[str, Timed]) -> tuple[Clock, ...]:
-    """The clocks of this process and of those that contenders run in, each once."""
+    """Returns the clocks of this process and of the processes of contenders, each once."""
     others = [timed.clock for timed in contenders.values() if timed.clock is not None]
     return (time.process_time, *dict.fromkeys(others))
 
 
 def measure(contenders: Mapping[str, Timed], plan: Plan) -> Samples:
-    """Samples of every contender over `plan.rounds` undisturbed rounds."""
+    """Samples every contender in `plan.rounds` undisturbed rounds."""
     samples = Samples({name: [] for name in contenders})
     if not contenders:
         return samples
@@ -145,7 +145,7 @@ def keep(samples: Samples, sample: Mapping[str, float]) -> None:
 
 
 def fall_back(samples: Samples, at_least: int) -> None:
-    """Too few quiet rounds: the disturbed ones are better than nothing, and marked."""
+    """Uses disturbed rounds, and marks the samples, if there are too few quiet rounds."""
     have = min(len(seconds) for seconds in samples.seconds.values())
     if have < at_least:
         samples.is_disturbed = True

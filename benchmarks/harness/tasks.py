@@ -1,4 +1,4 @@
-"""What a run measures, problem by problem, and how long that will take."""
+"""The problems of a run, and its estimated duration."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from benchmarks.operators import OPERATORS
 from benchmarks.operators.problem import Problem
 
 GATHERED_BYTES_PER_SECOND = 20e9
-"""About what contenders gather per second on average; only the estimate of the time depends on it."""
+"""Average speed at which contenders gather, used only to estimate the duration."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What to measure; None stands for what each operator measures by itself."""
+    """What to measure; None stands for the defaults of each operator."""
 
     ops: tuple[str, ...]
     threads: tuple[int, ...]
@@ -25,7 +25,7 @@ class Selection:
     features: tuple[int, ...] | None = None
 
     def matrices_of(self, op: str) -> tuple[str, ...]:
-        """The chosen ones among those of the operator."""
+        """Returns the chosen matrices among those of the operator."""
         known = OPERATORS[op].matrices
         return known if self.matrices is None else tuple(n for n in known if n in self.matrices)
 
@@ -41,7 +41,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Task:
-    """A problem that is made once and measured with each number of threads."""
+    """A problem, created once and measured with each number of threads."""
 
     op: str
     matrix: Matrix
@@ -66,7 +66,7 @@ class Task:
 
 
 def plan_tasks(selection: Selection) -> tuple[list[Task], dict[str, str]]:
-    """The tasks in the order of measuring, and why some matrices are missing."""
+    """Returns the tasks in the order of measurement, and why matrices are missing."""
     tasks: list[Task] = []
     missing: dict[str, str] = {}
     for op, name, dtype in wanted(selection):

@@ -1,6 +1,6 @@
 """Sparse attention, one head: softmax(Q K^T / sqrt(d)) V over the nonzeros of a pattern.
 
-Q is m by d, K and V are n by d, row-major; the values of the pattern take no part.
+Q is m by d, K and V are n by d, row-major; the values of the pattern are not used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Attention(Problem):
 
     @property
     def operations(self) -> int:
-        """Two products for each nonzero and feature; a softmax is not counted."""
+        """Two products for each nonzero and feature; the softmax is not counted."""
         return 4 * self.csr.nnz * self.features
 
     @property
@@ -59,7 +59,7 @@ class Attention(Problem):
 
     @cached_property
     def magnitude(self) -> Array:
-        """A score is off by the rounding of its sum, by which its weight is off relatively, and so is
+        """The absolute error of a score (rounding of its sum) is the relative error of its weight and of
         the sum of the weights."""
         q, k, v = (operand.astype(np.float64) for operand in self.operands)
         scores = sampled(self.csr, q, k) * self.scale
@@ -80,5 +80,5 @@ class Attention(Problem):
 
 
 def with_values(matrix: sparse.csr_matrix, values: Array) -> sparse.csr_matrix:
-    """The pattern with other values."""
+    """Returns the pattern with other values."""
     return sparse.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)

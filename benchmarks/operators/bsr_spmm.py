@@ -10,7 +10,7 @@ from benchmarks.operators.problem import Array, Problem
 
 
 class BsrSpmm(Problem):
-    """A in BSR; contenders that know no blocks get it in CSR, without a hint of them."""
+    """A in BSR; contenders without support for blocks get it in CSR."""
 
     op = "bsr_spmm"
     title = "block-sparse matrix times dense matrix, BSR"

@@ -1,6 +1,6 @@
-"""One task for all contenders: a matrix, operands, the right answer and the least work.
+"""A problem for all contenders: matrix, operands, reference result and least work.
 
-An operator is a subclass, in a file of its own.
+Each operator is a subclass in its own file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Work:
-    """What a kernel must at least do: bytes to and from memory, floating-point operations."""
+    """The least work of a kernel: bytes to and from memory, floating-point operations."""
 
     bytes: int
     operations: int
@@ -43,7 +43,7 @@ class Problem(ABC):
 
     @property
     def csr(self) -> sparse.csr_matrix:
-        """The matrix in CSR, whatever the operator stores it in."""
+        """The matrix in CSR, even if the operator uses another format."""
         return self.matrix.csr
 
     @property
@@ -61,7 +61,7 @@ class Problem(ABC):
         return (2.0 * numbers - 1.0).astype(self.dtype)
 
     def empty_result(self) -> Array:
-        """An output whose every element must be written: it starts as NaN."""
+        """Returns an output filled with NaN, so that elements that are not written are detected."""
         return np.full(self.result_shape(), np.nan, dtype=self.dtype)
 
     @cached_property
@@ -72,34 +72,34 @@ class Problem(ABC):
 
     @cached_property
     def magnitude(self) -> Array:
-        """The result of the absolute values in float64: what an error is measured against."""
+        """The result for the absolute values of the operands in float64, to which errors are relative."""
         operands = [np.abs(operand, dtype=np.float64) for operand in self.operands]
         return self.evaluate(abs(self.csr).astype(np.float64), *operands)
 
     def relative_error(self, result: Array) -> float:
-        """The largest |result - reference| / magnitude of an element; NaN when one is NaN."""
+        """Returns the largest |result - reference| / magnitude of an element, or NaN if one is NaN."""
         difference = np.abs(result.astype(np.float64) - self.reference)
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.where(difference == 0, 0.0, difference / self.magnitude)
         return float(relative.max(initial=0.0))
 
     def allowed_error(self) -> float:
-        """(n + 2) eps for the longest sum of n products, in any order."""
+        """Returns (n + 2) eps, where n is the number of products in the longest sum; any order is allowed."""
         return (self.longest_sum() + 2) * float(np.finfo(self.dtype).eps)
 
     def least_work(self) -> Work:
-        """The structure and values that are needed are read once, each row of an operand that is
-        touched once, the result is written once."""
+        """Returns the least work: the matrix and each touched row of an operand are read once, the result
+        is written once."""
         result = int(np.prod(self.result_shape())) * self.dtype.itemsize
         return Work(self.stored_bytes() + self.touched_bytes() + result, self.operations)
 
     def working_bytes(self) -> int:
-        """All arrays of the call, touched or not: what a cache would have to hold."""
+        """Returns the bytes of all arrays of the call, touched or not."""
         result = int(np.prod(self.result_shape())) * self.dtype.itemsize
         return self.stored_bytes() + sum(operand.nbytes for operand in self.operands) + result
 
     def stored_bytes(self) -> int:
-        """What the kernel reads of the sparse matrix."""
+        """Returns the bytes that the kernel reads of the sparse matrix."""
         return self.csr.data.nbytes + self.csr.indices.nbytes + self.csr.indptr.nbytes
 
     def touched_columns(self) -> int:
@@ -120,7 +120,7 @@ class Problem(ABC):
 
     @abstractmethod
     def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
-        """The oracle: the result in the dtype of its arguments, by SciPy and NumPy."""
+        """Computes the result with SciPy and NumPy, in the dtype of the arguments."""
 
     @abstractmethod
     def longest_sum(self) -> int:
@@ -128,4 +128,4 @@ class Problem(ABC):
 
     @abstractmethod
     def touched_bytes(self) -> int:
-        """What the kernel reads at least of the dense operands."""
+        """Returns the least bytes that the kernel reads of the dense operands."""

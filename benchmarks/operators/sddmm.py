@@ -1,6 +1,6 @@
 """Sampled dense times dense: out[p] = sum over k of X[i, k] * Y[j, k] at the p-th nonzero (i, j).
 
-X is m by K, Y is n by K, row-major; the values of the pattern take no part.
+X is m by K, Y is n by K, row-major; the values of the pattern are not used.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Sddmm(Problem):
 
 
 def sampled(matrix: sparse.csr_matrix, x: Array, y: Array) -> Array:
-    """The dot products of rows of x and y at the nonzeros."""
+    """Returns the dot products of rows of x and y at the nonzeros."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     at_once = NONZEROS_AT_ONCE * max(1, x.shape[1])
     return gathered_products(rows, matrix.indices, x, y, elements=at_once)

@@ -1,4 +1,4 @@
-"""Who takes part, one file each."""
+"""The contenders, one file each."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NAMES = (
 
 
 def contenders(torch: Torch) -> dict[str, Prepare]:
-    """All by their names. `gossamer` and those of MKL are prepared calls on given arrays,
-    `gossamer_op` is what a user types; `mkl` is with hint and optimize, `mkl_plain` only creates the
-    handle. `numba_fused` is one loop over rows for what is a composition of several otherwise."""
+    """Returns all contenders by name. `gossamer` and those of MKL are prepared calls on given arrays;
+    `gossamer_op` is the public operator. `mkl` uses hint and optimize, `mkl_plain` only creates the
+    handle. `numba_fused` is one loop over rows instead of a composition of several."""
     return {
         OURS: gossamer.prepare_bound,
         "gossamer_op": gossamer.prepare_operator,

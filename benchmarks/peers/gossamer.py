@@ -1,4 +1,4 @@
-"""gossamer itself: an operator bound to its arrays, and the operator as a user types it."""
+"""gossamer itself: an operator bound to its arrays, and the public operator."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Call: TypeAlias = Callable[[], object]
 
 
 def prepare_bound(problem: Problem, threads: int) -> Prepared:
-    """Bound to its arrays, as MKL's call is: a call only runs the kernel."""
+    """Binds the operator to its arrays, as for MKL: a call only runs the kernel."""
     return prepared(problem, threads, bound)
 
 
 def prepare_operator(problem: Problem, threads: int) -> Prepared:
-    """The public operator with a tensor and an output, which checks its arrays at each call."""
+    """Calls the public operator with a tensor and an output; each call checks its arrays."""
     return prepared(problem, threads, operator)
 
 
 def prepared(problem: Problem, threads: int, make: Callable[[Problem, Array], Call]) -> Prepared:
-    """A call with a number of threads of gossamer's."""
+    """Returns a call with a number of threads."""
     result = problem.empty_result()
     try:
         call = make(problem, result)
@@ -47,13 +47,13 @@ def bound(problem: Problem, result: Array) -> Call:
 
 
 def operator(problem: Problem, result: Array) -> Call:
-    """The operator on a tensor that was checked once."""
+    """Returns the operator on a tensor that was checked once."""
     run = require_operator(problem.op)
     return partial(run, from_scipy(problem.csr), *problem.operands, out=result)
 
 
 def require_operator(op: str) -> Callable[..., Any]:
-    """The operator of a name."""
+    """Returns the operator with a name."""
     if op not in gossamer.__all__:
         raise UnavailableError(f"gossamer has no operator {op}")
     found: Callable[..., Any] = getattr(gossamer, op)
@@ -61,7 +61,7 @@ def require_operator(op: str) -> Callable[..., Any]:
 
 
 def bound_script(problem: BsrSpmm, result: Array) -> Call:
-    """A kernel of the script, which has no operator of its own, for this block and these features."""
+    """Returns a kernel of a script without an operator, for this block size and these features."""
     blocks, (operand,), features = problem.bsr, problem.operands, problem.features
     block = blocks.blocksize[0]
     kernel = gossamer.compile(

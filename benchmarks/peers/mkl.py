@@ -30,8 +30,8 @@ def prepare(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
 
 
 def prepare_attention(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
-    """Scores and their softmax by the loops for Numba, written into the values of MKL's matrix; then its
-    product."""
+    """Computes the softmax of the scores by the loops for Numba, into the values of MKL's matrix, and then
+    MKL's product."""
     if optimize:
         raise UnavailableError("what is optimized must keep its values")
     result = problem.empty_result()
@@ -65,7 +65,7 @@ def prepare_blocks(problem: Problem, threads: int) -> Prepared:
 def prepared(
     problem: Problem, threads: int, make: Callable[[], mkl.MklMatrix | mkl.MklBlocks]
 ) -> Prepared:
-    """A call of MKL's with a number of threads, for which it also optimizes."""
+    """Returns a call of MKL with a number of threads, for which it is also optimized."""
     result = problem.empty_result()
     try:
         mkl.set_num_threads(threads)

@@ -1,6 +1,6 @@
-"""The loops somebody would write by hand with Numba: rows in parallel, everything inlined.
+"""Hand-written loops in Numba: rows in parallel, everything inlined.
 
-Numba and its compiler are only loaded when a loop is asked for; ImportError when not installed.
+Numba is loaded when a loop is first requested; an ImportError is raised if it is not installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Loop: TypeAlias = Callable[..., None]
 
 @cache
 def load_numba() -> Any:
-    """Numba on OpenMP threads, which it then shares with the others in this process."""
+    """Loads Numba with OpenMP threads, which it shares with the other contenders in this process."""
     os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
     import numba
 
@@ -33,7 +33,7 @@ def load_numba() -> Any:
 
 
 def set_threads(threads: int) -> None:
-    """How many threads Numba uses from now on."""
+    """Sets the number of threads of Numba."""
     numba = load_numba()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
@@ -167,7 +167,7 @@ def attention_loop() -> Loop:
 
 
 def shares_call(problem: Problem, q: Array, k: Array) -> Callable[[Array], None]:
-    """Writes the shares of the nonzeros to an array, by two loops; ImportError as for all loops."""
+    """Writes the softmax of the scores to an array, by two loops; ImportError as for all loops."""
     sddmm, softmax = sddmm_loop(), softmax_loop()
     indptr, indices = problem.csr.indptr, problem.csr.indices
     factor = q.dtype.type(1.0 / math.sqrt(problem.features))
@@ -208,7 +208,7 @@ def prepare_fused(problem: Problem, threads: int) -> Prepared:
 
 
 def compiled(function: Loop) -> Loop:
-    """In parallel, with sums in any order, as C programmers get with `-ffast-math`."""
+    """Compiles a parallel loop that allows reassociation, like `-ffast-math` in C."""
     loop: Loop = load_numba().njit(parallel=True, fastmath=True, boundscheck=False)(function)
     return loop
 
@@ -238,7 +238,7 @@ def _call(problem: Problem, result: Array) -> Callable[[], None]:
 
 
 def matrix_arrays(problem: Problem) -> tuple[Array, ...]:
-    """What the loops read of the matrix."""
+    """Returns the arrays of the matrix that the loops read."""
     if isinstance(problem, BsrSpmm):
         return problem.bsr.indptr, problem.bsr.indices, problem.bsr.data
     structure = (problem.csr.indptr, problem.csr.indices)

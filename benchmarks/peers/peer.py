@@ -1,4 +1,4 @@
-"""What a peer is: it makes a problem ready once and gives back what is timed."""
+"""The interface of peers: a peer prepares a problem once and returns the call to time."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from benchmarks.operators.problem import Array, Problem
 
 
 class UnavailableError(Exception):
-    """A contender that cannot take part; the text says why."""
+    """A contender cannot take part; the message says why."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is timed and where its result lies afterwards. Results of a contender that allocates
-    its own output are what `result` returns."""
+    """The call to time, and its result. For a contender that allocates its output, `result` returns
+    that output."""
 
     timed: Timed
     result: Callable[[], Array]
 
 
 Prepare: TypeAlias = Callable[[Problem, int], Prepared]
-"""Makes a problem ready for a number of threads, or raises `UnavailableError`."""
+"""Prepares a problem for a number of threads, or raises `UnavailableError`."""

@@ -1,5 +1,5 @@
-"""SciPy's products, for attention after NumPy's gathered products and softmax; they use one thread and
-allocate their results."""
+"""SciPy's products, on one thread, with allocated results. For attention, NumPy computes the scores and
+their softmax first."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """C kernels as TACO (Kjolstad and others, "The Tensor Algebra Compiler", 2017) emits them for CSR and
-BSR: a parallel loop over rows, scalar inner loops, everything else left to the C compiler.
+BSR: a parallel loop over rows, scalar inner loops, the rest is left to the C compiler.
 
 They are written by hand in `benchmarks/taco_like`.
 """
@@ -17,7 +17,7 @@ from benchmarks.peers.peer import Prepared, UnavailableError
 
 
 def prepare(problem: Problem, threads: int, *flags: str) -> Prepared:
-    """The C kernel of the operator, compiled with further flags."""
+    """Prepares the C kernel of the operator, compiled with further flags."""
     if problem.op == "attention":
         raise UnavailableError("TACO has no softmax")
     try:
@@ -34,7 +34,7 @@ def prepare(problem: Problem, threads: int, *flags: str) -> Prepared:
 
 
 def arguments(problem: Problem) -> tuple[tuple[int, ...], tuple[Array, ...]]:
-    """The sizes that the kernel takes, and what it reads of the matrix."""
+    """Returns the sizes that the kernel takes, and the arrays of the matrix that it reads."""
     rows, features = problem.csr.shape[0], problem.features
     if isinstance(problem, BsrSpmm):
         blocks = problem.bsr
@@ -48,5 +48,5 @@ def arguments(problem: Problem) -> tuple[tuple[int, ...], tuple[Array, ...]]:
 
 
 def pointer(array: Array) -> c_void_p:
-    """The address of an array, which it keeps alive."""
+    """Returns a pointer to an array, which keeps the array alive."""
     return array.ctypes.data_as(c_void_p)

@@ -1,9 +1,9 @@
-"""PyTorch, in a process of an environment of its own, since it brings its own OpenMP and MKL.
+"""PyTorch, in a separate process and environment, since it has its own OpenMP and MKL.
 
-The process is asked for samples round by round, so that its rounds are those of all others. Its
-products are given their output (`addmm` and `addmv` with beta = 0, of CSR and BSR, which beat
-`sparse.mm`), `sampled_addmm` works in place. The interpreter of the environment is named by
-`--torch-python` or `GOSSAMER_BENCH_TORCH`.
+The process takes its samples in the same rounds as the other contenders. Products write to a given
+output: `addmm` and `addmv` with beta = 0, for CSR and BSR, are faster than `sparse.mm`;
+`sampled_addmm` works in place. `--torch-python` or `GOSSAMER_BENCH_TORCH` gives the interpreter of the
+environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VARIABLE = "GOSSAMER_BENCH_TORCH"
 
 
 class Process:
-    """The worker: requests go in, answers come out."""
+    """The worker process, which answers requests."""
 
     def __init__(self, python: str, worker: Path = WORKER) -> None:
         shared = "/dev/shm"  # some hundred megabytes travel: rather not over a disk
@@ -49,7 +49,7 @@ class Process:
                 raise UnavailableError(f"{python} does not start: {error}") from None
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        """The answer to a request; `UnavailableError` when there is none."""
+        """Returns the answer to a request. Raises `UnavailableError` if there is none."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -96,7 +96,7 @@ class Torch:
         self.loaded: Problem | None = None
 
     def prepare(self, problem: Problem, threads: int) -> Prepared:
-        """The problem in the other process; it is sent once for all numbers of threads."""
+        """Prepares the problem in the other process; it is sent once for all numbers of threads."""
         process = self.started()
         if problem is not self.loaded:
             self.loaded = None
@@ -107,7 +107,7 @@ class Torch:
         return Prepared(Timed(process.seconds, activate, process.clock), process.result)
 
     def started(self) -> Process:
-        """The process, or why there is none."""
+        """Returns the process. Raises `UnavailableError` if it cannot be started."""
         if not self.python:
             raise UnavailableError(
                 f"no interpreter with torch was named (--torch-python or {VARIABLE})"
@@ -130,7 +130,7 @@ class Torch:
 
 
 def send(process: Process, problem: Problem) -> None:
-    """The problem as a file that the process reads."""
+    """Writes the problem to a file that the process reads."""
     matrix = problem.bsr if isinstance(problem, BsrSpmm) else problem.csr
     path = Path(process.folder.name, "problem.npz")
     arrays = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data}

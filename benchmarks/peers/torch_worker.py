@@ -1,7 +1,7 @@
-"""Runs where torch is, in a process and an environment of its own: a request per line, an answer each.
+"""The worker in the environment of PyTorch: reads one request per line and answers each.
 
 Requests and answers are JSON objects; `do` names the request. Arrays travel as files in a folder.
-Nothing of this repository is imported here.
+This file imports nothing else of this repository.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Answer = dict[str, Any]
 
 
 class Worker:
-    """The problem that was loaded last, and the call that solves it."""
+    """The last problem loaded, and the call that solves it."""
 
     def __init__(self) -> None:
         self.call: Callable[[], Any] = lambda: None
@@ -44,7 +44,7 @@ class Worker:
         return {}
 
     def prepare(self, op: str, shape: tuple[int, ...], arrays: dict[str, Any]) -> None:
-        """The call, given its output where torch takes one; `values` is its result."""
+        """Prepares the call, with a given output if PyTorch takes one; `values` is its result."""
         make = torch.sparse_bsr_tensor if op == "bsr_spmm" else torch.sparse_csr_tensor
         matrix = make(arrays["indptr"], arrays["indices"], arrays["data"], size=shape)
         first = arrays["operand0"]
@@ -64,7 +64,7 @@ class Worker:
         self.values = lambda: result
 
     def attend(self, matrix: Any, q: Any, k: Any, v: Any) -> None:
-        """Sampled products in place, a softmax of each row by reductions of segments, a product."""
+        """Computes attention: sampled products in place, a softmax by segment reductions, a product."""
         indptr, indices = matrix.crow_indices(), matrix.col_indices()
         rows = torch.repeat_interleave(torch.arange(len(indptr) - 1), indptr.diff())
         offsets, transposed, scale = indptr.long(), k.t(), q.shape[1] ** -0.5
@@ -84,7 +84,7 @@ class Worker:
         self.call, self.values = attended, lambda: result
 
     def threads(self, request: Request) -> Answer:
-        """Uses `count` threads from now on."""
+        """Sets the number of threads."""
         torch.set_num_threads(request["count"])
         return {}
 
@@ -107,7 +107,7 @@ class Worker:
 
 
 def main() -> None:
-    """Answers until there are no more requests."""
+    """Answers requests until the input ends."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no answer
     warnings.filterwarnings("ignore")
