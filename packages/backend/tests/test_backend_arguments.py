@@ -118,7 +118,7 @@ REFUSED = {
     "a size beyond all memory": ({"n": 2**60}, "kernel.large_size", "'n' is 1152921504606846976"),
     "a size of no integer": ({"n": 4.0}, "kernel.scalar", "'n' is 4.0 of type float"),
     "a size beyond int64": ({"n": 2**63}, "kernel.scalar_range", "9223372036854775808"),
-    "an unknown name": ({"x": 1}, "kernel.arguments", "'x' is no parameter of the kernel"),
+    "an unknown name": ({"x": 1}, "kernel.arguments", "'x' is not a parameter of the kernel"),
     "an index of a column too far": (
         {"indices": np.array([0, 3, 0, 1, 4], np.int32)},
         "kernel.range",
@@ -182,7 +182,7 @@ def test_arguments_are_counted():
         check((operands()["a"],), operands())
     with pytest.raises(ArgumentError, match="'c' is missing"):
         check((), {name: value for name, value in operands().items() if name != "c"})
-    with pytest.raises(ArgumentError, match="'nothing' is no parameter"):
+    with pytest.raises(ArgumentError, match="'nothing' is not a parameter"):
         check((), operands(), verified=("nothing",))
 
 

@@ -88,7 +88,10 @@ def test_an_element_that_is_not_what_it_should_be_is_named():
 
 @pytest.mark.parametrize(("at", "size"), [(3, 3), (-1, 3), (-1, 0), (0, 0)])
 def test_an_element_that_does_not_exist_has_no_value(at, size):
-    with pytest.raises(ArgumentError, match=f"Element {at} of 'x' is none of {size}, expected 0"):
+    with pytest.raises(
+        ArgumentError,
+        match=f"Element {at} of 'x' does not exist in an array of size {size}, expected 0",
+    ):
         check_value("x", np.zeros(size, np.int32), at=at, value=0)
 
 

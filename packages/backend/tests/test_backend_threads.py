@@ -45,7 +45,7 @@ def test_a_bad_variable_is_refused_whenever_it_is_asked_for(monkeypatch, text):
 @pytest.mark.parametrize("count", [0, -2, 4097, 2.0, "2", True, None])
 def test_a_bad_number_is_refused_and_changes_nothing(count):
     set_num_threads(2)
-    with pytest.raises(ArgumentError, match="no integer from 1 to 4096"):
+    with pytest.raises(ArgumentError, match="not an integer from 1 to 4096"):
         set_num_threads(count)
     assert get_num_threads() == 2
 

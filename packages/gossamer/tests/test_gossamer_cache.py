@@ -239,7 +239,7 @@ def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_LIMIT", "much")
     refused = command("cache", "info")
     assert refused.status == 2
-    assert "GOSSAMER_CACHE_LIMIT is 'much', which is no number of megabytes" in refused.err
+    assert "GOSSAMER_CACHE_LIMIT is 'much', which is not a number of megabytes" in refused.err
 
 
 def test_a_command_whose_cache_cannot_be_used_says_so_once(

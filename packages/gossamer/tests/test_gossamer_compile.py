@@ -172,7 +172,7 @@ def test_operators_are_found_by_name(name):
 
 def test_an_unknown_operator_lists_those_there_are():
     with pytest.raises(
-        UserError, match="'solve' is no operator; there are: spmm, spmv, "
+        UserError, match="'solve' is not an operator; expected one of spmm, spmv, "
     ) as caught:
         operator_named("solve")
     assert caught.value.code == "operator.unknown"

@@ -154,7 +154,7 @@ BAD = {
     ),
     "features of a script": (
         ["SCRIPT", "--features", "3"],
-        "--features is of operators",
+        "--features applies to operators",
         "option.features",
     ),
     "no features": (["spmm", "--features", "0"], "--features is 0", "option.range"),
@@ -218,6 +218,6 @@ def test_a_backend_without_object_files_is_refused(tmp_path):
     kernel.artifact = type(kernel.artifact)(
         "toy", "1", "toy", kernel.signature, np.zeros(99, np.uint8).tobytes()
     )
-    with pytest.raises(UserError, match="no ELF file"):
+    with pytest.raises(UserError, match="not an ELF file"):
         gs.export(kernel, tmp_path / "out")
     assert not (tmp_path / "out").exists()

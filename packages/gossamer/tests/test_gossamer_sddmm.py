@@ -380,7 +380,12 @@ BAD_BINDINGS = [
     ("operator.operands", "spmv", (X, Y), "operands of spmv is 3; expected 2: A, x"),
     ("operator.operands", "sddmm", (X,), "operands of sddmm is 2; expected 3: A, X, Y"),
     ("operator.operands", "sddmm", (X, Y, Y), "is 4"),
-    ("operator.unknown", "solve", (X, Y), "'solve' is no operator; there are: spmm, spmv, sddmm"),
+    (
+        "operator.unknown",
+        "solve",
+        (X, Y),
+        "'solve' is not an operator; expected one of spmm, spmv, sddmm",
+    ),
     ("operand.contiguous", "sddmm", (X, np.asfortranarray(Y)), "strides (4, 12)"),
     ("operand.contiguous", "sddmm", (np.ones((2, 8), "float32")[:, ::2], Y), "strides (32, 8)"),
     ("operand.kind", "sddmm", (X.tolist(), Y), "X is a list"),

@@ -103,7 +103,7 @@ def _check_relation(
         raise UnsupportedError(
             "backend.relation",
             f"The declared relation {fact.kind}({fact.left}, {fact.right}) cannot be checked.",
-            hint="A subset and a disjoint set can, of two axes that are sorted.",
+            hint="Only subset and disjoint can be checked, and both axes must be sorted.",
         )
     parts = [
         segments_of(
@@ -172,7 +172,11 @@ def check_value(name: str, array: Array, *, at: int, value: int) -> None:
     if has_value(array, at=at, value=value):
         return
     is_there = 0 <= at < array.size
-    found = f"is {array.reshape(-1)[at]}" if is_there else f"is none of {array.size}"
+    found = (
+        f"is {array.reshape(-1)[at]}"
+        if is_there
+        else f"does not exist in an array of size {array.size}"
+    )
     raise ArgumentError(
         "kernel.value",
         f"Element {at} of '{name}' {found}, expected {value}.",

@@ -132,7 +132,7 @@ class Arguments:
             if name not in self._order:
                 raise ArgumentError(
                     "kernel.arguments",
-                    f"'{name}' is no parameter of the kernel.",
+                    f"'{name}' is not a parameter of the kernel.",
                     hint=f"Its parameters are {', '.join(self._order)}.",
                 )
 

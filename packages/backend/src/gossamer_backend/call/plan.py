@@ -148,7 +148,7 @@ def _slot(signature: Signature, name: str, values: Mapping[str, Value]) -> _Slot
             return _Slot(position, numpy_dtype(param), array.shape, param.is_written)
     raise ArgumentError(
         "kernel.prepare",
-        f"'{name}' is no array parameter of the kernel.",
+        f"'{name}' is not an array parameter of the kernel.",
         hint=f"Its parameters are {', '.join(signature.order)}.",
     )
 

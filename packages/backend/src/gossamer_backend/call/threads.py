@@ -75,6 +75,6 @@ def available_cpus() -> int:
 def _refused(value: str, *, source: str) -> ArgumentError:
     return ArgumentError(
         "threads.count",
-        f"{source} is {value}, which is no integer from 1 to {LIMIT}.",
+        f"{source} is {value}, which is not an integer from 1 to {LIMIT}.",
         hint="Give the number of threads, such as 2.",
     )

@@ -47,6 +47,6 @@ def symbol_for(artifact: Artifact, name: str = "") -> str:
     raise ArgumentError(
         "export.name",
         f"'{symbol}' cannot be the name of an exported kernel; expected an identifier of at most "
-        f"{LONGEST} characters that is no word of C, of C++ or of the header.",
+        f"{LONGEST} characters that is not a word of C, of C++ or of the header.",
         hint="Give another name, such as my_kernel.",
     )

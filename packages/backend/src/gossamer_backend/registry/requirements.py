@@ -52,7 +52,7 @@ def require_own_target(backend: Declares, target: Target) -> None:
     """Raise `ArgumentError` (`backend.target`) if the target is another backend's."""
     if target.backend != backend.name:
         raise ArgumentError(
-            "backend.target", f"'{target.text}' is no target of the backend '{backend.name}'."
+            "backend.target", f"'{target.text}' is not a target of the backend '{backend.name}'."
         )
 
 

@@ -71,7 +71,7 @@ class ValidatingBackend:
         if not isinstance(artifact, Artifact) or artifact.backend != self.name:
             raise PluginError(
                 "plugin.no_artifact",
-                f"The backend '{self.name}' compiled a module to something that is no artifact "
+                f"The backend '{self.name}' compiled a module to something that is not an artifact "
                 "of its own.",
             )
         return artifact

@@ -191,7 +191,7 @@ class ArtifactCache:
 def _require_key(key: str) -> str:
     if _KEY.fullmatch(key) is None:
         raise ArgumentError(
-            "cache.key", f"'{key}' is no cache key, expected 64 hexadecimal digits."
+            "cache.key", f"'{key}' is not a cache key, expected 64 hexadecimal digits."
         )
     return key
 

@@ -43,7 +43,7 @@ def default_limit() -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
         raise ArgumentError(
             "cache.limit",
-            f"The environment variable {LIMIT_VARIABLE} is '{text}', which is no number of "
+            f"The environment variable {LIMIT_VARIABLE} is '{text}', which is not a number of "
             "megabytes.",
             hint="Set it to a whole number such as 512, or to 0 to keep nothing.",
         )

@@ -64,7 +64,7 @@ def _require_no_features(program: str, features: int | None) -> None:
     if features is not None:
         raise ArgumentError(
             "option.features",
-            f"--features is of operators ({', '.join(NAMES)}), and '{program}' is none.",
+            f"--features applies to operators ({', '.join(NAMES)}), and '{program}' is not one of them.",
             hint="Give --specialize NAME=VALUE with the name of the script's parameter.",
         )
 

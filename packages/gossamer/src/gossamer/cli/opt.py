@@ -78,7 +78,7 @@ def _read(file: str, what: str) -> str:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else None
         if isinstance(error, UnicodeDecodeError):
-            why = "it is no text"
+            why = "it is not text"
         raise ArgumentError(
             "option.file",
             f"{what} cannot be read from {_called(file)}: {why or error}.",

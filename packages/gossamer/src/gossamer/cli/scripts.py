@@ -28,7 +28,7 @@ def read_script(path: str) -> Module:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ArgumentError(
             "option.script",
             f"The script '{path}' cannot be read: {why or error}.",

@@ -60,7 +60,7 @@ def to_trace(text: str) -> Trace:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ArgumentError(
             "option.trace",
-            f"The trace is no list of steps: {error}.",
+            f"The trace is not a list of steps: {error}.",
             hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
         ) from None
     return tuple(_step(found.op, found.args) for found in steps)

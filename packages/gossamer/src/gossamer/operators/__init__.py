@@ -51,7 +51,7 @@ def operands_of(name: str, *given: Any) -> Operands:
 def _module_named(name: str) -> ModuleType:
     if name not in NAMES:
         raise ArgumentError(
-            "operator.unknown", f"'{name}' is no operator; there are: {', '.join(NAMES)}."
+            "operator.unknown", f"'{name}' is not an operator; expected one of {', '.join(NAMES)}."
         )
     with compiling:
         return import_module(f"gossamer.operators.{name}")

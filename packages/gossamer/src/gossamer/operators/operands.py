@@ -111,8 +111,7 @@ def _require_csr(tensor: SparseTensor) -> None:
         return
     raise ArgumentError(
         "operand.format",
-        f"The matrix has a format '{found.name}' of its own; expected that of "
-        "gossamer_formats.csr.",
+        f"The tensor's description is named '{found.name}' but differs from gossamer_formats.csr().",
         hint="Make it with from_scipy or from_arrays.",
     )
 

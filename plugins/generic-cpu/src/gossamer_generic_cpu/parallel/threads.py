@@ -48,7 +48,7 @@ def parallelism_of(target: Target) -> ParallelismSource:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= LIMIT:
         raise ArgumentError(
             "threads.count",
-            f"The option threads of '{target.text}' is no integer from 1 to {LIMIT}.",
+            f"The option threads of '{target.text}' is not an integer from 1 to {LIMIT}.",
             hint="Give the number of threads, as in generic-cpu:threads=2.",
         )
     return partial(_with, int(text))

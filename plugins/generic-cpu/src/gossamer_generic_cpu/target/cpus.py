@@ -67,7 +67,7 @@ def resolve_cpu(target: Target) -> Cpu:
     if name not in known:
         raise ArgumentError(
             "generic_cpu.cpu",
-            f"'{name}' is no CPU that generic-cpu compiles for on {architecture()}.",
+            f"'{name}' is not a CPU that generic-cpu compiles for on {architecture()}.",
             hint=f"Expected one of {', '.join(cpu_names())}.",
         )
     features = ["-prefer-256-bit"] if architecture() == "x86_64" else []
@@ -102,7 +102,7 @@ def _require_options(target: Target) -> None:
         if key not in OPTIONS:
             raise ArgumentError(
                 "generic_cpu.option",
-                f"'{key}' is no option of generic-cpu.",
+                f"'{key}' is not an option of generic-cpu.",
                 hint=f"Expected one of {', '.join(OPTIONS)}.",
             )
     bits = target.option("vector_bits", VECTOR_BITS[0])
