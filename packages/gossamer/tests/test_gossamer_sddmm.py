@@ -290,7 +290,7 @@ BAD_OPERANDS = [
     ("operand.kind", A, None, Y, "X is a NoneType"),
     ("operand.kind", A, X, sparse.csr_array(Y), "Y is a csr_array"),
     ("operand.kind", A, np.ma.masked_array(X), Y, "X is a MaskedArray"),
-    ("format.kind", X, X, Y, "The matrix is a ndarray"),
+    ("format.kind", X, X, Y, "The matrix has the type 'ndarray'"),
     ("format.dtype", A.astype(np.complex64), X, Y, "complex64"),
     ("format.indptr.start", tampered("indptr", 0, 1), X, Y, "indptr[0] is 1"),
     ("format.indptr.decreasing", tampered("indptr", 1, 9), X, Y, "indptr[2] is 3"),
