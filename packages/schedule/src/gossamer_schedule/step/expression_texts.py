@@ -31,7 +31,7 @@ def expression_of(
     >>> expression_of("n +", find_loop(top, loop="i"), argument="weight")
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ScheduleError: 'n +' is no expression for the argument weight of parallel: The script is no Python text: invalid syntax. [schedule.parallel.text]
+    gossamer_ir.errors.ScheduleError: 'n +' is no expression for the argument weight of parallel: The script is not valid Python: invalid syntax. [schedule.parallel.text]
     """  # noqa: E501  (the error is one line)
     from gossamer_ir.script import parse_expr  # the parser is for texts only
 
