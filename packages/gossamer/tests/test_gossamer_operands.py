@@ -36,7 +36,7 @@ BAD_SPMM = [
     ("operand.kind", A, None, "B is a NoneType"),
     ("operand.kind", A, sparse.csr_array(B), "B is a csr_array"),
     ("operand.kind", A, np.ma.masked_array(B), "B is a MaskedArray"),
-    ("format.kind", B, B, "The matrix is a ndarray"),
+    ("format.kind", B, B, "The matrix has the type 'ndarray'"),
     ("format.dtype", A.astype(np.int64), B, "int64"),
     ("format.dtype", A.astype(np.complex64), B, "complex64"),
     ("format.indptr.start", tampered("indptr", 0, 1), B, "indptr[0] is 1"),
