@@ -4,16 +4,16 @@
     nox -s tests           every distribution on its own, then the repository
     nox -s "tests(ir)"     one distribution, installed with only what it declares, and its coverage
     nox -s lint types      ruff and import-linter; mypy --strict per distribution
-    nox -s wire            of them, those that force every border between packages through bytes
-    nox -s wheels          each wheel alone in an empty environment runs its README's examples
-    nox -s lowest          each distribution with the lowest versions that it declares
-    nox -s pythons         the tests with every Python that is claimed, where it is installed
+    nox -s wire            the tests that serialize everything that packages exchange
+    nox -s wheels          the README examples of each wheel, installed alone
+    nox -s lowest          the tests with the lowest declared versions of all requirements
+    nox -s pythons         the tests with each supported Python that is installed
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
     nox -s docs            the documentation site in .nox/site, with notebooks of the tutorials
     nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
 
-Distributions of this repository are installed from wheels built here and passed by path, together
-with all they need from this repository: no index is ever asked for them.
+Distributions of this repository are installed from wheels that are built here and passed by path, with
+all distributions of this repository that they need. They are never looked up in an index.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ nox.options.error_on_missing_interpreters = True
 ROOT = Path(__file__).parent
 WHEELHOUSE = ROOT / ".nox" / "wheelhouse"
 COVERED = 85
-"""Percent of its lines that the own tests of a distribution must run."""
+"""Percentage of the lines of a distribution that its own tests have to execute."""
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """A folder with a pyproject.toml: its folder's name, its project's name, what it needs and
-    the Pythons that it claims to run on."""
+    """A folder with a pyproject.toml: the name of the folder, the name of the project, its requirements,
+    and the supported Pythons."""
 
     short: str
     name: str
@@ -62,11 +62,11 @@ class Distribution:
 
     @property
     def package(self) -> str:
-        """What is imported."""
+        """The name of the import package."""
         return self.name.replace("-", "_")
 
     def digest(self) -> str:
-        """Changes when anything that goes into the wheel does."""
+        """Returns a hash of everything that goes into the wheel."""
         sources = [path for path in self.folder.glob("src/**/*") if "__pycache__" not in path.parts]
         content = hashlib.sha256()
         beside = [self.folder / name for name in ("LICENSE", "README.md", "pyproject.toml")]
@@ -78,15 +78,15 @@ class Distribution:
 
     @property
     def place(self) -> str:
-        """The folder as commands show it."""
+        """The path of the folder, relative to the repository."""
         return self.folder.relative_to(ROOT).as_posix()
 
     def wheel_folder(self) -> Path:
-        """Where the wheel of what the folder holds now belongs."""
+        """Returns the folder of the wheel for the current contents."""
         return WHEELHOUSE / f"{self.short}-{self.digest()}"
 
     def wheel(self) -> Path | None:
-        """That wheel, if it has been built."""
+        """Returns the wheel for the current contents, if it has been built."""
         return next(self.wheel_folder().glob("*.whl"), None)
 
 
@@ -133,19 +133,19 @@ UNWIRED = (
         "programs", "rule_promises", "trees",
     )),
 )  # fmt: skip
-"""Files of tests that have nothing to say about the borders between packages: they are about this
-repository, run other processes, draw programs, or call programs of other files with many arguments."""
+"""Test files that add nothing to the test of borders between packages: they test this repository, run
+other processes, draw programs, or call programs of other files with many arguments."""
 WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
-"""Selects the others."""
+"""Selects all other test files."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
-"""How pytest-xdist shares tests out: most tests compile in one thread."""
+"""Options of pytest-xdist: most tests compile in one thread."""
 PYTHONS = BY_SHORT["gossamer"].pythons
-"""The Pythons that the distributions claim to run on, oldest first."""
+"""The supported Pythons, oldest first."""
 EACH = [nox.param(short, id=short) for short in BY_SHORT]
 
 
 def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
-    """The distributions of this repository that `wanted` with an extra need, and themselves."""
+    """Returns `wanted` and the distributions of this repository that they need with an extra."""
     waiting = [
         name for found in wanted for name in (found.name, *names_of(found.extras.get(extra, ())))
     ]
@@ -159,13 +159,13 @@ def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
 
 
 def third_party(closure: list[Distribution], *extras: Requirement) -> list[Requirement]:
-    """What the distributions require that is not of this repository."""
+    """Returns the requirements of the distributions that are not in this repository."""
     listed = [*(found for each in closure for found in each.requirements), *extras]
     return [found for found in listed if canonicalize_name(found.name) not in BY_NAME]
 
 
 def lower_bounds(requirements: Iterable[Requirement]) -> list[str]:
-    """Of each, the lowest version that all of them allow, as `name==version`."""
+    """Returns the lowest version of each requirement that all allow, as `name==version`."""
     bounds: dict[str, Version] = {}
     for found in requirements:
         lowest = [Version(item.version) for item in found.specifier if item.operator == ">="]
@@ -180,7 +180,7 @@ def group(*names: str) -> list[str]:
 def install(
     session: nox.Session, wanted: list[Distribution], *others: str, extra: str = ""
 ) -> None:
-    """Installs `wanted` from local wheels, with `extra` of each, and what they need."""
+    """Installs `wanted` from local wheels, with `extra` of each, and their requirements."""
     closure = needed_by(wanted, extra)
     session.run_install(
         "python", "-m", "pip", "uninstall", "-qq", "-y", *(d.name for d in closure), silent=True
@@ -201,7 +201,7 @@ def wheel_of(session: nox.Session, distribution: Distribution) -> Path:
 
 @nox.session(reuse_venv=True)
 def build(session: nox.Session) -> None:
-    """Builds the wheels of the distributions that changed; the others need it."""
+    """Builds the wheels of changed distributions; the other sessions require it."""
     stale = [distribution for distribution in DISTRIBUTIONS if distribution.wheel() is None]
     if not stale:
         session.log("all wheels are up to date")
@@ -215,7 +215,7 @@ def build(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def demo(session: nox.Session) -> None:
-    """The main job; arguments after -- go to `gossamer demo`."""
+    """Runs `gossamer demo` with the arguments after --."""
     install(session, [BY_NAME["gossamer"]])
     session.run("gossamer", "demo", *session.posargs)
 
@@ -223,11 +223,11 @@ def demo(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 @nox.parametrize("part", [*EACH, nox.param("repository", id="repository")])
 def tests(session: nox.Session, part: str) -> None:
-    """One distribution with only what it declares, or the repository with all of them.
+    """Tests one distribution with only its declared requirements, or the repository with all distributions.
 
-    The tests of a distribution must run most of its lines. Where a session has several packages, borders
-    between them are forced through bytes, but for `UNWIRED` files; with arguments after -- nothing
-    is measured or forced.
+    The tests of a distribution must execute most of its lines. If a session has several packages, what they
+    exchange is serialized, except in `UNWIRED` files. With arguments after --, nothing is measured or
+    serialized.
     """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
@@ -262,7 +262,7 @@ def run_tests(
 
 @nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
-    """That part of the tests which forces every border between packages through bytes; see tests/wire.py."""
+    """Runs the tests that serialize everything that packages exchange; see tests/wire.py."""
     install(session, DISTRIBUTIONS, *group("test"))
     places = session.posargs or ["packages/gossamer/tests", "tests", *WIRED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
@@ -271,7 +271,7 @@ def wire(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def fuzz(session: nox.Session) -> None:
-    """Random programs, judged at every stage and as machine code; see docs/fuzzing.md."""
+    """Runs random programs at every stage and as machine code; see docs/fuzzing.md."""
     install(session, DISTRIBUTIONS, *group("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "tests.generated.fuzz", *session.posargs, env=env)
@@ -280,7 +280,7 @@ def fuzz(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 @nox.parametrize("part", EACH)
 def wheels(session: nox.Session, part: str) -> None:
-    """One wheel with only what it needs, from a folder of wheels: its README's examples run."""
+    """Installs one wheel with its requirements from a folder of wheels, and runs its README examples."""
     distribution = BY_SHORT[part]
     closure = needed_by([distribution], extra="")
     wheelhouse = Path(session.create_tmp()) / "wheels"
@@ -311,7 +311,7 @@ print(*sorted(names))
 @nox.session(requires=["build"], python=PYTHONS[0])
 @nox.parametrize("part", EACH)
 def lowest(session: nox.Session, part: str) -> None:
-    """The tests of one distribution with the lowest versions that it and what it needs declare."""
+    """Runs the tests of one distribution with the lowest declared versions of all requirements."""
     distribution = BY_SHORT[part]
     closure = needed_by([distribution], extra="test")
     bounds = lower_bounds(third_party(closure, *distribution.extras["test"]))
@@ -326,7 +326,7 @@ def lowest(session: nox.Session, part: str) -> None:
 @nox.session(python=False)
 @nox.parametrize("version", [nox.param(version, id=version) for version in PYTHONS])
 def pythons(session: nox.Session, version: str) -> None:
-    """The session `tests`, or those named after --, with one Python; skipped where it is missing."""
+    """Runs the session `tests`, or the sessions after --, with one Python, if it is installed."""
     command = shutil.which(f"python{version}")
     if command is None or not runs(command):
         session.skip(f"Python {version} is not installed")
@@ -336,13 +336,13 @@ def pythons(session: nox.Session, version: str) -> None:
 
 
 def runs(command: str) -> bool:
-    """Whether an interpreter starts; the command may belong to a version manager that lacks it."""
+    """True if an interpreter starts: its command may be a stub of a version manager."""
     return subprocess.run([command, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style and layering; nothing of ours needs to be installed to be read."""
+    """Checks style and import layers, without installing any distribution."""
     session.install(*group("lint"))
     session.run("ruff", "check", "--no-cache")
     session.run("ruff", "format", "--check")
@@ -352,7 +352,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def types(session: nox.Session) -> None:
-    """mypy --strict, one distribution after the other, then the files beside them."""
+    """Runs mypy --strict on each distribution, then on the files beside them."""
     install(session, DISTRIBUTIONS, *group("types"))
     targets = {d.short: [f"{d.place}/src"] for d in DISTRIBUTIONS}
     targets["repository"] = ["noxfile.py", "benchmarks", "docs"]
@@ -383,7 +383,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def bench(session: nox.Session) -> None:
-    """The benchmark; arguments after -- go to `python -m benchmarks`."""
+    """Runs `python -m benchmarks` with the arguments after --."""
     wanted = [BY_NAME[name] for name in ("gossamer", "gossamer-testkit")]
     install(session, wanted, *group("bench"))
     env = {"GOSSAMER_BENCH_TORCH": torch_python(session)} if takes_torch(session.posargs) else {}
@@ -391,14 +391,14 @@ def bench(session: nox.Session) -> None:
 
 
 def takes_torch(arguments: Sequence[str]) -> bool:
-    """Whether torch is among the peers of the benchmark: by default it is."""
+    """True if torch is among the peers of the benchmark, as it is by default."""
     if {"report", "--help", "-h"} & set(arguments):
         return False
     return "torch" in arguments if "--peers" in arguments else True
 
 
 def torch_python(session: nox.Session) -> str:
-    """The interpreter of an environment with torch, which brings an OpenMP and an MKL of its own."""
+    """Returns the interpreter of an environment with torch, which has its own OpenMP and MKL."""
     folder = ROOT / ".nox" / "bench-torch"
     python, wanted = folder / "bin" / "python", " ".join(group("bench-torch"))
     made = folder / "made-with.txt"
