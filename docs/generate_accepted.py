@@ -1,6 +1,6 @@
 """Writes `accepted.md`, the table of what every pass makes of every script of the testkit.
 
-`python docs/generate_accepted.py` rewrites the file; a test says when that is due.
+`python docs/generate_accepted.py` rewrites the file; a test fails if it is out of date.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes `command-line.md`, the reference of the commands, from the command line itself.
 
-`python docs/generate_command_line.py` rewrites the file; a test says when that is due.
+`python docs/generate_command_line.py` rewrites the file; a test fails if it is out of date.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes `language.md`, the reference of node kinds, from the source of the nodes.
 
-`python docs/generate_language.py` rewrites the file; a test says when that is due.
+`python docs/generate_language.py` rewrites the file; a test fails if it is out of date.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the tables of passes in `packages/lower/README.md` and `architecture.md`.
 
 They are derived from the list of passes, what each declares, and the first sentence of its docstring.
-`python docs/generate_passes.py` rewrites the tables; a test fails when that is due.
+`python docs/generate_passes.py` rewrites the tables; a test fails if they are out of date.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Draws the pictures of the documentation: formats and stages, as SVG.
 
-`python docs/generate_pictures.py` rewrites them; a test says when that is due. Each picture has its
+`python docs/generate_pictures.py` rewrites them; a test fails if they are out of date. Each picture has its
 own background, in light and dark, so it is readable on any page.
 """
 

@@ -1,7 +1,7 @@
 """Writes `unsupported.md`, the refusals that a user can meet, each with a program that meets it.
 
-`python docs/generate_unsupported.py` rewrites the file; a test says when that is due. Messages and programs
-are those of `tests/golden/errors.json`, which `pytest tests/test_errors.py --update-golden` records.
+`python docs/generate_unsupported.py` rewrites the file; a test fails if it is out of date. Messages and
+programs are those of `tests/golden/errors.json`, which `pytest tests/test_errors.py --update-golden` records.
 """
 
 from __future__ import annotations
