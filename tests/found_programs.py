@@ -170,6 +170,17 @@ def main(y: T.handle, h: T.handle, p: T.handle, m: T.int64) -> None:
             vi = T.axis.spatial(m, i)
             Y[vi] = H[P[vi % 8] - P[vi % 8]]
 """
+COPIED_LOOP = """
+@T.prim_func
+def main(y: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (4,), "int32")
+    R = T.alloc_buffer((4,), "int32")
+    for i in T.unroll(3):
+        for j in T.serial(4):
+            R[j] = 1
+            Y[j] = R[j]
+"""
 SHARED = """
 @T.prim_func
 def main(z: T.handle, x: T.handle, p: T.handle, m: T.int64) -> None:

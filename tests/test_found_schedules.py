@@ -17,6 +17,7 @@ from tests.found_programs import (
     BESIDE,
     CONDITIONED,
     COPIED,
+    COPIED_LOOP,
     COUNTED,
     DROPPED,
     EVERY_TURN,
@@ -661,6 +662,11 @@ LATER = {
                 Step("pipeline", {"loop": "i_c"}),
             )
         },
+    ),
+    "a loop is no longer said to be pipelined where its copies share a buffer": (
+        COPIED_LOOP,
+        {"y": np.zeros(4, I32)},
+        {"loop": (Step("pipeline", {"loop": "j"}),)},
     ),
     "a predicate is evaluated where an iterator is outside its domain": (
         MASKED,

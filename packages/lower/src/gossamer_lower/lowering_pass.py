@@ -12,6 +12,7 @@ from typing import ParamSpec
 
 import msgspec
 
+from gossamer_ir.analysis.software_pipelining import without_stale_pipelines
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.nodes import (
@@ -26,6 +27,7 @@ from gossamer_ir.nodes import (
     StageName,
 )  # fmt: skip
 from gossamer_ir.traversal.node_index import of_kind
+from gossamer_ir.traversal.walk import every_statement
 from gossamer_ir.verify import diagnostics
 
 P = ParamSpec("P")
@@ -149,9 +151,19 @@ def record_of(function: object) -> Pass | None:
     return found if isinstance(found, Pass) else None
 
 
+def _replaced(function: Function, by: Callable[[Function], Function]) -> Function:
+    result = by(function)
+    # No pass adds an annotation, and most functions have none.
+    is_annotated = any(
+        isinstance(stmt, For) and stmt.annotations for stmt in every_statement(function)
+    )
+    return without_stale_pipelines(result) if is_annotated else result
+
+
 def map_functions(
     module: Module, function: Callable[[Function], Function], *, stage: StageName | None = None
 ) -> Module:
-    """Return the module with each function replaced, at `stage` if that is another one."""
-    functions = tuple(function(found) for found in module.functions)
+    """Return the module with each function replaced, at `stage` if that is another one. Annotations of loops
+    that a replaced function no longer satisfies are dropped."""
+    functions = tuple(_replaced(found, function) for found in module.functions)
     return msgspec.structs.replace(module, stage=stage or module.stage, functions=functions)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
 
 from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.traversal.effects import ACCESSES, outer_writes
-from gossamer_ir.traversal.walk import buffers_read, collect
+from gossamer_ir.traversal.walk import buffers_read, collect, every_statement, rewrite_body
 
 PIPELINE = "pipeline"
 """The annotation of a serial loop. Its value is the number of stages: the copies at the beginning of an
@@ -44,13 +47,32 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
     for count in range(len(loop.body) - 1, 0, -1):
         first, rest = loop.body[:count], loop.body[count:]
         filled = _written(first)
-        # The rest need not read what is filled: simplification may have removed the reads of a copy, and
-        # the annotated loop must stay valid.
-        is_whole = bool(filled) and not filled & _written(rest)
+        is_for_rest = bool(filled) and filled <= _read(rest) and not filled & _written(rest)
         is_fixed = not _read(first) & _written(loop.body)
-        if is_whole and is_fixed and all(_is_own(name, loop, function) for name in filled):
+        if is_for_rest and is_fixed and all(_is_own(name, loop, function) for name in filled):
             return first
     return ()
+
+
+def without_stale_pipelines(function: Function) -> Function:
+    """Return a function without the annotation of loops that no longer begin with a copy that may run ahead:
+    a pass may have removed what reads it, or copied the loop."""
+    stale = {
+        loop.var
+        for loop in every_statement(function)
+        if isinstance(loop, For) and is_pipelined(loop) and not copies_ahead(loop, function)
+    }
+    if not stale:
+        return function
+
+    def rule(node: Any) -> For | None:
+        if not isinstance(node, For) or node.var not in stale:
+            return None
+        return replace(
+            node, annotations=tuple(one for one in node.annotations if one[0] != PIPELINE)
+        )
+
+    return replace(function, body=rewrite_body(function.body, rule, leaves=False))
 
 
 def _is_own(name: str, loop: For, function: Function) -> bool:
