@@ -446,6 +446,9 @@ MORE_CASES = {
     "loops that are said to be fused": (
         "verify.annotation.refused", module(loop(annotations=(("horizontal_fuse", True),)))
     ),
+    "a function that is said to be computed before": (
+        "verify.annotation.refused", module(annotations=(("preprocess", True),))
+    ),
     "a fact whose bound is read from what is allocated": (
         "verify.fact.unchecked",
         module(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
@@ -47,3 +48,31 @@ def test_fibres_end_where_their_row_says(lengths):
     sizes = {"n": len(lengths), "c": int(p[-1]), "z": int(q[-1])}
     run(builder.module, {"p": p, "q": q, "x": x, "y": y, **sizes})
     np.testing.assert_array_equal(y, x)
+
+
+LONGER = """
+@T.prim_func
+def rows(a: T.handle, b: T.handle, indptr: T.handle, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (nnz, nnz), indptr, "int64")
+    A = T.sp.match_buffer(a, (I, J), "int64", default=9)
+    B = T.sp.match_buffer(b, (I,), "int64")
+    for i in T.serial(m):
+        for j in T.serial(%s):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                if A[vi, vj] != 9:
+                    %s[vi%s] = A[vi, vj] * 2
+"""
+
+
+@pytest.mark.parametrize("extent", ["2", "m", "nnz"])
+@pytest.mark.parametrize(
+    ("primitive", "stored"), [("cache_read", ("B", "")), ("cache_inplace", ("A", ", vj"))]
+)
+def test_a_loop_beyond_the_fibre_has_no_copy_of_it(extent, primitive, stored):
+    builder = ScheduleBuilder(parse_module(LONGER % (extent, *stored)))
+    with pytest.raises(ScheduleError) as caught:
+        getattr(builder, primitive)("b", buffer="A", scope="local")
+    assert caught.value.code == f"schedule.{primitive}.not_proved"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.marks import PREPROCESS
 from gossamer_ir.nodes import (
     AttachAxis,
     Combine,
@@ -28,7 +29,7 @@ def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
     """Checks that an iteration has one variable and one kind per axis, iterates parents before children,
     and does not assign one element from several points."""
     ctx.define_label(node.name, at)
-    check_annotations(ctx, node.annotations, at)
+    check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
     enclosing = ctx.iterated
     axes = _iterated_axes(ctx, node, at)
     if not len(axes) == len(node.kinds) == len(node.vars) or set(node.kinds) - {"S", "R"}:

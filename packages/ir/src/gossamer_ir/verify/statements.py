@@ -7,7 +7,7 @@ from typing import get_args
 
 from gossamer_ir.analysis.init_nests import left_out, mentioned
 from gossamer_ir.analysis.software_pipelining import is_pipelined
-from gossamer_ir.core.marks import COMPOSABLE
+from gossamer_ir.core.marks import COMPOSABLE, PREPROCESS
 from gossamer_ir.nodes import (
     Allocate,
     Annotations,
@@ -170,7 +170,7 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
     """
     reported = len(ctx.found)
     ctx.define_label(node.name, at)
-    check_annotations(ctx, node.annotations, at)
+    check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
     with ctx.scope():
         for count, found in enumerate(node.iters):
             _check_block_iter(ctx, found, at.down("iters", count))
@@ -227,6 +227,7 @@ def check_init(ctx: Context, init: tuple[Stmt, ...], at: At, *, reductions: set[
 
 UNSUPPORTED_ANNOTATIONS = {
     "horizontal_fuse": "Write the parts as loops of one function, and make each parallel.",
+    PREPROCESS: "Use it on an iteration or block, which extract_inspector moves to another kernel.",
     COMPOSABLE: "Use it on a function of the coordinate stage, where lower_iterations handles it.",
 }
 """Annotations of published programs that would have no effect here, with a hint for each."""

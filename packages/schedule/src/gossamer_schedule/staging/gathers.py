@@ -21,7 +21,6 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
     Store,
-    Var,
 )
 from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.walk import free_vars, rewrite_body
@@ -126,16 +125,9 @@ def require_stored(cursor: Cursor, old: AnyBuffer, elements: Elements, *, hint: 
     if not isinstance(old, SparseBuffer):
         return
     axes = {axis.name: axis for axis in cursor.function.axes}
-    varied = [isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes]
-    computed = tuple(
-        read
-        for read in elements.reads
-        if any(
-            varies and not isinstance(at, Var)
-            for at, varies in zip(read.indices, varied, strict=True)
-        )
-    )
-    if not is_safely_read(cursor, replace(elements, reads=computed), buffer=old.name):
+    if not any(isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes):
+        return
+    if not is_safely_read(cursor, elements, buffer=old.name):
         raise refusal(
             f"{cursor.primitive}.not_proved",
             f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
