@@ -137,6 +137,8 @@ UNWIRED = (
 other processes, draw programs, or call programs of other files with many arguments."""
 WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
 """Selects all other test files."""
+SLOW = "pytestmark = pytest.mark.slow"
+"""The line in test files that take long for the number of lines that they cover."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
 PYTHONS = BY_SHORT["gossamer"].pythons
@@ -239,25 +241,33 @@ def tests(session: nox.Session, part: str) -> None:
     env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
     place, report = f"{distribution.place}/tests", ["--cov-report", "term-missing:skip-covered"]
     measured = ["--cov", distribution.package, *report, f"--cov-fail-under={COVERED}"]
-    if part == "gossamer":
-        run_tests(session, place, measured, env=env)
-    else:
-        arguments = session.posargs or measured
-        session.run("pytest", "-q", *PARALLEL, place, *arguments, env=env)
+    run_tests(session, place, measured, env=env, is_wired=part == "gossamer")
 
 
 def run_tests(
-    session: nox.Session, place: str, wired: Sequence[str], *, env: dict[str, str]
+    session: nox.Session,
+    place: str,
+    options: Sequence[str],
+    *,
+    env: dict[str, str],
+    is_wired: bool = True,
 ) -> None:
-    """Runs the `UNWIRED` tests of a folder as they are, then the others through bytes, with the options
-    `wired`: to measure coverage takes twice as long, and these run the lines alone."""
+    """Runs the tests of a folder: those that are slow, or not about borders between packages, as they
+    are, the others with some options, as to measure coverage makes a test take three times as long."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
         session.run(*pytest, place, *session.posargs, env=env)
         return
-    plain = [path for name in UNWIRED if (ROOT / (path := f"{place}/test_{name}.py")).exists()]
-    session.run(*pytest, *plain, env=env)
-    session.run(*pytest, "-p", "tests.wire", place, *WIRED, *wired, env=env)
+    wired = ("-p", "tests.wire") if is_wired else ()
+    files = sorted((ROOT / place).glob("test_*.py"))
+    plain = [str(path) for path in files if path.stem.removeprefix("test_") in UNWIRED]
+    slow = [str(path) for path in files if SLOW in path.read_text("utf-8")]
+    if plain:
+        session.run(*pytest, *plain, env=env)
+    if slow:
+        session.run(*pytest, *wired, *slow, env=env)
+    kept = [f"--ignore={path}" for path in slow]
+    session.run(*pytest, *wired, place, *WIRED, *kept, *options, env=env)
 
 
 @nox.session(requires=["build"])
