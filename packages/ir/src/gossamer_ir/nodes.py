@@ -246,7 +246,11 @@ class Region(Node, frozen=True):
 
 
 class BlockIter(Node, frozen=True):
-    """A block variable: its domain, its kind (spatial or reduction) and the value bound to it."""
+    """A block variable: its domain, its kind (spatial or reduction) and the value bound to it.
+
+    The value must lie in the domain wherever the body or the init of the block runs, but not where the
+    predicate is evaluated. The interpreter stops a program that violates this; kernels do not check it.
+    """
 
     var: str
     kind: Literal["S", "R"]
