@@ -41,7 +41,7 @@ def by_stage() -> Iterator[str]:
     names: dict[str, list[str]] = {}
     for record in PIPELINE:
         is_single = record.takes in (("coordinate",), ("position",))
-        stage = record.gives if is_single and record.gives else "flat"
+        stage: str = record.gives if is_single and record.gives else "flat"
         names.setdefault(stage, []).append(f"`{record.name}`")
     for stage, passes in names.items():
         yield f"| {stage} | {', '.join(passes)} |"

@@ -174,6 +174,6 @@ def test_the_environment_chooses_the_limit(tmp_path, monkeypatch, text, limit):
 @pytest.mark.parametrize("text", ["lots", "-1", "1.5", "1e3", "512MB", "²", "9" * 5000])
 def test_a_limit_that_is_no_number_is_refused(tmp_path, monkeypatch, text):
     monkeypatch.setenv(LIMIT_VARIABLE, text)
-    with pytest.raises(ArgumentError, match="is no number of megabytes") as caught:
+    with pytest.raises(ArgumentError, match="is not a number of megabytes") as caught:
         ArtifactCache(tmp_path)
     assert caught.value.code == "cache.limit"
