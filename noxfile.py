@@ -259,13 +259,14 @@ def run_tests(
         session.run(*pytest, place, *session.posargs, env=env)
         return
     wired = ("-p", "tests.wire") if is_wired else ()
+    some = ("--some-borders",) if is_wired else ()
     files = sorted((ROOT / place).glob("test_*.py"))
     plain = [str(path) for path in files if path.stem.removeprefix("test_") in UNWIRED]
     slow = [str(path) for path in files if SLOW in path.read_text("utf-8")]
     if plain:
         session.run(*pytest, *plain, env=env)
     if slow:
-        session.run(*pytest, *wired, *slow, env=env)
+        session.run(*pytest, *wired, *some, *slow, env=env)
     kept = [f"--ignore={path}" for path in slow]
     session.run(*pytest, *wired, place, *WIRED, *kept, *options, env=env)
 

@@ -8,22 +8,22 @@ DEFECTS = (
     Defect(
         "a value is computed after what it reads was written",
         of="compute_inline", home="primitives.blocks.compute_inline",
-        line="    _require_lasting(site)\n", instead="",
+        line="    _require_lasting(cursor)\n", instead="",
     ),
     Defect(
         "a value is read before the block that makes it",
         of="compute_inline", home="primitives.blocks.compute_inline",
-        line="    _require_behind(site, store)\n", instead="",
+        line="    _require_behind(cursor, store)\n", instead="",
     ),
     Defect(
         "values from an earlier iteration are lost",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    require_made_again(site, own, target, made=made, primitive=_NAME)\n", instead="",
+        line="    require_made_again(cursor, own, target, made=made)\n", instead="",
     ),
     Defect(
         "a block moves past a write of what it reads",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    _require_free_way(site, top, own=own)\n", instead="",
+        line="    _require_free_way(cursor, top, own=own)\n", instead="",
     ),
     Defect(
         "elements that the block does not store to are published",
@@ -33,7 +33,7 @@ DEFECTS = (
     Defect(
         "statements that depend on each other are in two loops",
         of="fission", home="primitives.loops.fission",
-        line="        _require_independent(before, parts[at], site, module=module)\n", instead="",
+        line="        _require_independent(before, parts[at], cursor)\n", instead="",
     ),
     Defect(
         "an init is made once for several iterations that need it",
@@ -43,17 +43,17 @@ DEFECTS = (
     Defect(
         "a loop of lanes depends on what the lanes before stored",
         of="vectorize", home="primitives.loops.vectorize",
-        line="        require(site, module, op)\n", instead="        pass\n",
+        line="        require(cursor)\n", instead="        pass\n",
     ),
     Defect(
         "iterations in another order change what others read",
         of="reorder", home="primitives.loops.reorder",
-        line="    body = require(top, chain, moved, module)\n",
+        line="    body = require(top, chain, moved)\n",
         instead="    body = chain[-1].body\n",
     ),
     Defect(
         "a loop begins at 0, wherever it begins",
         of="split", home="primitives.loops.split",
-        line="    _require_zero_start(site, module)\n", instead="",
+        line="    _require_zero_start(cursor)\n", instead="",
     ),
 )  # fmt: skip
