@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_schedule_partitions import code_of, outcome, same
 
-from gossamer_ir.interpret import run
+from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, get_loops
@@ -99,6 +99,16 @@ def test_a_select_reads_only_the_interior(program):
     text = FRAME.format(rows="8", columns="8", padding="0.0", inside="vj < 4")
     module = program(text.replace("T.if_then_else", "T.Select").replace("vi - 1", "vi"))
     assert same(ScheduleBuilder(module).decompose_padding("pad", loop="i"), module)
+
+
+def test_what_stops_a_select_outside_the_interior_is_not_computed(program):
+    """As the docstring says: the row before the first is read, though it is not chosen."""
+    text = FRAME.format(rows="8", columns="8", padding="0.0", inside="vi >= 1")
+    module = program(text.replace("T.if_then_else", "T.Select"))
+    with pytest.raises(InterpreterError, match="out of bounds"):
+        outcome(module)
+    chosen = program(text)
+    assert same(ScheduleBuilder(module).decompose_padding("pad", loop="i"), chosen)
 
 
 SUMS = parse_module("""

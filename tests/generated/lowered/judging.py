@@ -29,6 +29,8 @@ PRINTED = 8
 MACHINE_CODE = "machine code"
 MOST_NODES, TOO_LARGE = 200_000, "too large to be interpreted"
 GOES_ON = "goes on where it has to stop"
+# What nobody reads, and what a `Select` does not choose, is not computed after these primitives.
+LEAVE_OUT = frozenset({"compute_inline", "decompose_padding"})
 Step = tuple[str, Callable[[Module], Module]]
 
 
@@ -88,11 +90,10 @@ def judged(
 
 
 def _is_left_out(found: Finding, schedule: Scheduler | None) -> bool:
-    """Whether a program goes on because what stops it is computed no longer: `compute_inline` leaves out
-    what nobody reads."""
+    """Whether a program goes on because what stops it is computed no longer, as these primitives say."""
     if schedule is None or found.what != GOES_ON or not found.where.startswith("the schedule"):
         return False
-    return any(step.op == "compute_inline" for trace in schedule.traces.values() for step in trace)
+    return any(step.op in LEAVE_OUT for trace in schedule.traces.values() for step in trace)
 
 
 def _steps(module: Module, compiler: Compiler, schedule: Scheduler | None) -> Iterator[Step]:

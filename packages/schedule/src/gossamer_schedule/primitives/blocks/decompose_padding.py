@@ -65,6 +65,9 @@ def decompose_padding(
     stores the value inside. Loops that only hold the block run over the inside, where the condition
     bounds their iterators.
 
+    The operands of a `Select` are both evaluated, yet the value is computed only inside afterwards: where
+    only its evaluation outside stops the program, by a read out of bounds, the program goes on.
+
     Raises `ScheduleError`: `schedule.decompose_padding.pattern` (the block does something else, or the
     padding is read from a buffer), `.not_enclosing` (the loop is not around the block, or something other
     than loops and conditions is between), `.other_access` (the value, or another statement under the
