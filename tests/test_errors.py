@@ -49,7 +49,7 @@ def codes_of(path, kind="Error"):
         prefix = ""
         if kind != "Error" and name != kind:
             continue
-        if name == "refusal":
+        if name == "schedule_error":
             prefix = "schedule."
         elif name == "error" and "script" in path.parts:
             prefix = "parse."

@@ -942,7 +942,7 @@ def refusals_of_source():
     root = Path(gossamer_schedule.__file__).parent
     for path in root.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "refusal":
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "schedule_error":
                 text = ast.unparse(call.args[0]).removeprefix("f").strip("'\"")
                 code = re.sub(r"{[^}]+}", "*", text.replace("{_NAME}", path.stem))
                 yield code, {keyword.arg for keyword in call.keywords}

@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.lookups import (
     get_loops,
     get_producers,
 )
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.arguments import a_value, arguments_by_name, plain
 from gossamer_schedule.step.foreign_names import METHODS
@@ -74,7 +74,7 @@ class ScheduleBuilder(Fluent):
         lower: Callable[[Module], Module] | None = None,
     ) -> None:
         if not isinstance(module, Module):
-            raise refusal(
+            raise schedule_error(
                 "module",
                 f"A builder is made of a module, not of {a_value(module)}.",
                 hint="parse_module makes one of a script; gossamer.schedule takes any program.",
@@ -177,13 +177,13 @@ class ScheduleBuilder(Fluent):
         """
         op = LOWERINGS.get(self.module.stage)
         if op is None:
-            raise refusal(
+            raise schedule_error(
                 "lower.last",
                 f"The {self.module.stage} stage is the last that has steps.",
                 hint="gossamer.compile(program, schedule=builder) makes a kernel.",
             )
         if self._lower is None:
-            raise refusal(
+            raise schedule_error(
                 "lower.no_passes",
                 "The builder was made without passes that lower its module.",
                 hint="gossamer.schedule(program) makes one that has them, or give lower=.",
@@ -207,7 +207,7 @@ class ScheduleBuilder(Fluent):
         """
         count = _plain(steps)
         if type(count) is not int or not 0 <= count <= len(self._results):
-            raise refusal(
+            raise schedule_error(
                 "undo.steps",
                 f"undo is given {a_value(steps)}, and the trace has "
                 f"{len(self._results)} {'step' if len(self._results) == 1 else 'steps'}.",
@@ -220,7 +220,7 @@ class ScheduleBuilder(Fluent):
     def replay(self, trace: Trace) -> Self:
         """Applies the steps of a trace. Where one is refused, those before it stay applied."""
         if not isinstance(trace, (tuple, list)) or not all(isinstance(x, Step) for x in trace):
-            raise refusal(
+            raise schedule_error(
                 "trace.steps",
                 f"The trace is {a_value(trace)}; expected a tuple of steps.",
                 hint="from_json reads a trace in JSON.",
@@ -237,7 +237,7 @@ class ScheduleBuilder(Fluent):
         positional = arguments_by_name(primitive, args)
         twice = [name for name in keywords if name in positional]
         if twice:
-            raise refusal(
+            raise schedule_error(
                 "replay.arguments", f"{primitive.__name__} is given argument '{twice[0]}' twice."
             )
         named = positional | {"function": self._function} | keywords
@@ -252,7 +252,7 @@ class ScheduleBuilder(Fluent):
 
     def _replay_lowering(self, given: Step) -> None:
         if LOWERINGS.get(self.module.stage) != given.op:
-            raise refusal(
+            raise schedule_error(
                 "lower.stage",
                 f"The step {given.op} does not lower a module of the {self.module.stage} stage.",
                 hint="Replay the trace on the program that it was made of.",

@@ -8,7 +8,7 @@ from gossamer_ir.errors import Place, ScheduleError
 from gossamer_ir.nodes import Expr
 
 
-def refusal(
+def schedule_error(
     code: str, message: str, *, needs: str = "", hint: str = "", place: Place = ()
 ) -> ScheduleError:
     """The error of code `schedule.<code>`, where code is `<primitive>.<reason>`.
@@ -16,7 +16,7 @@ def refusal(
     The reason `not_proved` says that nothing is known to be wrong: `needs` is then the condition that
     could not be shown, in the words of scripts.
 
-    >>> print(refusal("tile.not_proved", "It is not proved that the tiles fit.", needs="n <= 8"))
+    >>> print(schedule_error("tile.not_proved", "It is not proved that the tiles fit.", needs="n <= 8"))
     It is not proved that the tiles fit. Needed: n <= 8. [schedule.tile.not_proved]
     """
     condition = f" Needed: {needs}." if needs else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.analysis.invariants import invariant_facts, written_by
+from gossamer_ir.analysis.invariants import invariant_facts, mutable_buffers
 from gossamer_ir.core.build import ONE, ZERO, add
 from gossamer_ir.nodes import (
     Axis,
@@ -80,7 +80,7 @@ def _axis_facts(function: Function) -> Iterator[Fact]:
 
 def _unchanged(function: Function) -> dict[str | None, str]:
     """The buffers that the function does not write, by handle."""
-    changing = written_by(function)
+    changing = mutable_buffers(function)
     return {
         found.handle: found.name
         for found in function.buffers

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import written_by
+from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core.build import add, mul, widen
 from gossamer_ir.nodes import (
@@ -107,7 +107,7 @@ def offset_of_fibre(
     >>> offset_of_fibre(function, varied, {"I": ONE}) == Load("P", (ONE,), "int32")
     True
     """
-    if axis.indptr in written_by(function):
+    if axis.indptr in mutable_buffers(function):
         return None
     bound = [found for found in function.buffers if found.handle == axis.indptr]
     above = _number(function, axis.parent or "", positions) if bound else None

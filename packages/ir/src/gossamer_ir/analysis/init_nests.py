@@ -18,7 +18,7 @@ from gossamer_ir.traversal.walk import free_vars
 Values: TypeAlias = Mapping[str, Expr]
 """The values of block variables and lets."""
 
-Around: TypeAlias = For | Expr
+LoopOrCondition: TypeAlias = For | Expr
 """An enclosing loop or condition."""
 
 
@@ -94,7 +94,7 @@ def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tu
     return tuple(part for part in parts if not mentioned((part,), outside) & dropped)
 
 
-def without_loops(parts: Iterable[Around], dropped: Set[str]) -> Iterator[Around]:
+def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterator[LoopOrCondition]:
     """Enclosing loops and conditions without the dropped loops, and without conjuncts that mention these."""
     for found in parts:
         if not isinstance(found, For):

@@ -15,7 +15,7 @@ NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 
 
 @memoize_by_identity
-def written_by(function: Function) -> frozenset[str]:
+def mutable_buffers(function: Function) -> frozenset[str]:
     """The buffers that a function writes, including aliases that share a handle."""
     return _with_aliases(stored_by(every_statement(function)), function)
 
@@ -49,7 +49,7 @@ def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozen
 def is_constant(*nodes: Node, function: Function) -> bool:
     """True if expressions read no buffer that a function writes anywhere."""
     reads = buffers_read(*nodes)
-    return not reads or reads.isdisjoint(written_by(function))
+    return not reads or reads.isdisjoint(mutable_buffers(function))
 
 
 def _with_aliases(written: frozenset[str], function: Function) -> frozenset[str]:
@@ -72,7 +72,7 @@ def _aliases(function: Function) -> dict[str, frozenset[str]]:
 @memoize_by_identity
 def invariant_facts(function: Function) -> tuple[Fact, ...]:
     """The facts about buffers that the function does not write. They hold everywhere in it."""
-    written = written_by(function)
+    written = mutable_buffers(function)
     return tuple(fact for fact in function.facts if written.isdisjoint(_read_by(fact)))
 
 

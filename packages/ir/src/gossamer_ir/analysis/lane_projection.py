@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.walk import children, map_children
 
-Kept: TypeAlias = Callable[[Expr], Expr | None]
+LaneOverride: TypeAlias = Callable[[Expr], Expr | None]
 """Returns the lane of a vector that no scalar expression describes: a variable, or a transposed reduction
 in a lane that is not constant."""
 
@@ -60,7 +60,7 @@ def count_of(lanes: Lanes) -> Expr:
     return mul(count, VScale()) if lanes.scalable else count
 
 
-def lane_of(expr: Expr, lane: Expr, *, kept: Kept = lambda _: None) -> Expr | None:
+def lane_of(expr: Expr, lane: Expr, *, kept: LaneOverride = lambda _: None) -> Expr | None:
     """The value of a vector in one lane; a scalar itself. None if no expression describes the lane and
     `kept` returns None, too.
 
@@ -92,7 +92,7 @@ def in_lane(expr: Expr, lane: Expr) -> Expr:
     return found
 
 
-def _ramp(expr: Ramp, lane: Expr, kept: Kept) -> Expr:
+def _ramp(expr: Ramp, lane: Expr, kept: LaneOverride) -> Expr:
     dtype = dtype_of(expr.base)
     if dtype == "int64":
         return add(expr.base, mul(expr.stride, lane))
@@ -101,7 +101,7 @@ def _ramp(expr: Ramp, lane: Expr, kept: Kept) -> Expr:
     return Binary("add", expr.base, Binary("mul", expr.stride, narrow))
 
 
-def _each(expr: Any, lane: Expr, kept: Kept) -> Expr | None:
+def _each(expr: Any, lane: Expr, kept: LaneOverride) -> Expr | None:
     """The projection of an elementwise operation: the operation on the lanes of its operands."""
     below: list[Any] = list(children(expr))
     operands = [lane_of(operand, lane, kept=kept) for operand in below]
@@ -113,20 +113,20 @@ def _each(expr: Any, lane: Expr, kept: Kept) -> Expr | None:
     return scalar if own is None else replace(scalar, dtype=DType.parse(own).scalar)
 
 
-def _kept(expr: Expr, _lane: Expr, kept: Kept) -> Expr | None:
+def _kept(expr: Expr, _lane: Expr, kept: LaneOverride) -> Expr | None:
     return kept(expr)
 
 
-def _transposed(expr: TransposeReduce, lane: Expr, kept: Kept) -> Expr | None:
+def _transposed(expr: TransposeReduce, lane: Expr, kept: LaneOverride) -> Expr | None:
     number = integer_value(lane)
     return kept(expr) if number is None else LaneReduce(expr.op, expr.values[number])
 
 
-def _scalar(expr: Expr, _lane: Expr, _kept: Kept) -> Expr:
+def _scalar(expr: Expr, _lane: Expr, _kept: LaneOverride) -> Expr:
     return expr
 
 
-IN_LANES: dict[type[Any], Callable[[Any, Expr, Kept], Expr | None]] = {
+IN_LANES: dict[type[Any], Callable[[Any, Expr, LaneOverride], Expr | None]] = {
     **dict.fromkeys((Const, VScale, Search, LaneReduce), _scalar),
     **dict.fromkeys((Unary, Binary, Compare, Cast, Reinterpret), _each),
     **dict.fromkeys((Select, IfThenElse, Call, Load), _each),

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Expr, Var
 from gossamer_ir.traversal.walk import free_vars, resolve
 
 
-class Form(msgspec.Struct, frozen=True, gc=False):
+class LinearForm(msgspec.Struct, frozen=True, gc=False):
     """`sum(coefficient * variable) + base`. Coefficients depend on none of the variables; `opaque` are the
     variables on which atoms of the base depend, so that the form is not linear in them."""
 
@@ -22,7 +22,7 @@ class Form(msgspec.Struct, frozen=True, gc=False):
     opaque: frozenset[str]
 
 
-def by_variables(form: Affine, names: Container[str]) -> Form:
+def by_variables(form: Affine, names: Container[str]) -> LinearForm:
     """An affine form as a linear form in some variables.
 
     >>> from gossamer_ir.core.build import add, index_var, mul
@@ -48,7 +48,7 @@ def by_variables(form: Affine, names: Container[str]) -> Form:
             opaque += own
         else:
             terms[own[0]] = combine(terms.get(own[0], NOTHING), step, count)
-    return Form(terms, Affine(base, form.constant), frozenset(opaque))
+    return LinearForm(terms, Affine(base, form.constant), frozenset(opaque))
 
 
 def _multiplier(atom: Expr, name: str) -> Affine | None:
@@ -60,7 +60,7 @@ def _multiplier(atom: Expr, name: str) -> Affine | None:
     return None if factors and name in free_vars(*factors) else affine_of(product(factors))
 
 
-def form_of(expr: Expr, values: Values, *, loops: Container[str]) -> Form:
+def form_of(expr: Expr, values: Values, *, loops: Container[str]) -> LinearForm:
     """An int64 expression as a linear form in loop variables, with other variables replaced by `values`."""
     return by_variables(affine_of(resolve(expr, values)), loops)
 

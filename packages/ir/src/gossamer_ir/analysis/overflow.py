@@ -68,14 +68,14 @@ _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 
 
 @memoize_by_identity
-def magnitudes_of(function: Function) -> Magnitudes:
+def magnitudes_of(function: Function) -> OverflowAnalysis:
     """Bounds for all variables of a function, and for the index buffers that it does not write."""
-    found = Magnitudes(function)
+    found = OverflowAnalysis(function)
     found.bind_each(every_statement(function))
     return found
 
 
-class Part(NamedTuple):
+class CeilQuotient(NamedTuple):
     """A size divided by a number, rounded up."""
 
     size: Expr
@@ -126,7 +126,7 @@ _array_extents = lru_cache(maxsize=64)(_ArrayExtents)
 _index_facts = lru_cache(maxsize=64)(_IndexFacts)
 
 
-class Magnitudes:
+class OverflowAnalysis:
     """Bounds of the absolute values of sizes, variables, elements of index buffers, and expressions."""
 
     def __init__(self, function: Function) -> None:
@@ -141,7 +141,7 @@ class Magnitudes:
         self._ranges = dict(facts.ranges)
         self._ordered = facts.ordered
 
-    def copy(self) -> Magnitudes:
+    def copy(self) -> OverflowAnalysis:
         """A copy, to which bounds may be added without changing the original."""
         found = copy(self)
         found._variables, found._bound = dict(self._variables), dict(self._bound)
@@ -225,7 +225,7 @@ class Magnitudes:
         constant and rounded up; None for other products."""
         constants = [abs(value) for value in map(integer_value, factors) if value is not None]
         others = [factor for factor in factors if integer_value(factor) is None]
-        parts = [self._part_of_size(factor) or Part(factor, 1) for factor in others]
+        parts = [self._part_of_size(factor) or CeilQuotient(factor, 1) for factor in others]
         elements = self._passed.arrays.get(_in_order(part.size for part in parts))
         if elements is None:
             return None
@@ -238,7 +238,7 @@ class Magnitudes:
             whole += min(elements, LARGEST_SIZE ** len(divisors)) // prod(divisors) + 1
         return whole * prod(constants)
 
-    def _part_of_size(self, expr: Expr) -> Part | None:
+    def _part_of_size(self, expr: Expr) -> CeilQuotient | None:
         """An upper bound `size / divisor`, rounded up, of a value or of the difference of two values.
 
         The values are loaded from an array of offsets that a fact bounds to [0, size + 1), or are quotients
@@ -251,7 +251,7 @@ class Magnitudes:
                 fact = self._ranges.get(expr.buffer)
                 if fact is None or fact.low != ZERO or not _is_one_more(fact.high):
                     return None
-                return Part(fact.high.lhs, 1)
+                return CeilQuotient(fact.high.lhs, 1)
             case Binary(op="sub"):
                 above = self._part_of_size(expr.lhs)
                 return above if above == self._part_of_size(expr.rhs) else None
@@ -259,8 +259,8 @@ class Magnitudes:
                 found = _rounded_quotient(expr)
                 if found is not None:
                     dividend, divisor = found
-                    above = self._part_of_size(dividend) or Part(dividend, 1)
-                    return Part(above.size, above.divisor * divisor)
+                    above = self._part_of_size(dividend) or CeilQuotient(dividend, 1)
+                    return CeilQuotient(above.size, above.divisor * divisor)
         return None
 
     def is_exact(self, expr: Node) -> bool:

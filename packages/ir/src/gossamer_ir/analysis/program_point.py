@@ -21,10 +21,10 @@ from gossamer_ir.analysis.invariants import (
     changed_in,
     invariant_facts,
     is_constant,
-    written_by,
+    mutable_buffers,
     written_in,
 )
-from gossamer_ir.analysis.overflow import Magnitudes, extents_passed, magnitudes_of
+from gossamer_ir.analysis.overflow import OverflowAnalysis, extents_passed, magnitudes_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
@@ -82,9 +82,11 @@ class ProgramPoint:
         """
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
         self.prover = Prover(invariant_facts(function) if facts is None else facts)
-        self.magnitudes = magnitudes_of(function).copy() if binds_all else Magnitudes(function)
+        self.magnitudes = (
+            magnitudes_of(function).copy() if binds_all else OverflowAnalysis(function)
+        )
         self.shapes = {buffer.name: buffer.shape for buffer in buffers}
-        self.written = written_by(function)
+        self.written = mutable_buffers(function)
         self._function = function
         self._changing = self.written
         self.written_by_others: frozenset[str] = frozenset()

@@ -4,7 +4,7 @@ The bounds assume that each loop has an iteration; otherwise there is no value t
 replaced by an end of their range, innermost first, so that terms that an inner range shares with the index
 cancel: over a row, `indptr[i] + j` is at most `indptr[i + 1] - 1`.
 
-Two related analyses answer other questions: `Magnitudes` (can an expression wrap?) and the prover of a
+Two related analyses answer other questions: `OverflowAnalysis` (can an expression wrap?) and the prover of a
 `ProgramPoint` (is a value in a given range?).
 """
 

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.analysis.accesses import Access, accesses
 from gossamer_ir.analysis.element_numbers import numbers_of
 from gossamer_ir.analysis.init_nests import Values
-from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops import loops_of
 from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
 from gossamer_ir.traversal.identity_cache import memoize_by_identity
@@ -20,12 +20,12 @@ class AccessForm(msgspec.Struct, frozen=True):
     the numbers of its elements (see `numbers_of`)."""
 
     buffer: str
-    indices: tuple[Form | None, ...]
+    indices: tuple[LinearForm | None, ...]
     is_store: bool
-    numbers: tuple[Form | None, ...] = ()
+    numbers: tuple[LinearForm | None, ...] = ()
 
     @property
-    def selectors(self) -> tuple[Form | None, ...]:
+    def selectors(self) -> tuple[LinearForm | None, ...]:
         """The forms that the element determines: if one of them differs, so does the element."""
         return (*self.indices, *self.numbers)
 
@@ -46,7 +46,7 @@ def forms_of_accesses(found: Iterable[Access], function: Function) -> Iterator[A
     """Accesses with their indices as forms. Indices of a buffer that `has_two_names` are unknown, since they
     do not identify its elements."""
     loops, several = loops_of(function), with_two_names(function)
-    forms: dict[Expr | Range | None, Form | None] = {None: None}
+    forms: dict[Expr | Range | None, LinearForm | None] = {None: None}
     for access in found:
         is_told = access.buffer not in several
         numbers = numbers_of(function, access.buffer, access.indices) if is_told else ()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.axis_facts import known_facts
 from gossamer_ir.analysis.init_nests import Values
-from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops import Loops, loops_of
 from gossamer_ir.arith.affine import Affine
 from gossamer_ir.arith.offsets import loaded
@@ -59,7 +59,7 @@ def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
     return replace(access, indices=indices, numbers=numbers)
 
 
-def _changes(form: Form | None, buffers: Set[str]) -> bool:
+def _changes(form: LinearForm | None, buffers: Set[str]) -> bool:
     """True if a form loads from some buffers."""
     if form is None:
         return False
@@ -109,11 +109,11 @@ def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
 
 
 def _loaded_indices(
-    columns: Iterable[Sequence[Form | None]], distinct: Set[str], *, loops: Loops
-) -> list[tuple[Form | None, ...]]:
+    columns: Iterable[Sequence[LinearForm | None]], distinct: Set[str], *, loops: Loops
+) -> list[tuple[LinearForm | None, ...]]:
     """The indices of the loads that all accesses use in one dimension, recursively. Loads from an array
     without duplicates are different if their indices are."""
-    found: list[tuple[Form | None, ...]] = []
+    found: list[tuple[LinearForm | None, ...]] = []
     for forms in columns if distinct else ():
         loads = [_load_from(form, distinct) for form in forms]
         places = [load.indices for load in loads if load is not None]
@@ -127,7 +127,7 @@ def _loaded_indices(
     return found
 
 
-def _load_from(form: Form | None, distinct: Set[str]) -> Load | None:
+def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
     """The load that a form consists of, if it is from one of some buffers."""
     coordinate = coordinate_of(form)
     load = None if coordinate is None else loaded(coordinate)
@@ -135,7 +135,7 @@ def _load_from(form: Form | None, distinct: Set[str]) -> Load | None:
 
 
 def _determines(
-    loop: str, forms: Iterable[Form | None], *, loops: Loops, varying: Set[str]
+    loop: str, forms: Iterable[LinearForm | None], *, loops: Loops, varying: Set[str]
 ) -> bool:
     """True if all forms determine the iteration of the loop in the same way."""
     keys = set()
@@ -149,7 +149,7 @@ def _determines(
 
 def _is_recovered(
     loop: str,
-    columns: Iterable[Iterable[Form | None]],
+    columns: Iterable[Iterable[LinearForm | None]],
     *,
     loops: Loops,
     varying: Set[str],
@@ -187,7 +187,7 @@ def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
 
 
 def _selects(
-    loop: For, forms: Sequence[Form | None], *, others: Set[str], facts: Sequence[Fact]
+    loop: For, forms: Sequence[LinearForm | None], *, others: Set[str], facts: Sequence[Fact]
 ) -> bool:
     """True if all accesses use one coordinate that is injective in the loop and does not depend on the
     `others`, the inner loops."""
@@ -197,7 +197,7 @@ def _selects(
     return free_vars(coordinate).isdisjoint(others) and is_injective(coordinate, loop, facts)
 
 
-def coordinate_of(form: Form | None) -> Expr | None:
+def coordinate_of(form: LinearForm | None) -> Expr | None:
     """The atom that a form consists of; None if it is a sum or a multiple."""
     if form is None or form.terms or form.base.constant or len(form.base.terms) != 1:
         return None
@@ -206,7 +206,7 @@ def coordinate_of(form: Form | None) -> Expr | None:
 
 
 def leading_coordinate(
-    form: Form | None, *, loops: Loops, varying: Set[str]
+    form: LinearForm | None, *, loops: Loops, varying: Set[str]
 ) -> tuple[Expr, int] | None:
     """The atom that a form determines, and its coefficient; None if there is none.
 
@@ -224,7 +224,9 @@ def leading_coordinate(
     return atom, count
 
 
-def _is_narrow(form: Form, atom: Expr, count: int, *, loops: Loops, varying: Set[str]) -> bool:
+def _is_narrow(
+    form: LinearForm, atom: Expr, count: int, *, loops: Loops, varying: Set[str]
+) -> bool:
     """True if different values of a form are different machine integers, too: their distance is less than
     2**64."""
     if count == 1 and not form.terms:

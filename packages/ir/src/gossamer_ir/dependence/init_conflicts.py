@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import Access, EnclosingContext, accesses, at_init
 from gossamer_ir.analysis.determined_variables import DeterminedVariables
-from gossamer_ir.analysis.init_nests import Around, Values, reduction_loops, spatial_loops
+from gossamer_ir.analysis.init_nests import LoopOrCondition, Values, reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt, Store
@@ -24,7 +24,7 @@ from gossamer_ir.traversal.walk import free_vars, resolve, statements
 def may_meet(
     loop: For,
     block: Block,
-    between: Iterable[Around],
+    between: Iterable[LoopOrCondition],
     *,
     values: Values,
     function: Function,
@@ -63,7 +63,7 @@ def may_meet(
     )
 
 
-def _stores(block: Block, around: Iterable[Around], values: Values) -> Iterator[Access]:
+def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> Iterator[Access]:
     """The stores of an init, each with its context in terms of the loops around the block."""
     parts = tuple(around)
     loops = tuple(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import reduce
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.analysis.linear_form import LinearForm
 from gossamer_ir.analysis.loops import Loops
 from gossamer_ir.arith.affine import (
     NOTHING,
@@ -100,12 +100,12 @@ def count_of(digits: Iterable[Digit]) -> Affine:
     return reduce(times, (affine_of(digit.extent) for digit in digits), UNIT)
 
 
-def digits_of(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> dict[str, Digit]:
+def digits_of(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> dict[str, Digit]:
     """The terms of a form in some loops, as digits."""
     return {name: Digit(by, loops[name].extent) for name, by in form.terms.items() if name in names}
 
 
-def digit_key(form: Form, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
+def digit_key(form: LinearForm, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
     """A key that describes how the form determines the iteration of a loop; None if it does not.
 
     Accesses with equal keys access different elements in different iterations of the loop, for all values of
@@ -140,7 +140,7 @@ def _negative(digit: Digit) -> Digit:
     return Digit(scale(digit.coefficient, -1), digit.extent)
 
 
-def span(form: Form, varying: Set[str], *, loops: Loops) -> int:
+def span(form: LinearForm, varying: Set[str], *, loops: Loops) -> int:
     """A bound of the difference of two values of a form over all iterations of the `varying` loops. If it is
     below 2**64, different values are different machine integers."""
     digits = digits_of(form, varying, loops=loops)
@@ -198,7 +198,7 @@ def fits(low: list[Digit], below: Affine) -> bool:
     return False
 
 
-def ascending(form: Form, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
+def ascending(form: LinearForm, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
     """The loops of a form in ascending order of digits; None unless the form consists of digits without
     gaps."""
     if form.base != NOTHING:
@@ -206,7 +206,9 @@ def ascending(form: Form, *, loops: Mapping[str, For]) -> tuple[str, ...] | None
     return lowest(form, form.terms.keys(), loops=loops)
 
 
-def lowest(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
+def lowest(
+    form: LinearForm, names: Set[str], *, loops: Mapping[str, For]
+) -> tuple[str, ...] | None:
     """Some loops of a form in ascending order of digits; None unless they are digits without gaps of a number
     that is added to a term that does not depend on them."""
     digits = digits_of(form, names, loops=loops)
@@ -243,7 +245,7 @@ def parted(
     return None
 
 
-def without(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> Expr:
+def without(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Expr:
     """A form without its terms in some loops."""
     others = sorted(form.terms.keys() - names)
     digits = digits_of(form, set(others), loops=loops)
@@ -255,7 +257,7 @@ def several(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...
     return tuple(name for name in order if integer_value(loops[name].extent) != 1)
 
 
-def is_covering(form: Form, extent: Expr, *, loops: Mapping[str, For]) -> bool:
+def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> bool:
     """True if a form takes all values in [0, extent), and possibly greater ones."""
     every = ascending(form, loops=loops)
     if every is None:

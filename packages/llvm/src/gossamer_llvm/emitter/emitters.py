@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.overflow import Magnitudes
+from gossamer_ir.analysis.overflow import OverflowAnalysis
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
@@ -123,7 +123,7 @@ class FunctionEmitter:
     unit: ModuleEmitter
     text: FunctionText
     workspace: str = "%ws"
-    magnitudes: Magnitudes | None = None
+    magnitudes: OverflowAnalysis | None = None
     values: dict[str, Value] = field(default_factory=dict)
     buffers: dict[str, BufferAddress] = field(default_factory=dict)
     heap: list[str] = field(default_factory=list)

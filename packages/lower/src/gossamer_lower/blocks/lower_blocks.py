@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses import is_evaluated, parts_of
 from gossamer_ir.analysis.init_nests import (
-    Around,
+    LoopOrCondition,
     conditions_of_init,
     left_out,
     selecting,
@@ -192,7 +192,9 @@ class _Lowering:
         kept = tuple(without_loops(path, left_out(block, loops, {})))
         return self._renamed_nest(kept, _under(build.conjoined(conditions), init))
 
-    def _renamed_nest(self, path: Sequence[Around], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _renamed_nest(
+        self, path: Sequence[LoopOrCondition], body: tuple[Stmt, ...]
+    ) -> tuple[Stmt, ...]:
         loops = [found.var for found in path if isinstance(found, For)]
         names = {var: build.index_var(self._namer.fresh(f"{var}_init")) for var in loops}
         result = substitute_body(body, names)
@@ -231,7 +233,7 @@ def _blocks_below(loop: For) -> Iterator[Block]:
     return outermost(Block, loop.body)
 
 
-def _path_to(stmt: Stmt, block: Block) -> tuple[Around, ...] | None:
+def _path_to(stmt: Stmt, block: Block) -> tuple[LoopOrCondition, ...] | None:
     """Return the loops and conditions from a statement down to the block; None if it is not inside."""
     if stmt is block:
         return ()
@@ -243,7 +245,7 @@ def _path_to(stmt: Stmt, block: Block) -> tuple[Around, ...] | None:
     return None
 
 
-def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[Around, ...], tuple[Stmt, ...]]]:
+def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stmt, ...]]]:
     """Yield the bodies of a statement, each with the loop or condition that it adds to the path."""
     match stmt:
         case For():

@@ -50,14 +50,14 @@ from gossamer_ir.traversal.walk import collect, contains, free_vars, map_childre
 
 STORAGE = ("int32", "int64")
 
-Enclosing = For | Expr
+LoopOrCondition = For | Expr
 """An enclosing loop of a search, or an enclosing condition."""
 
 
 class Found(msgspec.Struct, frozen=True):
     """An outlined search: its enclosing loops and conditions, its value, and where the result is stored."""
 
-    around: tuple[Enclosing, ...]
+    around: tuple[LoopOrCondition, ...]
     value: Expr
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -139,7 +139,10 @@ class _Taking:
     # --- statements
 
     def body(
-        self, body: tuple[Stmt, ...], around: tuple[Enclosing, ...], values: Mapping[str, Expr]
+        self,
+        body: tuple[Stmt, ...],
+        around: tuple[LoopOrCondition, ...],
+        values: Mapping[str, Expr],
     ) -> tuple[Stmt, ...]:
         """Return the statements, inside `around`; `values` are those of lets and block iterators."""
         values = dict(values)
@@ -151,7 +154,7 @@ class _Taking:
         return tuple(result)
 
     def _statement(
-        self, stmt: Any, around: tuple[Enclosing, ...], values: Mapping[str, Expr]
+        self, stmt: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
         match stmt:
             case For():
@@ -166,7 +169,7 @@ class _Taking:
                 return stmt
         return map_children(stmt, lambda child: self._expr(child, around, values))
 
-    def _if(self, stmt: If, around: tuple[Enclosing, ...], values: Mapping[str, Expr]) -> If:
+    def _if(self, stmt: If, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]) -> If:
         condition = self._resolved(stmt.condition, values)
         then_body = self.body(stmt.then_body, (*around, condition), values)
         otherwise = (*around, Unary("not", condition))
@@ -174,7 +177,7 @@ class _Taking:
         return If(self._expr(stmt.condition, around, values), then_body, else_body)
 
     def _block(
-        self, block: Block, around: tuple[Enclosing, ...], values: Mapping[str, Expr]
+        self, block: Block, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Block:
         bound = {found.var: self._resolved(found.value, values) for found in block.iters}
         values = {**values, **bound}
@@ -191,7 +194,9 @@ class _Taking:
 
     # --- expressions
 
-    def _expr(self, node: Any, around: tuple[Enclosing, ...], values: Mapping[str, Expr]) -> Any:
+    def _expr(
+        self, node: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
+    ) -> Any:
         if _is_search(node):
             found = self._found(self._resolved(node, values), around)
             if found is not None:
@@ -205,7 +210,7 @@ class _Taking:
             )
         return map_children(node, lambda child: self._expr(child, around, values))
 
-    def _found(self, value: Expr, around: tuple[Enclosing, ...]) -> Found | None:
+    def _found(self, value: Expr, around: tuple[LoopOrCondition, ...]) -> Found | None:
         """Return the outlined search; None if it cannot be outlined.
 
         Its operands must depend on index arrays only. A condition that depends on more is dropped, if the
@@ -238,7 +243,7 @@ class _Taking:
         self.found.append(found)
         return found
 
-    def _is_known(self, part: Enclosing, bound: Set[str]) -> bool:
+    def _is_known(self, part: LoopOrCondition, bound: Set[str]) -> bool:
         """Return whether an expression or loop reads only constant integer arrays and these variables."""
         reads = collect(READS, part)
         return (
@@ -281,7 +286,7 @@ class _Taking:
 
     # --- facts
 
-    def _point_inside(self, around: tuple[Enclosing, ...]) -> ProgramPoint:
+    def _point_inside(self, around: tuple[LoopOrCondition, ...]) -> ProgramPoint:
         """Return the program point inside these loops and conditions."""
         point = ProgramPoint(self._function)
         for found in around:
@@ -293,7 +298,7 @@ class _Taking:
         return point
 
     def _facts(
-        self, value: Expr, kept: tuple[Enclosing, ...], buffer: Buffer
+        self, value: Expr, kept: tuple[LoopOrCondition, ...], buffer: Buffer
     ) -> tuple[InRange, ...]:
         """Return a fact with the range of the results, if one is proved at the search."""
         point = self._point_inside(kept)
@@ -332,11 +337,11 @@ def _is_search(node: Any) -> bool:
     return isinstance(node, Search)
 
 
-def _needed(value: Expr, around: tuple[Enclosing, ...]) -> tuple[Enclosing, ...]:
+def _needed(value: Expr, around: tuple[LoopOrCondition, ...]) -> tuple[LoopOrCondition, ...]:
     """Return the enclosing conditions, and the loops on whose variables the value or the range of another
     such loop depends."""
     needed = set(free_vars(value))
-    kept: list[Enclosing] = []
+    kept: list[LoopOrCondition] = []
     for found in reversed(around):
         if not isinstance(found, For):
             kept.insert(0, found)

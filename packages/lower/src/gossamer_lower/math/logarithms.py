@@ -23,7 +23,7 @@ _INFINITY = float("inf")
 _NAN = float("nan")
 
 
-class Parts(NamedTuple):
+class MantissaExponent(NamedTuple):
     """x = 2^k (1 + f)."""
 
     k: Term
@@ -75,7 +75,7 @@ def at_edges(x: Term, result: Term) -> Term:
     return code.select(is_usual, result, other)
 
 
-def parts(x: Term) -> Parts:
+def parts(x: Term) -> MantissaExponent:
     """Return the exponent and the fraction of a positive finite number."""
     code = x.code
     is_small = x < 2.0**-1022
@@ -83,7 +83,7 @@ def parts(x: Term) -> Parts:
     biased = ((bits >> 52) | _BITS_OF_52).read_as("float64") - (2.0**52 + 1023)
     exponent = code.select(is_small, biased - 54.0, biased)
     mantissa = ((bits & _FRACTION) + _ROOT_OF_HALF).read_as("float64")
-    return Parts(exponent, mantissa - 1.0)
+    return MantissaExponent(exponent, mantissa - 1.0)
 
 
 def near_one(f: Term, *, precise: bool) -> Near:

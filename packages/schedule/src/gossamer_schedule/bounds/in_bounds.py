@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import collect, map_children, resolve, statements
 from gossamer_schedule.bounds.predicates import in_turn
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 
 OUTSIDE = index(-1)
 """An index that is out of bounds in each dimension of each buffer."""
@@ -54,7 +54,7 @@ def moved_accesses(
     """
     function = top.function
     if any(found.buffer == buffer for found in collect(Search, *function.body)) and lost:
-        raise refusal(
+        raise schedule_error(
             f"{top.primitive}.not_proved",
             f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
             needs="the buffer is not searched",
@@ -110,7 +110,7 @@ def _is_in_bounds(at: Expr, extent: Expr, held: EnclosingContext, function: Func
 
 def _within(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
     if DType.parse(dtype_of(at)).is_vector:
-        raise refusal(
+        raise schedule_error(
             f"{top.primitive}.not_proved",
             f"It is not proved that vectors of elements of buffer '{buffer}' are in bounds of it.",
             needs=f"{text_of(at)} is below {text_of(extent)} in all lanes",

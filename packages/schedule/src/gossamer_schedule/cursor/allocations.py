@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Allocate, AnyBuffer, Function
 from gossamer_ir.traversal.walk import rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 
 
 def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
     """Refuse a parameter: the caller has allocated it."""
     if buffer.handle is not None:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.parameter",
             f"Buffer '{buffer.name}' is bound to parameter '{buffer.handle}': where and how it is "
             "stored is the caller's.",

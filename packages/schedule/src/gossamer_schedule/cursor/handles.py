@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Iteration, Module
 from gossamer_schedule.cursor.cursor import name_of, statements
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 
 
@@ -53,7 +53,7 @@ def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence
             return results[count:]
     if handle.module is given:
         return results
-    raise refusal(
+    raise schedule_error(
         "handle.foreign",
         f"The handle '{handle}' comes from another builder, or from a step that was undone.",
         hint="Look it up again, for example by get_loops, or give the name as text.",
@@ -82,12 +82,12 @@ def current(handle: Handle, given: Module, results: Sequence[Result]) -> str:
     if len(names) == 1:
         return names[0]
     if not names:
-        raise refusal(
+        raise schedule_error(
             "handle.gone",
             f"What the handle '{handle}' stood for is gone.",
             hint=listing("names that exist", sorted(_names(results[-1].module) - {""})),
         )
-    raise refusal(
+    raise schedule_error(
         "handle.several",
         f"The handle '{handle}' stands for several loops.",
         hint=listing("loops it has become", names),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_schedule.cursor.cursor import Cursor, name_of, named, statements
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 
 
 def find_function(module: Module, primitive: str, *, function: str | None) -> Cursor:
@@ -15,7 +15,7 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Cu
         if found.name == wanted:
             return Cursor(module, primitive, found, ())
     names = [found.name for found in module.functions]
-    raise refusal(
+    raise schedule_error(
         f"{primitive}.no_function",
         f"There is no function '{wanted}' to apply {primitive} to.",
         hint=listing("functions", names),
@@ -43,7 +43,7 @@ def find_named(top: Cursor, *, name: str) -> Cursor:
     if len(found) == 1:
         return found[0]
     there = "are several statements" if found else "is no loop, block or iteration"
-    raise refusal(
+    raise schedule_error(
         f"{top.primitive}.no_name",
         f"There {there} '{name}' in '{top.function.name}'.",
         hint=listing("names", filter(None, map(name_of, statements(top.function.body)))),
@@ -61,7 +61,7 @@ def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
     word = _WORDS[kind]
     every = [node for node in statements(top.function.body) if isinstance(node, kind)]
     there = f"are several {word}s" if found else f"is no {word}"
-    raise refusal(
+    raise schedule_error(
         f"{top.primitive}.{reason}",
         f"There {there} '{name}' in '{top.function.name}'.",
         hint=listing(f"{word}s", [name_of(node) for node in every]),
@@ -73,7 +73,7 @@ def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
     for found in all_buffers(cursor.function):
         if found.name == buffer:
             return found
-    raise refusal(
+    raise schedule_error(
         f"{cursor.primitive}.no_buffer",
         f"There is no buffer '{buffer}' in '{cursor.function.name}'.",
         hint=listing("buffers", [found.name for found in all_buffers(cursor.function)]),
@@ -83,7 +83,7 @@ def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
 def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
     """Refuse a module that is not at one of the stages."""
     if module.stage not in stages:
-        raise refusal(
+        raise schedule_error(
             f"{primitive}.stage",
             f"{primitive} applies to the {' or '.join(stages)} stage, and this module is of the "
             f"{module.stage} stage.",
@@ -97,7 +97,7 @@ LOOP_STAGES = ("position", "loop")
 def require_serial(cursor: Cursor) -> None:
     """Refuse a loop that is already parallel, vectorized, unrolled or bound to threads."""
     if cursor.node.kind != "serial":
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.kind",
             f"Loop '{cursor.node.var}' is {cursor.node.kind}, and {cursor.primitive} needs a serial loop.",
             hint=f"Apply {cursor.primitive} before the loop is made {cursor.node.kind}.",

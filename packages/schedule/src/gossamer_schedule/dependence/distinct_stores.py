@@ -9,7 +9,7 @@ from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.dependence.races import accesses_below, difference, is_unshared
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 
 
 def require_distinct(cursor: Cursor, buffer: str, *, nest: Iterable[For] | None = None) -> None:
@@ -22,7 +22,7 @@ def require_distinct(cursor: Cursor, buffer: str, *, nest: Iterable[For] | None 
     for loop in cursor.nest if nest is None else nest:
         at = find_loop(cursor.top, loop=loop.var)
         if not is_unshared(at, buffer):
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.not_proved",
                 f"It is not proved that different points of block '{cursor.node.name}' are different "
                 f"elements of '{buffer}'.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.analysis.linear_form import LinearForm
 from gossamer_ir.arith.affine import NOTHING, Affine, combine
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
@@ -48,7 +48,9 @@ def meeting_distance(
 _NEVER, _EVERY = 0, -1
 
 
-def _distance(later: Form | None, found: Form | None, loop: For, varying: Set[str]) -> int | None:
+def _distance(
+    later: LinearForm | None, found: LinearForm | None, loop: For, varying: Set[str]
+) -> int | None:
     """Return the number of iterations after which an index has the value that another one had."""
     if later is None or found is None or (later.opaque | found.opaque) & varying:
         return None
@@ -70,6 +72,6 @@ def _distance(later: Form | None, found: Form | None, loop: For, varying: Set[st
     return distance if is_met else _NEVER
 
 
-def _others(form: Form, loop: For) -> dict[str, Affine]:
+def _others(form: LinearForm, loop: For) -> dict[str, Affine]:
     """Return the terms of a form without those in the variable of a loop."""
     return {name: by for name, by in form.terms.items() if name != loop.var}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import product
 
 from gossamer_ir.analysis.accesses import accesses
-from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.analysis.linear_form import LinearForm
 from gossamer_ir.analysis.loops import loops_of, loops_within
 from gossamer_ir.analysis.symbolic_bounds import constants_of
 from gossamer_ir.arith.affine import expr_of, product_of
@@ -22,7 +22,7 @@ from gossamer_ir.traversal.walk import substitute
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 
 _OTHER = "_other"
 _MOST_POINTS = 4096
@@ -93,14 +93,14 @@ def _race(cursor: Cursor, *, buffer: str) -> Exception:
     varying = loops_within((loop,))
     clash = collision(loop, found, loops=loops_of(cursor.function), varying=varying)
     if _verdict(cursor, buffer) == "race" or clash is not None:
-        return refusal(
+        return schedule_error(
             f"{cursor.primitive}.race",
             f"Different iterations of loop '{loop.var}' touch the same elements of '{buffer}'"
             f"{f', {clash}' if clash else ''}, and one writes them.",
             hint="Choose a loop that selects the element.",
             place=cursor.place,
         )
-    return refusal(
+    return schedule_error(
         f"{cursor.primitive}.not_proved",
         f"It is not proved that different iterations of loop '{loop.var}' touch different "
         f"elements of '{buffer}'.",
@@ -126,7 +126,7 @@ def _element(access: AccessForm, renamed: Mapping[str, Expr]) -> str:
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _expr(form: Form) -> Expr:
+def _expr(form: LinearForm) -> Expr:
     terms = [mul(index_var(name), product_of(factor)) for name, factor in form.terms.items()]
     if form.base.terms or form.base.constant or not terms:
         terms.append(expr_of(form.base))

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.effects import all_buffers, outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.dependence.races import accesses_below, is_unshared
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 
 
 def required_shared(cursor: Cursor) -> tuple[str, ...]:
@@ -45,13 +45,13 @@ def _refused(cursor: Cursor, *, buffer: str) -> ScheduleError:
         reduction = match_reduction(store)
         dtype = next(b.dtype for b in all_buffers(cursor.function) if b.name == buffer)
         if reduction is not None and not (reduction.op in ATOMIC_OPS and is_combined(dtype)):
-            return refusal(
+            return schedule_error(
                 f"{cursor.primitive}.not_atomic",
                 f"No atomic step combines elements of '{buffer}', which are {dtype}, by {reduction.op}.",
                 hint="Expected numbers and add, min or max, or accumulate='privatised'.",
                 place=cursor.place,
             )
-    return refusal(
+    return schedule_error(
         f"{cursor.primitive}.no_sum",
         f"Iterations of loop '{loop.var}' may share elements of '{buffer}', and do more to them than "
         "one reduction X[...] = X[...] op value.",

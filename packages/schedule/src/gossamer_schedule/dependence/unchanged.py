@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.nodes import For, Node
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 
 
 def require_unchanged(
@@ -22,7 +22,7 @@ def require_unchanged(
     """
     if changing := changed_in(loop.body, *parts, function=at.function):
         names = ", ".join(sorted(changing))
-        raise refusal(
+        raise schedule_error(
             f"{at.primitive}.not_proved",
             f"It is not proved that {what} of loop '{loop.var}' stays the same while it runs.",
             needs=f"{names} is not written in loop '{loop.var}'",

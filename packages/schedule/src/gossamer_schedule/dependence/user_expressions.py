@@ -8,7 +8,7 @@ from gossamer_ir.traversal.walk import buffers_read, resolve
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.step.expression_texts import expression_of
 
 
@@ -32,7 +32,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     if not read <= given or not is_safe_in(
         cursor.function, resolve(found, values_at(cursor)), cursor.loops
     ):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.not_proved",
             f"It is not proved that what '{text}' reads exists.",
             needs=f"its elements of {', '.join(sorted(read))} are in bounds, and given by the caller",

@@ -12,7 +12,7 @@ from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_places import blocks_with_init, outside, require_inits_in_place
 from gossamer_schedule.reductions.reassociation import combiner_of
 
@@ -36,7 +36,7 @@ def require_exchangeable(top: Cursor, chain: Sequence[For], moved: Sequence[For]
     for buffer, names in ordered.items():
         if not _is_combined(top, chain, buffer, names):
             words = " and in ".join(sorted(names))
-            raise refusal(
+            raise schedule_error(
                 f"{top.primitive}.not_proved",
                 f"It is not proved that the iterations of the loops {', '.join(sorted(names))} may "
                 "be exchanged.",

@@ -25,7 +25,7 @@ from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substit
 from gossamer_schedule.bounds.predicates import below
 from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
 from gossamer_schedule.dependence.access import is_wide, mentioned
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 
 
 def required_assignment(cursor: Cursor) -> Store:
@@ -57,7 +57,7 @@ def require_no_loops(cursor: Cursor) -> None:
     domains = (item.domain for item in block.iters)
     used = sorted(free_vars(replace(block, iters=()), *domains) & removed)
     if used:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.predicate",
             f"Block '{block.name}' uses {', '.join(used)} of the loops around it, and not only its "
             "iterators.",
@@ -66,7 +66,7 @@ def require_no_loops(cursor: Cursor) -> None:
 
 
 def _not_assigning(cursor: Cursor) -> Exception:
-    return refusal(
+    return schedule_error(
         f"{cursor.primitive}.form",
         f"Block '{cursor.node.name}' is not one assignment of an element, without a reduction.",
         place=cursor.place,
@@ -86,7 +86,7 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
     stores = [node for node in statements(top.function.body) if isinstance(node, Store)]
     count = sum(node.buffer == buffer for node in stores)
     if not found or count != 1:
-        raise refusal(
+        raise schedule_error(
             f"{top.primitive}.writers",
             f"Buffer '{buffer}' is written in {count} places, and not by one block.",
         )

@@ -29,7 +29,7 @@ from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.definite_assignment import gives_value
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import conditions_at
 from gossamer_schedule.nests.init_nest import conditions_of_init
 from gossamer_schedule.regions.match_indices import match_all
@@ -75,7 +75,7 @@ def require_made_again(
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):
         if not access.is_store and not _is_made(cursor, own, access, target=target):
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.not_proved",
                 f"It is not proved that block '{cursor.node.name}' makes all that loop "
                 f"'{target.node.var}' reads of '{access.buffer}' each time that it runs, so an element may "

@@ -28,8 +28,8 @@ from gossamer_ir.traversal.walk import collect, free_vars, resolve, substitute
 from gossamer_schedule.bounds.predicates import bounded_by_domain, guarded
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.dependence.access import named, values_at, values_within
-from gossamer_schedule.errors import refusal
-from gossamer_schedule.regions.produced import Part
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.regions.produced import ProducedRange
 
 
 def is_recurrence(block: Block) -> bool:
@@ -47,7 +47,7 @@ def require_plain_loops(target: Cursor) -> None:
     """Only into serial and unrolled loops can a block move."""
     for found in (*target.loops, target.node):
         if found.kind not in ("serial", "unrolled"):
-            raise refusal(
+            raise schedule_error(
                 f"{target.primitive}.kind",
                 f"Loop '{found.var}' is {found.kind}, and {target.primitive} moves into serial and unrolled "
                 "loops.",
@@ -70,7 +70,7 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
         for found in own
     )
     if not is_plain or any(not isinstance(found.value, Var) for found in cursor.node.iters):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.binding",
             f"The iterators of block '{cursor.node.name}' are not its loops, one for one.",
             hint=f"Apply {cursor.primitive} before its loops are split or get a kind.",
@@ -80,7 +80,7 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
     for found in cursor.node.iters:
         loop = loops.get(_bound(found))
         if loop is not None and not _is_domain(loop, found, values_within(cursor)):
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.binding",
                 f"Loop '{loop.var}' does not run over all of the domain of iterator '{found.var}' of block "
                 f"'{cursor.node.name}'.",
@@ -130,7 +130,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     bound |= {found.buffer.name for found in between if isinstance(found, Allocate)}
     late = bound & (free_vars(moving.node) | named((moving.node,)))
     if late:
-        raise refusal(
+        raise schedule_error(
             f"{moving.primitive}.scope",
             f"What moves uses {', '.join(sorted(late))}, which is not there yet at loop nest "
             f"'{name_of(top.node)}'.",
@@ -154,7 +154,7 @@ def meeting(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -> str:
 
 
 def moved(
-    cursor: Cursor, own: Sequence[For], parts: Mapping[str, Part]
+    cursor: Cursor, own: Sequence[For], parts: Mapping[str, ProducedRange]
 ) -> tuple[Stmt, tuple[str, ...]]:
     """The block in the loops that remain, and their names."""
     block: Block = cursor.node
@@ -186,7 +186,7 @@ def _at(
     loop: str,
     value: Expr,
     *,
-    bound: tuple[BlockIter, Part | None],
+    bound: tuple[BlockIter, ProducedRange | None],
     iters: Sequence[BlockIter],
 ) -> Expr:
     """An inner extent at the new value of an outer loop's variable."""

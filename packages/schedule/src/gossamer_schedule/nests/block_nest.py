@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.analysis.init_nests import Around, reduction_loops
+from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Unary
 from gossamer_schedule.cursor.cursor import Cursor, has_let
 from gossamer_schedule.dependence.access import values_at
 
 
-class Nest(msgspec.Struct, frozen=True):
+class BlockNest(msgspec.Struct, frozen=True):
     """A block and the loops and conditions around it, outermost first."""
 
     block: Cursor
-    around: tuple[Around, ...]
+    around: tuple[LoopOrCondition, ...]
 
     @property
     def top(self) -> Cursor:
@@ -55,10 +55,10 @@ class Nest(msgspec.Struct, frozen=True):
         return found
 
 
-def around(cursor: Cursor) -> tuple[Around, ...]:
+def around(cursor: Cursor) -> tuple[LoopOrCondition, ...]:
     """Return the innermost loops and conditions around a statement with no other statement between them,
     outermost first."""
-    found: list[Around] = []
+    found: list[LoopOrCondition] = []
     for parent, body, _ in reversed(cursor.path):
         match parent:
             case For():
@@ -70,12 +70,12 @@ def around(cursor: Cursor) -> tuple[Around, ...]:
     return tuple(found)
 
 
-def loop_nest(cursor: Cursor) -> Nest:
+def loop_nest(cursor: Cursor) -> BlockNest:
     """Return the nest of the loops directly around a block."""
-    return Nest(cursor, cursor.nest)
+    return BlockNest(cursor, cursor.nest)
 
 
-def reduction_nest(cursor: Cursor) -> Nest:
+def reduction_nest(cursor: Cursor) -> BlockNest:
     """Return the nest of a block that includes all loops that feed its reduction.
 
     If such loops are outside the loops directly around the block, the nest includes the conditions up to
@@ -90,4 +90,4 @@ def reduction_nest(cursor: Cursor) -> Nest:
             break
     while start and isinstance(found[start - 1], For):
         start -= 1
-    return Nest(cursor, found[start:])
+    return BlockNest(cursor, found[start:])

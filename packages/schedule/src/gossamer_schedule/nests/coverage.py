@@ -14,12 +14,12 @@ from gossamer_ir.dependence.mixed_radix import count_of, digits_of, is_covering,
 from gossamer_ir.nodes import BlockIter, Range
 from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.errors import refusal, text_of
-from gossamer_schedule.nests.block_nest import Nest
+from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.init_nest import left_out
 
 
-def require_covered(nest: Nest, iters: Sequence[BlockIter]) -> None:
+def require_covered(nest: BlockNest, iters: Sequence[BlockIter]) -> None:
     """Refuse a nest unless its loops visit all combinations of values of some iterators of its block.
 
     Loops that feed none of the iterators must have an iteration if the init of the block needs them.
@@ -31,7 +31,7 @@ def require_covered(nest: Nest, iters: Sequence[BlockIter]) -> None:
             raise _not_covered(nest, found)
 
 
-def required_tiles(nest: Nest, iters: Sequence[BlockIter]) -> dict[str, Range]:
+def required_tiles(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Range]:
     """Return, for each iterator of which the nest does not visit the whole domain, the range that it visits.
 
     The range starts at a value that is bound around the nest. Otherwise as `require_covered`.
@@ -42,7 +42,9 @@ def required_tiles(nest: Nest, iters: Sequence[BlockIter]) -> dict[str, Range]:
     return {item.var: tile for item, tile in visited if tile is not None}
 
 
-def _visited(nest: Nest, iters: Sequence[BlockIter]) -> Iterator[tuple[BlockIter, Range | None]]:
+def _visited(
+    nest: BlockNest, iters: Sequence[BlockIter]
+) -> Iterator[tuple[BlockIter, Range | None]]:
     """Yield each iterator with the range of its domain that the loops visit, None for all of it."""
     cursor = nest.block
     outer = values_at(cursor)
@@ -66,7 +68,7 @@ def _visited(nest: Nest, iters: Sequence[BlockIter]) -> Iterator[tuple[BlockIter
         free -= used
         idle -= used
     if idle:
-        raise refusal(
+        raise schedule_error(
             f"{nest.block.primitive}.not_proved",
             f"It is not proved that loop '{min(idle)}' around block '{cursor.node.name}', which selects no "
             "element, has an iteration.",
@@ -74,7 +76,7 @@ def _visited(nest: Nest, iters: Sequence[BlockIter]) -> Iterator[tuple[BlockIter
         )
 
 
-def _tile(nest: Nest, found: BlockIter) -> Range | None:
+def _tile(nest: BlockNest, found: BlockIter) -> Range | None:
     """Return the contiguous range of values of an iterator that the loops of a nest visit."""
     loops = {loop.var: loop for loop in nest.loops}
     form = form_of(found.value, {}, loops=loops)
@@ -88,11 +90,11 @@ def _tile(nest: Nest, found: BlockIter) -> Range | None:
     return tile if free_vars(tile).isdisjoint(loops) else None
 
 
-def _not_covered(nest: Nest, found: BlockIter) -> Exception:
+def _not_covered(nest: BlockNest, found: BlockIter) -> Exception:
     cursor = nest.block
     outer = values_at(cursor)
     values = outer | {item.var: item.value for item in cursor.node.iters}
-    return refusal(
+    return schedule_error(
         f"{nest.block.primitive}.not_proved",
         f"It is not proved that the loops around block '{cursor.node.name}' visit the whole domain of "
         f"'{found.var}'.",

@@ -7,28 +7,30 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.analysis import init_nests
-from gossamer_ir.analysis.init_nests import Around, selecting, without_loops
+from gossamer_ir.analysis.init_nests import LoopOrCondition, selecting, without_loops
 from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.errors import refusal
-from gossamer_schedule.nests.block_nest import Nest, around
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest, around
 
 
-def require_init_nest(cursor: Cursor, found: Sequence[Around]) -> tuple[Around, ...]:
+def require_init_nest(
+    cursor: Cursor, found: Sequence[LoopOrCondition]
+) -> tuple[LoopOrCondition, ...]:
     """Return the loops and conditions around a block in which its init runs.
 
     Raises `.dependence`.
     """
-    nest, dropped = Nest(cursor, tuple(found)), unselecting(cursor)
+    nest, dropped = BlockNest(cursor, tuple(found)), unselecting(cursor)
     loops = (found for found in nest.loops if found.var not in dropped)
     used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
     used |= free_vars(*cursor.node.init, *(item.domain for item in selecting(cursor.node)))
     if used & dropped or nest.has_let:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.dependence",
             f"The init of block '{cursor.node.name}' or its loops depend on "
             f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
@@ -37,7 +39,7 @@ def require_init_nest(cursor: Cursor, found: Sequence[Around]) -> tuple[Around, 
 
 
 def init_nest(
-    cursor: Cursor, kept: Sequence[Around], *, namer: Namer, suffix: str = "init"
+    cursor: Cursor, kept: Sequence[LoopOrCondition], *, namer: Namer, suffix: str = "init"
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return a nest for the init of a block: block `<block>_init` in loops `<loop>_init` and conditions like
     those of `kept`; and the names of the block and the loops."""
@@ -65,7 +67,7 @@ def unselecting(cursor: Cursor) -> set[str]:
 
 def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
     """Return the conjuncts of the conditions around a block, up to the outer block, and of its predicate."""
-    return (*Nest(cursor, around(cursor)).conditions, *conjuncts(cursor.node.predicate))
+    return (*BlockNest(cursor, around(cursor)).conditions, *conjuncts(cursor.node.predicate))
 
 
 def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
@@ -90,7 +92,7 @@ def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffi
 
 
 def _nest(
-    kept: Sequence[Around], names: Mapping[str, str], body: tuple[Stmt, ...]
+    kept: Sequence[LoopOrCondition], names: Mapping[str, str], body: tuple[Stmt, ...]
 ) -> tuple[Stmt, ...]:
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     for loop in reversed(kept):

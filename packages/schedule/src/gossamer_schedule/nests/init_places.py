@@ -21,8 +21,8 @@ from gossamer_ir.traversal.walk import free_vars, resolve, walk
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned, values_at, values_within
 from gossamer_schedule.dependence.races import difference, is_ordered
-from gossamer_schedule.errors import refusal, text_of
-from gossamer_schedule.nests.block_nest import Nest, around
+from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import needed_by_init
 
 
@@ -136,7 +136,7 @@ def _outermost(cursor: Cursor, names: Set[str]) -> Cursor | None:
     )
 
 
-def require_init_of_nest(nest: Nest) -> None:
+def require_init_of_nest(nest: BlockNest) -> None:
     """Refuses the block of a nest where its init runs before a loop around the nest, once for points that
     meet there in an element, so that an iteration of that loop goes on from what others left.
 
@@ -146,7 +146,7 @@ def require_init_of_nest(nest: Nest) -> None:
     beyond = {loop.var for loop in nest.top.scope}
     if cursor.node.init and (meeting := meeting_loops(cursor, beyond)):
         loop = min(meeting)
-        raise refusal(
+        raise schedule_error(
             f"{nest.block.primitive}.not_proved",
             f"It is not proved that iterations of loop '{loop}' initialise different elements, and block "
             f"'{cursor.node.name}' initialises each once.",
@@ -170,7 +170,7 @@ def require_inits_apart(top: Cursor) -> None:
         writes = [written_in(cursor.node.init, top.function) for cursor in (first, second)]
         shared = writes[0] & (writes[1] | read_by_init(second))
         if shared:
-            raise refusal(
+            raise schedule_error(
                 f"{top.primitive}.not_proved",
                 f"It is not proved that the inits of the blocks '{first.node.name}' and "
                 f"'{second.node.name}' may run in another order.",
@@ -183,10 +183,10 @@ def require_inits_apart(top: Cursor) -> None:
 def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
     """Refuse conditions on loops that come to feed a reduction: these do not run for its init."""
     idle, values = fed - needed_by_init(cursor), values_at(cursor)
-    for condition in Nest(cursor, around(cursor)).conditions:
+    for condition in BlockNest(cursor, around(cursor)).conditions:
         about = sorted(free_vars(resolve(condition, values)) & idle)
         if about:
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.not_proved",
                 f"The init of block '{cursor.node.name}' would run without loop '{about[0]}', and stands "
                 "under a condition on it.",
@@ -212,7 +212,7 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
             found = touched[buffer]
             is_own = verdict(loop, found, varying=varying, function=top.function) == "disjoint"
             if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
-                raise refusal(
+                raise schedule_error(
                     f"{cursor.primitive}.not_proved",
                     f"It is not proved that the init of block '{cursor.node.name}' may run before all "
                     f"iterations of loop '{loop}' as well as in each of them.",
@@ -225,7 +225,7 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
 def _require_allocated(cursor: Cursor, top: Cursor) -> None:
     """Refuse an init that uses a buffer allocated in the loop at `top`: it would run before that loop."""
     for name in sorted(buffers_allocated(top.node.body) & _used(cursor)):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.not_proved",
             f"The init of block '{cursor.node.name}' would run before loop '{top.node.var}', in which "
             f"'{name}' is allocated.",

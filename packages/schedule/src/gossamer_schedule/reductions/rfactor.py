@@ -31,7 +31,7 @@ from gossamer_schedule.reductions.combining import Combining
 from gossamer_schedule.regions.required import with_parts
 
 
-class Parts(msgspec.Struct, frozen=True):
+class PartialBuffers(msgspec.Struct, frozen=True):
     """The parts of the iterations of a loop: buffers with one more dimension at `axis`."""
 
     loop: For
@@ -49,7 +49,7 @@ class Parts(msgspec.Struct, frozen=True):
         return replace(function, buffers=buffers, axes=axes)
 
 
-def parts_of(loop: For, olds: Sequence[AnyBuffer], *, axis: int, namer: Namer) -> Parts:
+def parts_of(loop: For, olds: Sequence[AnyBuffer], *, axis: int, namer: Namer) -> PartialBuffers:
     """The parts of buffers for each iteration of a loop."""
     buffers: list[AnyBuffer] = []
     new = DenseFixed(namer.fresh(f"{loop.var}_rf"), loop.extent)
@@ -62,7 +62,7 @@ def parts_of(loop: For, olds: Sequence[AnyBuffer], *, axis: int, namer: Namer) -
             axes = (*old.axes[:axis], new.name, *old.axes[axis:])
             buffers.append(replace(old, name=name, axes=axes, handle=None))
     is_needed = any(not isinstance(old, Buffer) for old in olds)
-    return Parts(loop, axis, tuple(buffers), (new,) if is_needed else ())
+    return PartialBuffers(loop, axis, tuple(buffers), (new,) if is_needed else ())
 
 
 def fed_iterators(block: Block, loop: str) -> tuple[BlockIter, ...]:
@@ -81,7 +81,9 @@ def selected_by(block: Block, loop: str) -> dict[str, Var]:
     }
 
 
-def factored(cursor: Cursor, found: Combining, parts: Parts, *, namer: Namer) -> tuple[Block, str]:
+def factored(
+    cursor: Cursor, found: Combining, parts: PartialBuffers, *, namer: Namer
+) -> tuple[Block, str]:
     """The block at a cursor, reducing into the part of the loop's iteration, and the iterator which tells
     the part; each iterator that the loop feeds is replaced by one for each loop that feeds it."""
     block: Block = cursor.node
@@ -186,6 +188,6 @@ def _where(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
     return value if condition is None else IfThenElse(condition, value, other)
 
 
-def part_iterator(parts: Parts, name: str) -> BlockIter:
+def part_iterator(parts: PartialBuffers, name: str) -> BlockIter:
     """Return the iterator over the parts."""
     return BlockIter(name, "R", Range(ZERO, parts.loop.extent), index_var(parts.loop.var))

@@ -14,7 +14,7 @@ from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.dependence.access import is_wide, values_at
 from gossamer_schedule.dependence.monotone import is_monotone
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of, single_block
 
 
@@ -33,7 +33,7 @@ def require_sum(cursor: Cursor) -> Sum:
     block = single_block(cursor.node.body)
     reduction = None if block is None else reduction_of(block)
     if block is None or reduction is None or block.init or not _is_all(cursor, reduction):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.no_sum",
             f"Loop '{cursor.node.var}' does more than one reduction X[...] = X[...] op value.",
             hint="Apply decompose_reduction to a block with an init.",
@@ -67,7 +67,7 @@ def require_segments(found: Sum) -> int:
     _require_every_iteration(found, inner)
     if len(changing) == 1 and ordered:
         return ordered[0]
-    raise refusal(
+    raise schedule_error(
         "parallel.not_proved",
         f"It is not proved that loop '{loop.var}' visits the elements of '{found.buffer.name}' in "
         "order.",
@@ -85,7 +85,7 @@ def _require_every_iteration(found: Sum, inner: Set[str]) -> None:
     for part in conjuncts(found.block.predicate):
         names = free_vars(resolve(part, values))
         if names & outer or not names & inner:
-            raise refusal(
+            raise schedule_error(
                 "parallel.not_proved",
                 f"It is not proved that each iteration of loop '{found.cursor.node.var}' has an element.",
                 needs=text_of(part),

@@ -10,7 +10,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
 
@@ -43,7 +43,7 @@ def require_reducers(cursor: Cursor) -> None:
             _require_one_element(found, cursor)
         if not isinstance(found, Block) or not _is_lane_reduction(found, cursor):
             name = f"Block '{found.name}'" if isinstance(found, Block) else "A statement"
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.not_reducer",
                 f"{name} under reduction loop '{cursor.node.var}' is no reduction over it.",
                 hint="Expected a block with the one statement X[...] = X[...] op value, where op "
@@ -56,7 +56,7 @@ def require_reducers(cursor: Cursor) -> None:
 def _require_apart(cursor: Cursor) -> None:
     for buffer in sorted(outer_writes(cursor.node.body)):
         if combiner_of(cursor.node.body, buffer) is None:
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.not_reducer",
                 f"Reduction loop '{cursor.node.var}' does more with '{buffer}' than to combine its elements "
                 "by one reducer.",
@@ -71,7 +71,7 @@ def _require_one_element(block: Block, cursor: Cursor) -> None:
     nor stored at once."""
     varying = _varying(block, cursor)
     if reduction_of(block) is not None and varying:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.not_proved",
             f"It is not proved that block '{block.name}' combines with one element in all iterations "
             f"of loop '{cursor.node.var}'.",

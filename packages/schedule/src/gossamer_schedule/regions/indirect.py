@@ -19,12 +19,12 @@ from gossamer_ir.nodes import Expr, Fact, For, Var
 from gossamer_ir.traversal.walk import free_vars, substitute
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.regions.produced import Part
+from gossamer_schedule.regions.produced import ProducedRange
 
 
 def selected_parts(
     cursor: Cursor, own: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
-) -> dict[str, Part]:
+) -> dict[str, ProducedRange]:
     """The one value of each iterator by which the block reads the coordinate that all producers
     store to, in a dimension where each iteration of the path stores to another coordinate."""
     facts = invariant_facts(cursor.function)
@@ -67,14 +67,14 @@ def _correspondence(
 
 def _parts(
     cursor: Cursor, own: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
-) -> dict[str, Part]:
+) -> dict[str, ProducedRange]:
     extents = {loop.var: without_guard(loop.extent) for loop in path}
     mine = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
-    parts: dict[str, Part] = {}
+    parts: dict[str, ProducedRange] = {}
     for found in cursor.node.iters:
         name = found.value.name if isinstance(found.value, Var) else ""
         at = names.get(name)
         if isinstance(at, Var):
             is_within = mine[name] == extents[at.name]
-            parts[found.var] = Part(at, UNIT, frozenset({at.name}), is_within)
+            parts[found.var] = ProducedRange(at, UNIT, frozenset({at.name}), is_within)
     return parts

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import is_wide, mentioned
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 
 
 class Dimension(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def required_dimensions(
     Raises `.order` and `.shape`.
     """
     if any(map(is_wide, elements)):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.shape",
             f"Block '{cursor.node.name}' accesses vectors, and the cache has one element for each point.",
         )
@@ -67,7 +67,7 @@ def required_dimensions(
     for item in iters:
         dimension = _dimension(cursor.function, item, found)
         if dimension is None:
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.shape",
                 f"The domain of '{item.var}' in block '{cursor.node.name}' is neither of a size that is "
                 "known before the function runs, nor a fibre.",
@@ -76,7 +76,7 @@ def required_dimensions(
     inside = {name for own in found for name in found[own].determines if name != own}
     needed = [name for name in found if name not in inside]
     if order and sorted(order) != sorted(needed):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.order",
             f"'{', '.join(order)}' does not name each iterator of block '{cursor.node.name}' that "
             "selects an element once.",

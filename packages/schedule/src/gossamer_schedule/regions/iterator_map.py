@@ -37,7 +37,7 @@ from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
 from gossamer_schedule.bounds.predicates import below
 
 
-class Part(msgspec.Struct, frozen=True):
+class IterSplit(msgspec.Struct, frozen=True):
     """A variable over a divisor, modulo a number (None: all that is left)."""
 
     var: str
@@ -45,10 +45,10 @@ class Part(msgspec.Struct, frozen=True):
     modulus: int | None
 
 
-class Place(msgspec.Struct, frozen=True):
+class PlacedDigit(msgspec.Struct, frozen=True):
     """Where a part of an index stands: as a digit of a result."""
 
-    part: Part
+    part: IterSplit
     result: int
     digit: Digit
 
@@ -58,7 +58,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     map: IndexMap
     extents: tuple[Expr, ...]
-    places: tuple[Place, ...]
+    places: tuple[PlacedDigit, ...]
     padded: Mapping[str, Expr]
     """The extents of the variables that leave places unused."""
 
@@ -83,7 +83,7 @@ class Layout(msgspec.Struct, frozen=True):
         tops = [at for at in self.places if at.part.var == var and at.part.modulus is None]
         return bool(tops) and all(map(self._is_top, tops))
 
-    def _is_top(self, place: Place) -> bool:
+    def _is_top(self, place: PlacedDigit) -> bool:
         """Whether a digit is the leading one of a result."""
         return place.digit.radix == affine_of(self.extents[place.result])
 
@@ -109,7 +109,7 @@ class Layout(msgspec.Struct, frozen=True):
 def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
     """The layout that a map makes of a shape; None where it is not seen to be one to one."""
     extents = dict(zip(found.vars, shape, strict=True))
-    places: list[Place] = []
+    places: list[PlacedDigit] = []
     sizes: list[Expr] = []
     for result, expr in enumerate(found.results):
         terms = _terms(expr, found.vars) or {}
@@ -117,7 +117,7 @@ def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
         order = gapless(digits)
         if not order:
             return None
-        places += (Place(part, result, digits[part]) for part in order)
+        places += (PlacedDigit(part, result, digits[part]) for part in order)
         sizes.append(product_of(count_of(digits.values())))
     if not all(_is_told(var, extents[var], places) for var in found.vars):
         return None
@@ -125,10 +125,10 @@ def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
     return Layout(found, tuple(sizes), tuple(places), padded)
 
 
-def _terms(expr: Expr, names: Sequence[str]) -> dict[Part, Affine] | None:
+def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:
     """The parts of indices that an expression is a sum of, and what each is multiplied by."""
     form = affine_of(expr)
-    terms: dict[Part, Affine] = {}
+    terms: dict[IterSplit, Affine] = {}
     for atom, count in form.terms.items():
         factors = [(_part(factor, names), factor) for factor in factors_of(atom)]
         parts = [part for part, _ in factors if part is not None]
@@ -139,9 +139,9 @@ def _terms(expr: Expr, names: Sequence[str]) -> dict[Part, Affine] | None:
     return None if form.constant else terms
 
 
-def _part(expr: Expr, names: Sequence[str]) -> Part | None:
+def _part(expr: Expr, names: Sequence[str]) -> IterSplit | None:
     if isinstance(expr, Var):
-        return Part(expr.name, 1, None) if expr.name in names else None
+        return IterSplit(expr.name, 1, None) if expr.name in names else None
     if not isinstance(expr, Binary) or expr.op not in ("floordiv", "floormod"):
         return None
     inner, by = _part(expr.lhs, names), integer_value(expr.rhs)
@@ -150,19 +150,19 @@ def _part(expr: Expr, names: Sequence[str]) -> Part | None:
     if inner.modulus is not None and inner.modulus % by:
         return None
     if expr.op == "floormod":
-        return Part(inner.var, inner.divisor, by)
+        return IterSplit(inner.var, inner.divisor, by)
     left = None if inner.modulus is None else inner.modulus // by
-    return Part(inner.var, inner.divisor * by, left)
+    return IterSplit(inner.var, inner.divisor * by, left)
 
 
-def _extent(part: Part, extents: Mapping[str, Expr]) -> Expr:
+def _extent(part: IterSplit, extents: Mapping[str, Expr]) -> Expr:
     """How many values a part has."""
     if part.modulus is not None:
         return index(part.modulus)
     return ceildiv_by(extents[part.var], Affine({}, part.divisor))
 
 
-def _is_told(var: str, extent: Expr, places: Sequence[Place]) -> bool:
+def _is_told(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
     """Whether the parts of a variable tell its value: they are its digits, and the highest, and no other,
     is all that is left."""
     own = [place for place in places if place.part.var == var]
@@ -173,7 +173,7 @@ def _is_told(var: str, extent: Expr, places: Sequence[Place]) -> bool:
     return [part for part in order if part.modulus is None] == [order[-1]]
 
 
-def _is_exact(var: str, extent: Expr, places: Sequence[Place]) -> bool:
+def _is_exact(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
     divisors = [place.part.divisor for place in places if place.part.var == var]
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 import msgspec
 
 from gossamer_ir.analysis.accesses import accesses
-from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops import loops_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import ZERO, without_guard
@@ -28,7 +28,7 @@ from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
 
 
-class Part(msgspec.Struct, frozen=True):
+class ProducedRange(msgspec.Struct, frozen=True):
     """What one iteration of the loop makes along one iterator: `count` values from `base` on; count
     is None where it makes all."""
 
@@ -52,7 +52,9 @@ def dimensions_of(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
     ]
 
 
-def matched_forms(cursor: Cursor, buffer: str, target: Cursor) -> dict[str, list[Form | None]]:
+def matched_forms(
+    cursor: Cursor, buffer: str, target: Cursor
+) -> dict[str, list[LinearForm | None]]:
     """How the stores below a target loop select each iterator of the block, where the indices at which the
     block reads tell all of its iterators."""
     loads = {found for found in collect(Load, cursor.node) if found.buffer == buffer}
@@ -62,7 +64,7 @@ def matched_forms(cursor: Cursor, buffer: str, target: Cursor) -> dict[str, list
     if len(loads) != 1 or not names <= determined_by(cursor, next(iter(loads))):
         return {}
     (load,) = loads
-    forms: dict[str, list[Form | None]] = {name: [] for name in names}
+    forms: dict[str, list[LinearForm | None]] = {name: [] for name in names}
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer == buffer and access.is_store:
             points = tuple(at for at in access.indices if not isinstance(at, Range))
@@ -78,17 +80,17 @@ def part_of(
     cursor: Cursor,
     found: BlockIter,
     *,
-    forms: Sequence[Form | None],
+    forms: Sequence[LinearForm | None],
     path: Sequence[For],
-    known: Mapping[str, Part],
-) -> Part | None:
+    known: Mapping[str, ProducedRange],
+) -> ProducedRange | None:
     """The part of an iterator's domain, from the producers' indices along its dimension."""
     loops, names = loops_of(cursor.function), {loop.var for loop in path}
     plain = [form for form in forms if form is not None]
     if len(plain) < len(forms) or any(form.opaque & names for form in plain):
         return None
     if all(form.terms.keys().isdisjoint(names) for form in plain):
-        return Part(ZERO, None, frozenset(), is_within=True)
+        return ProducedRange(ZERO, None, frozenset(), is_within=True)
     if len({_shape(form, names, loops=loops) for form in plain}) != 1:
         return None
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
@@ -99,18 +101,18 @@ def part_of(
     return _made(plain[0], names, extent, loops=loops)
 
 
-def _shape(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> object:
+def _shape(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> object:
     """What the forms of all producers must agree on: the digits of the path, all others' product."""
     fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
     return (fixed, _count(form, form.terms.keys() - names, loops=loops))
 
 
-def _count(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> Affine:
+def _count(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Affine:
     return count_of(digits_of(form, names, loops=loops).values())
 
 
 def _outer_digits(
-    form: Form, names: Set[str], *, loops: Mapping[str, For]
+    form: LinearForm, names: Set[str], *, loops: Mapping[str, For]
 ) -> tuple[str, ...] | None:
     """The path's loops from the lowest digit up, None unless they are above all other digits. Those of one
     iteration, which are 0, may be anywhere."""
@@ -122,7 +124,7 @@ def _outer_digits(
     return None if any(name in names for name in order[:count]) else order[count:]
 
 
-def _domain_extent(cursor: Cursor, found: BlockIter, *, known: Mapping[str, Part]) -> Expr:
+def _domain_extent(cursor: Cursor, found: BlockIter, *, known: Mapping[str, ProducedRange]) -> Expr:
     """The extent of an iterator's domain by the producers' loops."""
     values: dict[str, Expr] = {item.var: item.value for item in cursor.node.iters}
     values |= {name: part.base for name, part in known.items() if part.count == UNIT}
@@ -130,11 +132,13 @@ def _domain_extent(cursor: Cursor, found: BlockIter, *, known: Mapping[str, Part
     return resolved
 
 
-def _made(form: Form, names: Set[str], extent: Expr, *, loops: Mapping[str, For]) -> Part:
+def _made(
+    form: LinearForm, names: Set[str], extent: Expr, *, loops: Mapping[str, For]
+) -> ProducedRange:
     outer = _outer_digits(form, names, loops=loops) or ()
     digits = digits_of(form, names, loops=loops)
     base = number({name: digits[name] for name in reversed(outer)})
     whole = _count(form, form.terms.keys(), loops=loops)
     count = _count(form, form.terms.keys() - names, loops=loops)
     is_within = whole == affine_of(without_guard(extent))
-    return Part(base, count, frozenset(outer), is_within)
+    return ProducedRange(base, count, frozenset(outer), is_within)

@@ -25,14 +25,14 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
-from gossamer_schedule.regions.produced import Part
+from gossamer_schedule.regions.produced import ProducedRange
 
-Parts = dict[str, Part]
+RequiredRegion = dict[str, ProducedRange]
 
 
 def consumed_parts(
     cursor: Cursor, own: Sequence[For], target: Cursor, *, changing: Set[str]
-) -> Parts:
+) -> RequiredRegion:
     """The part of each iterator of a block over which it must run in one iteration of the target loop to
     make all that is read there; an iterator without a part must run over its whole domain. `changing`
     are the buffers that may not select parts."""
@@ -41,7 +41,7 @@ def consumed_parts(
     free = {
         item.var for item in block.iters if isinstance(item.value, Var) and item.value.name in names
     }
-    parts: list[Parts] = []
+    parts: list[RequiredRegion] = []
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer in outer_writes((block,)):
             is_named_twice = access.buffer in with_two_names(cursor.function)
@@ -52,10 +52,10 @@ def consumed_parts(
     return _below_fixed(reduce(_common, parts), block, free) if parts else {}
 
 
-def _below_fixed(parts: Parts, block: Block, free: Set[str]) -> Parts:
+def _below_fixed(parts: RequiredRegion, block: Block, free: Set[str]) -> RequiredRegion:
     """Those of iterators in one fibre: where one that a domain depends on has several values, the
     parts of some of its fibres need not be those of others."""
-    kept: Parts = {}
+    kept: RequiredRegion = {}
     for item in block.iters:
         above = free_vars(item.domain) & free
         is_one_fibre = all(name in kept and kept[name].count == UNIT for name in above)
@@ -64,12 +64,12 @@ def _below_fixed(parts: Parts, block: Block, free: Set[str]) -> Parts:
     return kept
 
 
-def _common(first: Parts, second: Parts) -> Parts:
+def _common(first: RequiredRegion, second: RequiredRegion) -> RequiredRegion:
     united = {name: _united(first[name], second[name]) for name in first.keys() & second.keys()}
     return {name: part for name, part in united.items() if part is not None}
 
 
-def _united(first: Part, second: Part) -> Part | None:
+def _united(first: ProducedRange, second: ProducedRange) -> ProducedRange | None:
     """The smallest part that holds two, where both are so many values a fixed number apart."""
     if first == second or first.count is None or second.count is None:
         return first if first == second else None
@@ -129,8 +129,8 @@ def with_parts(node: Expr, parts: Mapping[Expr, Expr]) -> Expr:
 
 def _parts(
     cursor: Cursor, found: Mapping[str, Expr], access: Access, *, target: Cursor, changing: Set[str]
-) -> Parts:
-    parts: Parts = {}
+) -> RequiredRegion:
+    parts: RequiredRegion = {}
     for item in cursor.node.iters:
         part = _part(cursor, item, found, access=access, target=target)
         if (
@@ -143,7 +143,7 @@ def _parts(
 
 def _part(
     cursor: Cursor, item: BlockIter, found: Mapping[str, Expr], *, access: Access, target: Cursor
-) -> Part | None:
+) -> ProducedRange | None:
     """The values that an iterator has in one iteration of the target loop."""
     value, loops = found.get(item.var), loops_of(cursor.function)
     if value is None or not is_safe_in(cursor.function, value, (*target.loops, target.node)):
@@ -154,14 +154,14 @@ def _part(
     is_within = point.proves(below(value, _extent(item, found)))
     inner = {loop.var for loop in access.held.loops}
     if not free_vars(value) & inner:
-        return Part(value, UNIT, frozenset(), is_within)
+        return ProducedRange(value, UNIT, frozenset(), is_within)
     form = form_of(value, {}, loops=loops)
     count = count_of(digits_of(form, inner, loops=loops).values())
     if lowest(form, inner, loops=loops) is None or free_vars(product_of(count)) & inner:
         return None
     if not is_safe_in(cursor.function, product_of(count), (*target.loops, target.node)):
         return None
-    return Part(without(form, inner, loops=loops), count, frozenset(), is_within)
+    return ProducedRange(without(form, inner, loops=loops), count, frozenset(), is_within)
 
 
 def _point(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:

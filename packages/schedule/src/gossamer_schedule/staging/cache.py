@@ -14,7 +14,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.races import require_unshared
-from gossamer_schedule.nests.block_nest import Nest
+from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.staging.copies import require_scope
 
 
@@ -36,7 +36,7 @@ def cached_buffer(
 def with_cache(
     cache: AnyBuffer,
     *,
-    nest: Nest,
+    nest: BlockNest,
     block: Block,
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
@@ -47,7 +47,7 @@ def with_cache(
     Raises `.race` and `.not_proved` where iterations around the nest that run at once share the cache.
     """
     made = find_block(nest.block.replaced_by((block,)), block=block.name)
-    top = Nest(made, nest.around).top
+    top = BlockNest(made, nest.around).top
     changed = replaced(top, (*before, top.node, *after))
     changed = replace(changed, buffers=(*changed.buffers, cache))
     rewritten = made.with_function(changed).module

@@ -27,27 +27,27 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import buffers_read, free_vars, substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned
-from gossamer_schedule.errors import listing, refusal
-from gossamer_schedule.nests.block_nest import Nest
+from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest
 
 
 def require_scope(scope: str, cursor: Cursor) -> None:
     """Refuses what is no storage scope."""
     if scope not in get_args(Scope):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.scope",
             f"'{scope}' is not a scope.",
             hint=listing("scopes", get_args(Scope)),
         )
 
 
-def require_outside(nest: Nest, buffer: str) -> None:
+def require_outside(nest: BlockNest, buffer: str) -> None:
     """A buffer must be there outside of the nest of a block, where it will be used, too.
 
     Raises `.inner`.
     """
     if buffer in buffers_allocated((nest.top.node,)):
-        raise refusal(
+        raise schedule_error(
             f"{nest.block.primitive}.inner",
             f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
             "which it would be used.",
@@ -65,7 +65,7 @@ def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter,
 
 
 def require_own_selectors(
-    nest: Nest, iters: Sequence[BlockIter], selectors: Sequence[Node]
+    nest: BlockNest, iters: Sequence[BlockIter], selectors: Sequence[Node]
 ) -> None:
     """What selects elements must be the same outside of the nest: it depends on iterators, on what is
     bound around the nest, and on buffers that the nest neither writes nor allocates; domains start at 0."""
@@ -80,7 +80,7 @@ def require_own_selectors(
         or reads & changing
         or any(integer_value(found.domain.start) != 0 for found in iters)
     ):
-        raise refusal(
+        raise schedule_error(
             f"{nest.block.primitive}.domain",
             f"The elements of block '{nest.name}' depend on more than its iterators, what is bound "
             "around its nest, and buffers that its nest does not write.",
@@ -100,7 +100,7 @@ def require_lasting_size(buffer: AnyBuffer, cursor: Cursor) -> None:
     changed = changed_in(function.body, *buffer.shape, function=function)
     others = free_vars(*buffer.shape) - params | changed
     if others:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.inner",
             f"The size of buffer '{buffer.name}' depends on {', '.join(sorted(others))}, and a buffer of "
             "the function cannot have it.",

@@ -28,7 +28,7 @@ from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.dependence.access import mentioned
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.staging.copies import require_outside, require_own_selectors, selecting_iters
@@ -80,18 +80,18 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Element
 def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
     reads = reads_of(cursor, buffer)
     if not reads:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.loads",
             f"The body of block '{cursor.node.name}' does not load from '{buffer}'.",
         )
     inside = (found for found in statements(cursor.node.body) if isinstance(found, Block))
     if any(buffer in mentioned([item.domain for item in found.iters]) for found in inside):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.domain",
             f"The domains of a block inside of block '{cursor.node.name}' are read from '{buffer}'.",
         )
     if buffer in buffers_written((cursor.up(len(cursor.nest)).node,)):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.written",
             f"The nest of block '{cursor.node.name}' writes '{buffer}' itself.",
         )
@@ -128,7 +128,7 @@ def require_stored(cursor: Cursor, old: AnyBuffer, elements: Elements, *, hint: 
     if not any(isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes):
         return
     if not is_safely_read(cursor, elements, buffer=old.name):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.not_proved",
             f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
             "has no place for them.",

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import parts_of
-from gossamer_ir.analysis.init_nests import Around, without_loops
+from gossamer_ir.analysis.init_nests import LoopOrCondition, without_loops
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import (
@@ -102,7 +102,7 @@ class _Place(NamedTuple):
     conditions in that block, the outermost first."""
 
     above: Conditions
-    within: tuple[Around, ...]
+    within: tuple[LoopOrCondition, ...]
 
     def held(self) -> Conditions:
         """What holds where the statement runs."""
@@ -209,35 +209,35 @@ class _Looking(_Reading):
             yield from super()._own(statement, values, held)
 
 
-def _inside(around: _Place, statement: Stmt, part: Around | None) -> _Place:
+def _inside(around: _Place, statement: Stmt, part: LoopOrCondition | None) -> _Place:
     """What a body of a statement stands in."""
     within = around.within if part is None else (*around.within, part)
     inner = _Place(around.above, within)
     return _Place(inner.held(), ()) if isinstance(statement, Block) else inner
 
 
-def _resolved(part: Around, values: Mapping[str, Expr]) -> Around:
+def _resolved(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:
     """A condition, or the header of a loop, in terms of what is bound outside."""
     header = replace(part, body=()) if isinstance(part, For) else part
-    found: Around = resolve(header, values)
+    found: LoopOrCondition = resolve(header, values)
     return found
 
 
-def _holding(part: Around) -> Conditions:
+def _holding(part: LoopOrCondition) -> Conditions:
     """What holds in a loop, or under a condition."""
     if not isinstance(part, For):
         return (part,)
     return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
 
 
-def _bodies(statement: Any) -> Iterator[tuple[str, Around | None]]:
+def _bodies(statement: Any) -> Iterator[tuple[str, LoopOrCondition | None]]:
     """The fields of the bodies of a statement but for an init, with the loop or the condition that they
     stand in."""
     fields = BODIES.get(type(statement))
     return zip(fields, AROUND[type(statement)](statement), strict=True) if fields else iter(())
 
 
-AROUND: dict[type, Callable[[Any], tuple[Around | None, ...]]] = {
+AROUND: dict[type, Callable[[Any], tuple[LoopOrCondition | None, ...]]] = {
     If: lambda stmt: (stmt.condition, Unary("not", stmt.condition)),
     For: lambda stmt: (stmt,),
     While: lambda stmt: (stmt.condition,),

@@ -16,8 +16,8 @@ from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.cursor import Cursor, name_of, statements
 from gossamer_schedule.dependence.access import statements_beside, used_by
 from gossamer_schedule.dependence.definite_assignment import always_stores, gives_value
-from gossamer_schedule.errors import refusal, text_of
-from gossamer_schedule.nests.block_nest import Nest, reduction_nest
+from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.coverage import required_tiles
 from gossamer_schedule.nests.init_nest import conditions_of_init, unselecting
 from gossamer_schedule.staging.copies import require_outside, require_own_selectors, selecting_iters
@@ -63,7 +63,7 @@ def _require_one_store(cursor: Cursor, buffer: str) -> Store:
         if isinstance(item, Store) and item.buffer == buffer
     ]
     if len(found) != 1:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.stores",
             f"Block '{cursor.node.name}' stores to '{buffer}' in {len(found)} places, not in one.",
         )
@@ -76,7 +76,7 @@ def _require_own_element(cursor: Cursor, store: Store) -> None:
         if not isinstance(node, (Load, Search, Store)) or node.buffer != store.buffer:
             continue
         if isinstance(node, Search) or node.indices != store.indices:
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.reads",
                 f"Block '{cursor.node.name}' uses other elements of '{store.buffer}' than the one it "
                 "writes.",
@@ -92,7 +92,7 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
         if buffer in used_by(found):
             kind = _KINDS.get(type(found))
             name = f"{kind} '{name_of(found)}'" if kind else "A statement"
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.other_access",
                 f"{name} uses '{buffer}' in the same nest as block '{cursor.node.name}'.",
                 hint=f"Apply {cursor.primitive} before decompose_reduction; fission gives statements nests "
@@ -103,7 +103,7 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
 def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store) -> None:
     for found in iters:
         if found.kind == "R":
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.element",
                 f"The element of '{store.buffer}' that block '{cursor.node.name}' writes depends on "
                 f"reduction iterator '{found.var}'.",
@@ -111,7 +111,7 @@ def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store
 
 
 def _require_conditions(
-    nest: Nest, iters: Sequence[BlockIter], whole: Sequence[BlockIter], *, store: Store
+    nest: BlockNest, iters: Sequence[BlockIter], whole: Sequence[BlockIter], *, store: Store
 ) -> tuple[Expr, ...]:
     """What must hold of an element that the block visits, but that an iterator is in its domain of which
     the `whole` is visited."""
@@ -126,7 +126,7 @@ def _require_conditions(
     is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(of_elements)
     is_assigned = gives_values(cursor.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
-        raise refusal(
+        raise schedule_error(
             f"{nest.block.primitive}.predicate",
             f"A condition of block '{cursor.node.name}' is not one of the element it writes.",
             hint=f"Apply {nest.block.primitive} before the loops are split again.",
@@ -134,7 +134,7 @@ def _require_conditions(
     return kept
 
 
-def _conditions_around(nest: Nest) -> Iterator[Expr]:
+def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
     """What must hold around a block of an element that it visits, by iterators where these are loops."""
     block: Block = nest.block.node
     at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
@@ -153,7 +153,7 @@ def require_existing(cursor: Cursor, element: Element) -> None:
     is_reducing = any(found.kind == "R" for found in block.iters)
     if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(cursor, element):
         return
-    raise refusal(
+    raise schedule_error(
         f"{cursor.primitive}.not_proved",
         f"It is not proved that the element of '{store.buffer}' which block '{block.name}' goes on from "
         "exists, also where its reduction is empty or it stores nothing.",

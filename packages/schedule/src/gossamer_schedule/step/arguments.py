@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.step.foreign_names import argument_hint
 
 INTRINSICS = "intrinsics"
@@ -98,7 +98,7 @@ def _too_many(primitive: Callable[..., Any], args: tuple[Any, ...], count: int) 
     if not hint or "function" in names or not all(_is_of_type(x, types[name]) for name, x in pairs):
         hint = f"{listing('arguments', types)}{argument_hint(op)}"
     plural = "" if count == 1 else "s"
-    return refusal(
+    return schedule_error(
         "replay.arguments", f"{op} takes {count} argument{plural} by position.", hint=hint
     )
 
@@ -124,11 +124,11 @@ def checked(
         if name not in types:
             raise _unknown(op, name, list(types))
         if name in given and (given[name] or name != several):
-            raise refusal("replay.arguments", f"{op} is given argument '{name}' twice.")
+            raise schedule_error("replay.arguments", f"{op} is given argument '{name}' twice.")
     given = {**given, **rest}
     for name in required:
         if name not in given:
-            raise refusal(
+            raise schedule_error(
                 "replay.arguments",
                 f"{op} needs argument '{name}'.",
                 hint=listing("arguments", types),
@@ -140,7 +140,7 @@ def checked(
 def _intrinsics(op: str, value: Any) -> Any:
     if isinstance(value, Sequence) and all(isinstance(found, Intrinsic) for found in value):
         return value
-    raise refusal(
+    raise schedule_error(
         "replay.arguments",
         f"The intrinsics for {op} are {a_value(value)}, which is not a sequence of intrinsics.",
     )
@@ -149,7 +149,7 @@ def _intrinsics(op: str, value: Any) -> Any:
 def _unknown(op: str, name: str, names: list[str]) -> Exception:
     near = difflib.get_close_matches(name, names, n=1)
     hint = argument_hint(op, name) or (f" Did you mean '{near[0]}'?" if near else "")
-    return refusal(
+    return schedule_error(
         "replay.arguments",
         f"{op} has no argument '{name}'.",
         hint=f"{listing('arguments', names)}{hint}",
@@ -160,7 +160,7 @@ def _converted(op: str, name: str, value: Any, expected: Any) -> Any:
     try:
         return msgspec.convert(plain(value), expected)
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError) as error:
-        raise refusal(
+        raise schedule_error(
             "replay.arguments",
             f"The argument '{name}' of {op} is {a_value(value)}, which is not of its type.",
             hint=f"{error}.{argument_hint(op, name)}",

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Load, Search, Var
 from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 
 
 def expression_of(
@@ -51,7 +51,7 @@ def expression_of(
             return found
         message = f"'{bad[0]}' has {_rank_of(buffers[bad[0]])} dimensions."
         hint = "Give an index for each."
-    raise refusal(
+    raise schedule_error(
         f"{at.primitive}.text",
         f"{text!r} is no expression for the argument {argument} of {at.primitive}: {message}",
         hint=hint,

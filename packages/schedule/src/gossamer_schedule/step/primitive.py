@@ -16,7 +16,7 @@ from gossamer_ir.nodes import For, Function, Module
 from gossamer_schedule.cursor.cursor import cursor_at, name_of, statements_of
 from gossamer_schedule.cursor.declared_regions import with_true_regions
 from gossamer_schedule.cursor.thread_scopes import split_buffers
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.arguments import a_value, arguments_by_name, checked, one_by_one
 
@@ -71,7 +71,7 @@ def primitive(
 
 def _require_module(module: object, name: str) -> None:
     if not isinstance(module, Module):
-        raise refusal(
+        raise schedule_error(
             "module",
             f"{name} applies to a module, not to {a_value(module)}.",
             hint="parse_module makes one of a script, gossamer.schedule a builder of any program.",
@@ -87,7 +87,7 @@ def _result(function: Callable[..., Result], module: Module, given: dict[str, An
         return function(module, *several, **named)
     except RecursionError:
         name = function.__name__
-        raise refusal(
+        raise schedule_error(
             f"{name}.depth",
             f"The expressions of the function, or of what {name} would make of it, are nested too deep.",
             hint="Apply fewer steps that put expressions into others, such as caches of index arrays.",
@@ -116,7 +116,7 @@ def _require_seen(made: Module, module: Module, name: str) -> None:
                 for found in split_buffers(cursor_at(module, old))
             ):
                 continue
-            raise refusal(
+            raise schedule_error(
                 f"{name}.threads",
                 f"Each thread of loop '{cursor.node.var}' would have its own '{buffer}', which is used "
                 "outside of the loop, too.",
@@ -128,7 +128,7 @@ def _require_accumulating(loop: For, name: str) -> None:
     """A loop whose iterations share elements does nothing else to what it writes."""
     buffer = shared_otherwise(loop)
     if buffer is not None:
-        raise refusal(
+        raise schedule_error(
             f"{name}.shared",
             f"The iterations of loop '{loop.var}' would no longer only accumulate into "
             f"'{buffer}', of which they share elements.",
@@ -139,7 +139,7 @@ def _require_accumulating(loop: For, name: str) -> None:
 def _require_copies(loop: For, function: Function, name: str) -> None:
     """A loop several iterations of which are under way at once begins with copies that may run ahead."""
     if loop.kind != "serial" or not copies_ahead(loop, function):
-        raise refusal(
+        raise schedule_error(
             f"{name}.pipelined",
             f"Loop '{loop.var}', several iterations of which are under way at once, would no longer be "
             "serial and begin with a copy.",

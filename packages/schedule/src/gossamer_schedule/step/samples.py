@@ -7,7 +7,7 @@ from typing import Any
 
 from gossamer_ir.interchange.records import Arg, Step
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 
 MARK = "$"
 """Before the name of a value in an argument."""
@@ -18,7 +18,7 @@ Values = Mapping[str, int | str | None]
 def require_value_name(name: str, primitive: str) -> None:
     """Refuses what cannot name a value."""
     if not is_identifier(name):
-        raise refusal(
+        raise schedule_error(
             f"{primitive}.name",
             f"'{name}' cannot name a value.",
             hint="Expected an identifier, which later steps write with a $ before it.",
@@ -51,7 +51,7 @@ def _drawn(value: Any, values: Values) -> Any:
         return value
     name = value.removeprefix(MARK)
     if name not in values:
-        raise refusal(
+        raise schedule_error(
             "sample.no_value",
             f"No earlier step has drawn a value '{name}'.",
             hint=listing("values", values),

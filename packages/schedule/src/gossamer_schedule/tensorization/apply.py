@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, values_at
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.recorded import step
@@ -39,7 +39,7 @@ from gossamer_schedule.tensorization.intrinsic import (
 from gossamer_schedule.tensorization.unify import Match, View, matches
 
 
-class Nest(msgspec.Struct, frozen=True):
+class StoreNest(msgspec.Struct, frozen=True):
     """Loops, but for those of one iteration, around a block that is one store, which is in terms of these
     loops and of what is outside."""
 
@@ -89,20 +89,20 @@ def in_emission(
     return Result(rewritten, (outer.name, *iters, *made.init_names), Step(op, taken))
 
 
-def _require_nest(top: Cursor) -> Nest:
+def _require_nest(top: Cursor) -> StoreNest:
     cursor = require_one_block(top)
     block: Block = cursor.node
     loops = cursor.nest[len(top.nest) :]
     for loop in loops:
         if loop.kind not in ("serial", "unrolled") or integer_value(loop.start) != 0:
-            raise refusal(
+            raise schedule_error(
                 f"{top.primitive}.kind",
                 f"Loop '{loop.var}' is {loop.kind} and starts at {text_of(loop.start)}, and {top.primitive} "
                 "replaces serial and unrolled loops that start at 0.",
                 place=top.place,
             )
     if len(block.body) != 1 or not isinstance(block.body[0], Store):
-        raise refusal(
+        raise schedule_error(
             f"{top.primitive}.store",
             f"Block '{block.name}' is not one store.",
             place=cursor.place,
@@ -110,15 +110,15 @@ def _require_nest(top: Cursor) -> Nest:
     values = {found.var: found.value for found in block.iters} | unit_values(loops)
     loops = tuple(loop for loop in loops if loop.var not in values)
     conditions = tuple(resolve(part, values) for part in conjuncts(block.predicate))
-    return Nest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)
+    return StoreNest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)
 
 
-def _require_match(nest: Nest, described: Described) -> Match:
+def _require_match(nest: StoreNest, described: Described) -> Match:
     """The way in which the nest is what the intrinsic computes, what the intrinsic uses in vectors being
     runs of elements."""
     found = list(matches(described.store, described.loops, nest.store, nest.loops))
     if not found:
-        raise refusal(
+        raise schedule_error(
             f"{nest.cursor.primitive}.match",
             f"Loop '{nest.name}' does {_said(nest.loops, nest.store)}, and intrinsic "
             f"'{described.name}' does {_said(described.loops, described.store)}.",
@@ -129,7 +129,7 @@ def _require_match(nest: Nest, described: Described) -> Match:
     if not fitting:
         vectors = vector_loops(described.emission, found[0])
         uses = (f"'{name}' along '{at}'" for name, loops in vectors.items() for at in sorted(loops))
-        raise refusal(
+        raise schedule_error(
             f"{nest.cursor.primitive}.layout",
             f"Intrinsic '{described.name}' uses elements that are next to each other: of "
             f"{', '.join(uses)}; loop '{nest.name}' does {_said(nest.loops, nest.store)}.",
@@ -151,14 +151,14 @@ def _said(loops: Sequence[For], store: Store) -> str:
     return f"{store.buffer}[{at}] = {text_of(store.value)} for {around}"
 
 
-def _require_direct(nest: Nest, match: Match, *, is_sparse: bool) -> None:
+def _require_direct(nest: StoreNest, match: Match, *, is_sparse: bool) -> None:
     """What selects elements is not written, and is not read from index arrays but where it may be."""
     changing = {nest.store.buffer}
     loops = {loop.var for loop in nest.loops}
     for view in match.views.values():
         indirect = [at for at in view.indices if mentioned((at,)) and free_vars(at) & loops]
         if indirect and not is_sparse:
-            raise refusal(
+            raise schedule_error(
                 f"{nest.cursor.primitive}.indirect",
                 f"Elements of '{view.buffer}' are selected by {text_of(indirect[0])}, which is read from "
                 "an index array.",
@@ -167,7 +167,7 @@ def _require_direct(nest: Nest, match: Match, *, is_sparse: bool) -> None:
             )
     used = (*match.scalars.values(), *(at for view in match.views.values() for at in view.indices))
     if mentioned((*used, *nest.conditions)) & changing:
-        raise refusal(
+        raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
             f"It is not proved that what selects elements stays the same in loop '{nest.name}'.",
             needs=f"{', '.join(sorted(changing))} is not read there",
@@ -175,7 +175,7 @@ def _require_direct(nest: Nest, match: Match, *, is_sparse: bool) -> None:
         )
 
 
-def _require_own_elements(nest: Nest, described: Described, match: Match) -> None:
+def _require_own_elements(nest: StoreNest, described: Described, match: Match) -> None:
     """Different points select different elements of what is written, which nothing else views."""
     view = match.views[described.store.buffer]
     others = [found for found in match.views.values() if found is not view]
@@ -183,7 +183,7 @@ def _require_own_elements(nest: Nest, described: Described, match: Match) -> Non
         found.name: found.handle or found.name for found in all_buffers(nest.cursor.function)
     }
     if any(handles[found.buffer] == handles[view.buffer] for found in others):
-        raise refusal(
+        raise schedule_error(
             f"{nest.cursor.primitive}.alias",
             f"Loop '{nest.name}' also reads other elements of '{view.buffer}', which it writes.",
             place=nest.cursor.place,
@@ -191,7 +191,7 @@ def _require_own_elements(nest: Nest, described: Described, match: Match) -> Non
     spatial = spatial_loops(nest.cursor.node, values_at(nest.cursor))
     adding = [loop.var for loop in nest.loops if loop.var in spatial - set(view.loops)]
     if adding and nest.cursor.node.init:
-        raise refusal(
+        raise schedule_error(
             f"{nest.cursor.primitive}.init",
             f"Iterations of the spatial loop '{adding[0]}' initialise the same elements of "
             f"'{view.buffer}'.",
@@ -201,7 +201,7 @@ def _require_own_elements(nest: Nest, described: Described, match: Match) -> Non
     shared = _sharing(nest, view)
     if shared:
         at = ", ".join(map(text_of, view.indices))
-        raise refusal(
+        raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
             f"It is not proved that points of '{shared[0]}' select different elements of "
             f"'{view.buffer}'.",
@@ -210,7 +210,7 @@ def _require_own_elements(nest: Nest, described: Described, match: Match) -> Non
         )
 
 
-def _sharing(nest: Nest, view: View) -> list[str]:
+def _sharing(nest: StoreNest, view: View) -> list[str]:
     """The loops that select elements of which points may share some."""
     cursor, varying = nest.cursor, {loop.var for loop in nest.loops}
     touched = written_accesses((cursor.node,), values=values_at(cursor), function=cursor.function)
@@ -223,11 +223,11 @@ def _sharing(nest: Nest, view: View) -> list[str]:
     ]
 
 
-def _require_whole(nest: Nest) -> Expr | None:
+def _require_whole(nest: StoreNest) -> Expr | None:
     """The condition under which the block runs in all iterations; None where it always does."""
     found = throughout(nest.conditions, nest.loops)
     if found is None:
-        raise refusal(
+        raise schedule_error(
             f"{nest.cursor.primitive}.predicate",
             f"Where block '{nest.cursor.node.name}' runs in all iterations of loop "
             f"'{nest.name}' does not follow from its condition "

@@ -17,7 +17,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import (
     meeting_loops,
@@ -41,7 +41,7 @@ def require_one_block(top: Cursor) -> Cursor:
     """The cursor at the one block that a loop holds, in nothing but loops; raises `.body`."""
     block = single_block(top.node.body)
     if block is None:
-        raise refusal(
+        raise schedule_error(
             f"{top.primitive}.body",
             f"Loop '{top.node.var}' holds more than loops around one block.",
             place=top.place,
@@ -108,7 +108,7 @@ def _require_init(
 ) -> None:
     for loop, kind in around:
         if kind == "R" and loop.var in free_vars(*init):
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.dependence",
                 f"What the init of block '{cursor.node.name}' initialises depends on loop '{loop.var}' of "
                 "its reduction.",
@@ -123,7 +123,7 @@ def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, Kind]]:
     found: list[tuple[For, Kind]] = []
     for loop in reversed(top.scope):
         if loop.var in reducing & selecting:
-            raise refusal(
+            raise schedule_error(
                 f"{cursor.primitive}.mixed",
                 f"Loop '{loop.var}' feeds a spatial and a reduction iterator of block "
                 f"'{cursor.node.name}'.",

@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Expr, For, Function, Search, Stmt, Store
 from gossamer_ir.traversal.walk import contains, free_vars, resolve
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.reductions.reassociation import single_block
 
 INTRINSIC = "intrinsic"
@@ -37,14 +37,14 @@ def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) ->
     """The intrinsic of a name; raises `.no_intrinsic` and `.intrinsic`."""
     found = [item for item in intrinsics if item.name == name]
     if len(found) != 1:
-        raise refusal(
+        raise schedule_error(
             f"{at.primitive}.no_intrinsic",
             f"There {'are several intrinsics' if found else 'is no intrinsic'} '{name}'.",
             hint=listing("intrinsics", (item.name for item in intrinsics)),
         )
     described = _described(found[0])
     if described is None:
-        raise refusal(
+        raise schedule_error(
             f"{at.primitive}.intrinsic",
             f"Intrinsic '{name}' is not one nest of loops, which tells all sizes, around one block of one "
             "store that uses all buffers, with an emission of the same parameters and buffers.",

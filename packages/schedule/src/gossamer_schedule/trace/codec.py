@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import StageName
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.step.arguments import a_value, one_by_one
 from gossamer_schedule.trace.registry import PRIMITIVES
 
@@ -49,7 +49,7 @@ def trace_from_json(text: str | bytes) -> Trace:
 
 
 def _not_a_trace(message: str) -> ScheduleError:
-    return refusal(
+    return schedule_error(
         "trace.json",
         message,
         hint='Each step is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.arguments import INTRINSICS, parameters, takes_intrinsics
 from gossamer_schedule.step.samples import with_values
@@ -32,13 +32,13 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
     """
     primitive = PRIMITIVES.get(step.op)
     if primitive is None:
-        raise refusal(
+        raise schedule_error(
             "replay.no_primitive",
             f"There is no primitive '{step.op}'.",
             hint=listing("primitives", PRIMITIVES),
         )
     if INTRINSICS in step.args:
-        raise refusal(
+        raise schedule_error(
             "replay.arguments",
             f"{step.op} has no argument '{INTRINSICS}'.",
             hint="They are those of a machine: ScheduleBuilder(module, intrinsics=...).",

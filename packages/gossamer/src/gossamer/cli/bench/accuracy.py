@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.cli.bench.references import reference_of
-from gossamer.cli.bench.references.reference import Part
+from gossamer.cli.bench.references.reference import ReferencePart
 from gossamer_formats import Array, SparseTensor
 
 
@@ -39,7 +39,7 @@ def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array
     return Comparison(worst, float(kind.eps) * (longest + 2), is_within)
 
 
-def _is_within(error: Array, part: Part, *, kind: Any) -> bool:
+def _is_within(error: Array, part: ReferencePart, *, kind: Any) -> bool:
     bound = part.magnitude
     with np.errstate(all="ignore"):
         allowed = float(kind.eps) * (part.terms + 2) * bound + part.terms * float(kind.tiny)

@@ -44,7 +44,7 @@ from gossamer_schedule.reductions.sums import Sum, require_segments, require_sum
 from gossamer_schedule.staging.copies import copy_nest
 
 
-class Parts(msgspec.Struct, frozen=True):
+class SplitReduction(msgspec.Struct, frozen=True):
     """A sum whose loop was split: the cursor at the loop over `count` parts."""
 
     cursor: Cursor
@@ -61,7 +61,7 @@ def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[st
     cut = split(cursor.module, loop.var, factors=(count, None), function=function.name)
     root = find_function(cut.module, "parallel", function=function.name)
     outer, inner = (find_loop(root, loop=name) for name in cut.names)
-    parts = Parts(outer, require_sum(outer), count)
+    parts = SplitReduction(outer, require_sum(outer), count)
     if form == "privatised":
         made = privatised(parts)
     else:
@@ -74,7 +74,7 @@ def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[st
     return root.with_function(made).module, (*cut.names, *added)
 
 
-def privatised(parts: Parts) -> Function:
+def privatised(parts: SplitReduction) -> Function:
     """Each part adds up into a copy of the buffer, which starts at the reducer's identity; the copies
     are combined with the buffer afterwards."""
     found, namer = parts.sum, namer_of(parts.cursor.function)
@@ -93,7 +93,9 @@ def privatised(parts: Parts) -> Function:
     return _around(parts, own, (block,), element=element, every=(*every[1:], every[0]))
 
 
-def segmented(parts: Parts, dim: int, *, first: Expr, extent: Expr, begin: Expr) -> Function:
+def segmented(
+    parts: SplitReduction, dim: int, *, first: Expr, extent: Expr, begin: Expr
+) -> Function:
     """Each part adds up directly, but for what concerns the element in dimension `dim` that it visits
     `first`, which parts before may share: that goes into one of its own, combined afterwards. `begin`
     is the iteration, below `extent`, that a part begins with; both are in terms of its number."""
@@ -126,7 +128,7 @@ def segmented(parts: Parts, dim: int, *, first: Expr, extent: Expr, begin: Expr)
 
 
 def _around(
-    parts: Parts,
+    parts: SplitReduction,
     own: Buffer,
     blocks: tuple[Block, ...],
     *,
@@ -156,7 +158,7 @@ def _around(
     return replace(function, buffers=(*function.buffers, own))
 
 
-def _var(parts: Parts) -> Expr:
+def _var(parts: SplitReduction) -> Expr:
     return index_var(parts.cursor.node.var)
 
 
@@ -180,7 +182,7 @@ def _into(
     return replace(block, name=name, body=(Store(own.name, at, total),), reads=None, writes=None)
 
 
-def _under(parts: Parts, block: Block, condition: Expr) -> Block:
+def _under(parts: SplitReduction, block: Block, condition: Expr) -> Block:
     """The block under one more condition on its element, which is only asked where the others hold
     that are not about inner loops alone."""
     loop = parts.cursor.node

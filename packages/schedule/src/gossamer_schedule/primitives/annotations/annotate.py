@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_ir.verify.statements import UNSUPPORTED_ANNOTATIONS
 from gossamer_schedule.cursor.resolve import find_function, find_named
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -55,13 +55,13 @@ def annotate(
     cursor = find_named(root, name=name)
 
     if key in RESERVED:
-        raise refusal(
+        raise schedule_error(
             "annotate.reserved",
             f"The annotation '{key}' is written by primitives only.",
             hint=f"It is written by {RESERVED[key]}.",
         )
     if key in UNSUPPORTED_ANNOTATIONS:
-        raise refusal(
+        raise schedule_error(
             "annotate.refused",
             f"The annotation '{key}' is not supported here.",
             hint=UNSUPPORTED_ANNOTATIONS[key],

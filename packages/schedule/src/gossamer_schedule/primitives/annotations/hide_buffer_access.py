@@ -9,7 +9,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Function, Module, Region
 from gossamer_ir.verify.regions import outside
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -70,7 +70,7 @@ def hide_buffer_access(
 
 def _require_access(access: str) -> None:
     if access not in ("read", "write"):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.access", f"'{access}' is not an access.", hint="Expected 'read' or 'write'."
         )
 
@@ -88,7 +88,7 @@ def _require_regions(block: Block, regions: tuple[Region, ...], buffers: tuple[s
     known = [found.buffer for found in regions]
     missing = [name for name in buffers if name not in known]
     if missing:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.region",
             f"Block '{block.name}' has no such region of '{missing[0]}'.",
             hint=listing("buffers", known),
@@ -98,7 +98,7 @@ def _require_regions(block: Block, regions: tuple[Region, ...], buffers: tuple[s
 def _require_within(block: Block) -> None:
     """Regions that follow from the body lie in the buffer, and hold no access beyond it."""
     for field, count in outside(block):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.region",
             f"No region that holds what block '{block.name}' touches of "
             f"'{getattr(block, field)[count].buffer}' is known.",

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.filters import BLOCK_FILTER, without_filter
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -38,7 +38,7 @@ def set_block_filter(module: Module, key: str, *, function: str | None = None) -
     root = find_function(module, _NAME, function=function)
 
     if not is_identifier(key):
-        raise refusal(f"{_NAME}.key", f"'{key}' cannot be the key of an annotation.")
+        raise schedule_error(f"{_NAME}.key", f"'{key}' cannot be the key of an annotation.")
     annotations = (*without_filter(root.function), (BLOCK_FILTER, key))
 
     rewritten = root.with_function(replace(root.function, annotations=annotations)).module

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.atomics import ATOMIC
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.resolve import find_function, find_named
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -46,14 +46,14 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
 
     keys = [found for found, _ in cursor.node.annotations]
     if key not in keys:
-        raise refusal(
+        raise schedule_error(
             "unannotate.no_key",
             f"'{name}' has no annotation '{key}'.",
             hint=listing("annotations", keys),
         )
 
     if key in NEEDED:
-        raise refusal(
+        raise schedule_error(
             "unannotate.needed",
             NEEDED[key].format(name=name),
             hint="Leave out the step that made it so.",

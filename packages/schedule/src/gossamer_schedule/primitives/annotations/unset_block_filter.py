@@ -8,7 +8,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.filters import without_filter
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -35,7 +35,7 @@ def unset_block_filter(module: Module, *, function: str | None = None) -> Result
 
     left = without_filter(root.function)
     if left == root.function.annotations:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.no_filter",
             f"Function '{root.function.name}' has no block filter.",
             hint="Apply set_block_filter before.",

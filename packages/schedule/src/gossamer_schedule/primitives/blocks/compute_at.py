@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, named, values_at
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.kept_values import require_made_again
 from gossamer_schedule.motion.move_block import (
     is_recurrence,
@@ -118,7 +118,7 @@ def _require_repeatable(cursor: Cursor) -> frozenset[str]:
     )
     has_reduction = any(found.kind == "R" for found in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.updates",
             f"Block '{block.name}' changes elements that have a value already, which cannot be done "
             "again.",
@@ -134,7 +134,7 @@ def _require_before(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cu
     moving = cursor.up(len(own))
     top = nest_beside(target, moving)
     if top is None or position(top) <= position(moving):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.scope",
             f"Block '{cursor.node.name}' does not stand before the loop nest of loop "
             f"'{target.node.var}'.",
@@ -155,7 +155,7 @@ def _require_private(cursor: Cursor, target: Cursor, *, own: Sequence[For], made
     for inner in blocks_with_init(target):
         used |= _asked_before(inner, target)
     if used & made:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"What block '{cursor.node.name}' makes, {', '.join(sorted(used & made))}, is not only used in "
             f"the body of loop '{target.node.var}' behind its inits.",
@@ -177,7 +177,7 @@ def _require_free_way(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Non
     reads = mentioned((moving.node,)) - outer_writes((cursor.node,))
     passed = top.siblings[position(moving) + 1 : position(top) + 1]
     if reads & outer_writes(passed):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Block '{cursor.node.name}' cannot move past what writes "
             f"{', '.join(sorted(reads & outer_writes(passed)))}, which it reads.",
@@ -189,7 +189,7 @@ def _require_own_updates(cursor: Cursor, top: Cursor, target: Cursor, *, made: S
     the block makes all that an iteration uses once more."""
     met = meeting(top, path_between(target, top), buffers=made & outer_writes((top.node,)))
     if met:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Loop '{target.node.var}' changes '{met}', which block '{cursor.node.name}' makes, and another "
             "iteration may use the same element.",
@@ -200,7 +200,7 @@ def _require_lasting_sizes(private: Sequence[Buffer], owner: Function) -> None:
     """A buffer is allocated later than before, where its size must be the same."""
     for found in private:
         if changed := changed_in(owner.body, *found.shape, function=owner):
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.other_access",
                 f"The size of '{found.name}' depends on {', '.join(sorted(changed))}, which the function "
                 "writes.",

@@ -37,7 +37,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import is_wide, mentioned
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.motion.inline import (
     conditions_at,
     own_nest,
@@ -124,7 +124,7 @@ def _require_lasting(cursor: Cursor) -> None:
     nest = own_nest(cursor)
     changed = mentioned((cursor.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
     if changed:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.changed",
             f"What block '{cursor.node.name}' reads of {', '.join(sorted(changed))} may be written before "
             "what it makes is used.",
@@ -134,14 +134,14 @@ def _require_lasting(cursor: Cursor) -> None:
 def _require_only_loads(function: Function, store: Store) -> None:
     for node in collect(NAMING, *function.body):
         if node.buffer == store.buffer and not isinstance(node, (Load, Store)):
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.other_access",
                 f"Buffer '{store.buffer}' is searched, prefetched or guarded, which an expression cannot "
                 "be.",
             )
     for load in collect(Load, *function.body):
         if load.buffer == store.buffer and (load.predicate is not None or is_wide(load.indices)):
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.other_access",
                 f"Buffer '{store.buffer}' is read in vectors, or under a mask, and the block makes one "
                 "element at a time.",
@@ -155,7 +155,7 @@ def _require_behind(cursor: Cursor, store: Store) -> None:
     before = replace(parent, **{name: getattr(parent, name)[:index]})
     above = replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
     if store.buffer in mentioned(above.body):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Buffer '{store.buffer}' is not only used behind block '{cursor.node.name}', in the same body.",
         )
@@ -249,7 +249,7 @@ class _Inlining:
                 raise self._not_made(load, needs=f"the point that makes {text_of(load)} is known")
             places = dict(zip(self._store.indices, load.indices, strict=True))
             return with_parts(self._store.value, places)
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not known at which point block '{self._site.node.name}' makes {text_of(load)}.",
             needs=f"{text_of(load)} is {self._store.buffer} at the indices of the block's store for some "
@@ -258,7 +258,7 @@ class _Inlining:
 
     def _not_made(self, load: Load, *, needs: str) -> Exception:
         """An element that is not made again in a loop may be left from an earlier iteration."""
-        return refusal(
+        return schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that block '{self._site.node.name}' makes {text_of(load)} each time that it "
             "runs, so the element may be left from an earlier iteration of a loop around the block.",

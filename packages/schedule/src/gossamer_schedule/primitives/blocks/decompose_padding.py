@@ -46,8 +46,8 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by
 from gossamer_schedule.dependence.distinct_stores import require_distinct
-from gossamer_schedule.errors import refusal
-from gossamer_schedule.nests.block_nest import Nest, around
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -136,7 +136,7 @@ def _require_pattern(cursor: Cursor) -> _Padded:
             return _Padded(
                 store.buffer, store.indices, choice.condition, choice.if_true, choice.if_false
             )
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.pattern",
         f"Block '{block.name}' does not only store T.if_then_else(inside, value, padding).",
         hint="Expected one store, spatial iterators, no init, and padding that reads no buffer.",
@@ -144,27 +144,27 @@ def _require_pattern(cursor: Cursor) -> _Padded:
     )
 
 
-def _require_enclosing(cursor: Cursor, top: Cursor) -> Nest:
+def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
     """The loops and conditions from `top` down to the block."""
     found = around(cursor)
     at = next((at for at, part in enumerate(found) if part is top.node), None)
     if at is None:
         names = ", ".join(part.var for part in found if isinstance(part, For))
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
             hint=f"The loops around it are {names}." if names else "There is none.",
             place=cursor.place,
         )
-    return Nest(cursor, found[at:])
+    return BlockNest(cursor, found[at:])
 
 
-def _require_sole_user(nest: Nest, padded: _Padded) -> None:
+def _require_sole_user(nest: BlockNest, padded: _Padded) -> None:
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
     asked = tuple(part for part in (block.predicate, padded.inside) if part is not None)
     used = mentioned((*padded.indices, padded.value, *asked)).union(*map(used_by, others))
     if used & written_in((block,), nest.block.function):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"'{padded.buffer}' is used under loop '{nest.top.node.var}' by more than the store of block "
             f"'{block.name}'.",
@@ -173,7 +173,7 @@ def _require_sole_user(nest: Nest, padded: _Padded) -> None:
         )
 
 
-def _require_unchanged(nest: Nest, padded: _Padded) -> None:
+def _require_unchanged(nest: BlockNest, padded: _Padded) -> None:
     """The loops and conditions are asked for the padding before the loop, and again in it."""
     bounds = (part for loop in nest.loops for part in (loop.start, loop.extent))
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))
@@ -181,7 +181,7 @@ def _require_unchanged(nest: Nest, padded: _Padded) -> None:
     asked = (*bounds, *conditions, *iters, *padded.indices)
     clash = changed_in((nest.top.node,), *asked, function=nest.block.function)
     if clash or nest.has_let:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that the padding of block '{nest.name}' may be stored before loop "
             f"'{nest.top.node.var}'.",
@@ -191,7 +191,7 @@ def _require_unchanged(nest: Nest, padded: _Padded) -> None:
         )
 
 
-def _interior(nest: Nest, padded: _Padded) -> Stmt:
+def _interior(nest: BlockNest, padded: _Padded) -> Stmt:
     """The loops around the block that stores the value, as short as the condition says."""
     block: Block = nest.block.node
     loops = _own_loops(nest)
@@ -206,7 +206,7 @@ def _interior(nest: Nest, padded: _Padded) -> Stmt:
     return _from(nest, above, made)
 
 
-def _from(nest: Nest, above: Cursor, made: Stmt) -> Stmt:
+def _from(nest: BlockNest, above: Cursor, made: Stmt) -> Stmt:
     """The loop of a nest with another statement in place of one in it."""
     depth = len(nest.top.path)
     for parent, name, index in reversed(above.path[depth:]):
@@ -215,7 +215,7 @@ def _from(nest: Nest, above: Cursor, made: Stmt) -> Stmt:
     return made
 
 
-def _own_loops(nest: Nest) -> tuple[For, ...]:
+def _own_loops(nest: BlockNest) -> tuple[For, ...]:
     """The innermost loops that hold nothing but the block, outermost first."""
     own: list[For] = []
     for loop in reversed(nest.block.nest[-len(nest.loops) :]):

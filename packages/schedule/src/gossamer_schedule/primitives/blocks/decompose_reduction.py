@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import Around, reduction_loops
+from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
 from gossamer_ir.analysis.loops import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict
@@ -24,8 +24,8 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by, values_at
-from gossamer_schedule.errors import refusal
-from gossamer_schedule.nests.block_nest import Nest, around
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import blocks_with_init, meeting_loops, read_by_init
 from gossamer_schedule.result import Result
@@ -101,25 +101,25 @@ def decompose_reduction(
 
 def _require_init(cursor: Cursor) -> None:
     if not cursor.node.init:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.no_init",
             f"Block '{cursor.node.name}' has no init.",
             place=cursor.place,
         )
 
 
-def _require_enclosing(cursor: Cursor, top: Cursor) -> Nest:
+def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
     """The loops and conditions from `top` down to the block."""
     found = around(cursor)
     if all(part is not top.node for part in found):
         names = ", ".join(part.var for part in found if isinstance(part, For))
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
             hint=f"The loops around it are {names}." if names else "There is none.",
             place=cursor.place,
         )
-    return Nest(cursor, found[next(at for at, part in enumerate(found) if part is top.node) :])
+    return BlockNest(cursor, found[next(at for at, part in enumerate(found) if part is top.node) :])
 
 
 def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
@@ -127,7 +127,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
     meeting = meeting_loops(cursor, {found.var for found in top.scope})
     for found in top.scope:
         if found.var in meeting:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that iterations of loop '{found.var}' initialise different elements, "
                 f"and block '{cursor.node.name}' initialises each once.",
@@ -135,7 +135,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
                 hint=f"Decompose at '{found.var}' or a loop around it.",
             )
         if found.var in fed:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.too_deep",
                 f"Loop '{top.node.var}' is inside reduction loop '{found.var}' of block "
                 f"'{cursor.node.name}'.",
@@ -143,7 +143,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
             )
 
 
-def _require_one_init(nest: Nest, asked: set[str]) -> None:
+def _require_one_init(nest: BlockNest, asked: set[str]) -> None:
     """Above the outermost reduction loop, each iteration must initialise elements of its own that
     nothing else under the loop uses, from what nothing there writes, nor what is `asked` for the init."""
     cursor, top = nest.block, nest.top
@@ -166,7 +166,7 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
     is_given = (read_by_init(cursor) | asked).isdisjoint(outer_writes((top.node,)))
     elsewhere = {name for found in statements_beside(cursor, top) for name in used_by(found)}
     if not is_once or not is_given or buffers & elsewhere:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that the init of block '{cursor.node.name}' may run before loop "
             f"'{top.node.var}'.",
@@ -184,7 +184,7 @@ def _require_first(cursor: Cursor, top: Cursor) -> None:
         theirs, asked = outer_writes(other.node.init), read_by_init(other)
         shared = theirs & (own | read_by_init(cursor)) | own & asked
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that the init of block '{cursor.node.name}' may run before that of block "
                 f"'{other.node.name}'.",
@@ -197,6 +197,6 @@ def _of(found: Sequence[AccessForm], buffer: str) -> list[AccessForm]:
     return [access for access in found if access.buffer == buffer]
 
 
-def _asked_by(found: Around) -> tuple[Expr, ...]:
+def _asked_by(found: LoopOrCondition) -> tuple[Expr, ...]:
     """The bounds of a loop, or a condition."""
     return (found.start, found.extent) if isinstance(found, For) else (found,)

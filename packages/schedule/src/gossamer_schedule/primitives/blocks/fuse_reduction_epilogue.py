@@ -38,7 +38,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, named, values_at
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import (
     own_nest,
     required_assignment,
@@ -46,7 +46,7 @@ from gossamer_schedule.motion.inline import (
     without_buffer,
 )
 from gossamer_schedule.motion.move_block import nest_beside, position
-from gossamer_schedule.nests.block_nest import Nest
+from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.nests.init_nest import conditions_of_init
 from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
@@ -152,7 +152,7 @@ def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
         or reduction.store.predicate is not None
         or sorted(_names(init.indices)) != sorted(spatial)
     ):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.reduction",
             f"Block '{block.name}' is not a reduction into the element of its spatial iterators, with an "
             "init that gives the element a value.",
@@ -174,7 +174,7 @@ def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _E
     theirs = {item.var: item for item in after.node.iters}
     names = dict(zip(_names(load.indices), _names(reduction.store.indices), strict=True))
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    known = own.keys() | Nest(cursor, cursor.nest).known_above
+    known = own.keys() | BlockNest(cursor, cursor.nest).known_above
     if (
         sorted(_names(load.indices)) != sorted(theirs)
         or sorted(_names(store.indices)) != sorted(theirs)
@@ -184,13 +184,13 @@ def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _E
             for old in theirs
         )
     ):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.element",
             f"The iterators of block '{after.node.name}' are not those of the elements that block "
             f"'{cursor.node.name}' makes, one for one and with the same domains.",
         )
     if after.node.predicate is not None or conditions_of_init(cursor):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.predicate",
             f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",
             hint=f"Apply {_NAME} before the loops are split.",
@@ -224,7 +224,7 @@ def _require_operation(
                 continue
             if result not in mentioned((other,)):
                 return load, value.op, other
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.operation",
         f"Block '{block.name}' does not combine '{result}' with something else by the operation of the "
         f"reduction, {reduction.op}.",
@@ -237,7 +237,7 @@ def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
     moving = own_nest(after)
     top = nest_beside(cursor, moving)
     if top is None or position(top) >= position(moving):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.scope",
             f"Block '{after.node.name}' does not stand after the loops of block '{cursor.node.name}', in the "
             "same body.",
@@ -245,7 +245,7 @@ def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
     # the result would not start anew for each epilogue that adds to it
     around = reduction_loops(cursor.node, values_at(cursor)) & {loop.var for loop in top.loops}
     if around:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.scope",
             f"Block '{after.node.name}' stands in loop '{min(around)}', in which block "
             f"'{cursor.node.name}' has not reduced all terms.",
@@ -266,7 +266,7 @@ def _require_free_way(
     conflicts |= {result} & named(replaced(without, ()).body)
     conflicts |= {result, target} & with_two_names(top.function)
     if conflicts:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Block '{cursor.node.name}' cannot start from what '{after.node.name}' reads and make what it "
             f"makes: there are other uses of {', '.join(sorted(conflicts))}.",
@@ -292,12 +292,12 @@ def _require_same_elements(
         )
         if free_vars(theirs, ours) & names or theirs != ours:
             free.append(pair)
-    require_covered(Nest(cursor, own[0]), [ours for _, ours in free])
-    require_covered(Nest(after, own[1]), [theirs for theirs, _ in free])
+    require_covered(BlockNest(cursor, own[0]), [ours for _, ours in free])
+    require_covered(BlockNest(after, own[1]), [theirs for theirs, _ in free])
     places = tuple(index_var(ours.var) for _, ours in found.pairs)
     iters = [ours for _, ours in found.pairs]
     if not is_safe(cursor.function, (Load(result, places, "int64"),), iters=iters, held=()):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that each element which block '{cursor.node.name}' makes exists.",
             needs=f"its iterators are within the shape of {result}",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.analysis.linear_form import LinearForm
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
@@ -23,7 +23,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.move_block import (
     is_recurrence,
     meeting,
@@ -37,7 +37,7 @@ from gossamer_schedule.motion.move_block import (
 )
 from gossamer_schedule.reductions.reassociation import is_reduction
 from gossamer_schedule.regions.indirect import selected_parts
-from gossamer_schedule.regions.produced import Part, dimensions_of, matched_forms, part_of
+from gossamer_schedule.regions.produced import ProducedRange, dimensions_of, matched_forms, part_of
 from gossamer_schedule.regions.required import is_own_value
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -136,7 +136,7 @@ def _require_own_elements(cursor: Cursor) -> None:
     if is_recurrence(block) or (
         is_reducing and not all(is_own_value(cursor, found) for found in stores)
     ):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.reduction",
             f"Block '{block.name}' uses other elements of what it writes, or reduces several points into "
             f"one element, and {_NAME} moves neither.",
@@ -150,7 +150,7 @@ def _require_behind(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cu
     top = nest_beside(target, moving)
     if top is not None and position(top) < position(moving):
         return top
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.scope",
         f"Block '{cursor.node.name}' does not stand behind the loop nest of loop "
         f"'{target.node.var}'.",
@@ -173,7 +173,7 @@ def _require_free_way(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Set
 
 def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
     names = ", ".join(sorted(buffers))
-    return refusal(
+    return schedule_error(
         f"{_NAME}.other_access", f"Block '{block}' cannot move past other uses of {names}."
     )
 
@@ -187,7 +187,7 @@ def _require_producers(
     inside = _stores(target.node.body, buffers, target)
     is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))
     if not inside or not is_all:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.no_producer",
             f"What block '{cursor.node.name}' reads is not all produced under loop "
             f"'{target.node.var}'.",
@@ -210,9 +210,9 @@ def _require_parts(
     *,
     target: Cursor,
     produced: Mapping[str, list[AccessForm]],
-) -> dict[str, Part]:
+) -> dict[str, ProducedRange]:
     """What each iterator of the block runs over under the loop."""
-    parts: dict[str, Part] = {}
+    parts: dict[str, ProducedRange] = {}
     moving = {index_var(loop.var) for loop in own}
     for buffer, stores in produced.items():
         selected = selected_parts(cursor, own, stores=stores, path=path)
@@ -237,7 +237,7 @@ def _require_parts(
 
 def _selections(
     cursor: Cursor, buffer: str, stores: Sequence[AccessForm], *, target: Cursor
-) -> Iterator[tuple[BlockIter, list[Form | None]]]:
+) -> Iterator[tuple[BlockIter, list[LinearForm | None]]]:
     """Iterators of the block, and how the stores select each."""
     plain = dimensions_of(cursor, buffer)
     if len(plain) < len(cursor.node.iters):
@@ -250,7 +250,7 @@ def _selections(
 
 
 def _require_same_order(
-    cursor: Cursor, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, Part]
+    cursor: Cursor, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, ProducedRange]
 ) -> None:
     """Where the order of the points changes, which it does unless one loop of the path selects parts of the
     outermost loop of the block, the last of several may not be the one whose value an element keeps."""
@@ -269,7 +269,7 @@ def _require_same_order(
 
 
 def _not_proved(cursor: Cursor, path: Sequence[For]) -> Exception:
-    return refusal(
+    return schedule_error(
         f"{_NAME}.not_proved",
         f"It is not proved that each iteration of loop '{path[-1].var}' completes elements of its "
         f"own for block '{cursor.node.name}'.",

@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, named
 from gossamer_schedule.dependence.distinct_stores import require_distinct
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import (
     domain_conditions,
     require_no_loops,
@@ -130,7 +130,7 @@ def _require_own_element(cursor: Cursor, store: Store) -> Load:
         is_same = all(other == load for other in every if other.buffer == load.buffer)
         if names == own and len(load.indices) == len(own) and is_same:
             return load
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.element",
         f"Block '{block.name}' does not read the one element at its iterators of a buffer that the "
         "function allocates.",
@@ -143,7 +143,7 @@ def _require_free_way(cursor: Cursor, maker: Cursor, *, between: str) -> None:
     is_beside = moving.path[-1][0] is top.path[-1][0] and moving.path[-1][1] == top.path[-1][1]
     is_behind = is_beside and position(top) < position(moving)
     if not is_behind or any(len(loop.body) != 1 for loop in cursor.nest):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.scope",
             f"Block '{cursor.node.name}' does not stand in a nest of its own behind that of block "
             f"'{maker.node.name}'.",
@@ -154,7 +154,7 @@ def _require_free_way(cursor: Cursor, maker: Cursor, *, between: str) -> None:
     others = named(without_block(find_block(maker.replaced_by(()), block=cursor.node.name)).body)
     clash = (writes & mentioned(passed)) | (reads & outer_writes(passed)) | ({between} & others)
     if clash:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Block '{cursor.node.name}' cannot be computed in block '{maker.node.name}' because of other "
             f"uses of {', '.join(sorted(clash))}.",
@@ -176,7 +176,7 @@ def _require_made(cursor: Cursor, maker: Cursor, load: Load, *, made: Store) -> 
         return
     require_covered(loop_nest(maker), maker.node.iters)
     if not is_made_for(cursor, load, maker, made):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that block '{maker.node.name}' makes all that block "
             f"'{cursor.node.name}' reads of '{load.buffer}' each time that it runs, so an "
@@ -225,7 +225,7 @@ def _require_scalar(maker: Cursor, conditions: Sequence[Expr]) -> None:
     """New conditions are not of lanes."""
     for loop in maker.loops:
         if conditions and loop.kind == "vectorized":
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.kind",
                 f"Loop '{loop.var}' around block '{maker.node.name}' is vectorized, and the block gets "
                 "conditions that are not those of its lanes.",

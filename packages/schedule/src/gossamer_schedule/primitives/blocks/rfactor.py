@@ -24,13 +24,13 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.races import require_unshared
-from gossamer_schedule.errors import refusal, text_of
-from gossamer_schedule.nests.block_nest import Nest, reduction_nest
+from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.init_places import require_init_of_nest
 from gossamer_schedule.reductions.combining import Combining, combining_of
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.rfactor import (
-    Parts,
+    PartialBuffers,
     factored,
     fed_iterators,
     part_iterator,
@@ -117,7 +117,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     inner, part = factored(cursor, found, parts, namer=namer)
     changed = parts.added(replaced(cursor, reassociating((inner,))))
     outer = _combined(changed, cursor, element, found=found, parts=parts, part=part)
-    nest = Nest(
+    nest = BlockNest(
         find_block(root.with_function(changed), block=inner.name), reduction_nest(cursor).around
     )
     require_init_of_nest(nest)
@@ -132,7 +132,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
 
 def _require_kind(top: Cursor) -> None:
     if top.node.kind not in ("serial", "unrolled"):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.kind",
             f"Loop '{top.node.var}' is {top.node.kind}, and {_NAME} needs a serial or unrolled loop.",
             hint=f"Apply {_NAME} before the loop is made {top.node.kind}.",
@@ -146,7 +146,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     fed = fed_iterators(cursor.node, loop)
     spatial = spatial_loops(cursor.node, values)
     if loop in spatial or loop not in reduction_loops(cursor.node, values):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.spatial",
             f"Loop '{loop}' is none of the reduction in block '{cursor.node.name}': it feeds a spatial "
             "iterator, or none of a reduction.",
@@ -156,7 +156,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     inside = {found.var for found in reduction_nest(cursor).loops}
     outside = reduction_loops(cursor.node, values) & {found.var for found in cursor.scope} - inside
     if outside:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.mixed",
             f"Loop '{min(outside)}' feeds the reduction, too, and something other than loops and conditions "
             f"stands between it and block '{cursor.node.name}'.",
@@ -167,7 +167,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     feeding -= selected_by(cursor.node, loop).keys() if fed and is_lasting else set()
     wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
     if wrong or loop not in feeding:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.mixed",
             f"What loop '{loop}' feeds in block '{cursor.node.name}' is also fed by "
             f"{', '.join(sorted(wrong)) or 'a let'}, which is no loop of its reduction.",
@@ -180,7 +180,7 @@ def _require_extent(top: Cursor) -> None:
     extent = top.node.extent
     is_known = free_vars(extent) <= known and not mentioned((extent,))
     if not is_known or integer_value(top.node.start) != 0:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.extent",
             f"Loop '{top.node.var}' runs from {text_of(top.node.start)} on {text_of(extent)} times, "
             "for which no buffer can have a dimension.",
@@ -192,7 +192,7 @@ def _require_extent(top: Cursor) -> None:
 def _require_reducer(cursor: Cursor) -> Combining:
     found = combining_of(cursor.node, cursor.function)
     if found is None:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_reducer",
             f"Block '{cursor.node.name}' is no reduction X[...] = X[...] op value by a known reducer.",
             place=cursor.place,
@@ -207,7 +207,7 @@ def _require_elements(cursor: Cursor, found: Combining) -> Element:
         missing = {item.var for item in element.iters} - determined_by(cursor, element.store)
         if missing or element.iters != elements[0].iters:
             at = ", ".join(map(text_of, element.store.indices))
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that the points of block '{cursor.node.name}' select different "
                 f"elements of '{element.store.buffer}'.",
@@ -218,7 +218,7 @@ def _require_elements(cursor: Cursor, found: Combining) -> Element:
     known |= {param.name for param in cursor.function.params}
     others = outer_writes(cursor.node.init) - {term.buffer for term in found.terms}
     if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.init",
             f"The init of block '{cursor.node.name}' is about more than the element.",
             place=cursor.place,
@@ -238,7 +238,7 @@ def _require_one_start(cursor: Cursor, top: Cursor, element: Element) -> None:
         if found.var in reducing:
             return
         if found.var not in selecting | {top.node.var} and integer_value(found.extent) != 1:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that the parts of block '{cursor.node.name}' start once.",
                 needs=f"loop '{found.var}' selects an element, or runs inside of a loop of the reduction",
@@ -250,7 +250,7 @@ def _require_one_start(cursor: Cursor, top: Cursor, element: Element) -> None:
 def _require_axis(found: Combining, axis: int) -> None:
     most = min(len(term.indices) for term in found.terms)
     if not 0 <= axis <= most:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.axis",
             f"The parts cannot be dimension {axis} of '{found.terms[0].buffer}'.",
             hint=f"Expected 0 to {most}.",
@@ -263,7 +263,7 @@ def _combined(
     element: Element,
     *,
     found: Combining,
-    parts: Parts,
+    parts: PartialBuffers,
     part: str,
 ) -> Stmt:
     """The nest that combines the parts."""

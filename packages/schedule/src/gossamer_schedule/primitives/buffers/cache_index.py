@@ -35,7 +35,7 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
 from gossamer_schedule.result import Result
@@ -126,7 +126,7 @@ def _required_parts(cursor: Cursor, buffer: str | None) -> list[Expr]:
         found |= dict.fromkeys(_parts(index, block, varying))
     if not found:
         where = "" if buffer is None else f" of '{buffer}'"
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.nothing",
             f"No index{where} in block '{block.name}' has a part that loads or searches, and is the same in "
             "several iterations.",
@@ -212,7 +212,7 @@ def _required_points(cursor: Cursor, part: Expr) -> tuple[tuple[BlockIter, ...],
         conditions = (*conditions, asked)
     require_own_selectors(nest, iters, (part, *conditions))
     if not is_safe(cursor.function, (part,), iters=iters, held=conditions):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that an index in block '{block.name}' may be computed before its loops.",
             needs=f"{text_of(part)} reads what exists for all values of "

@@ -20,8 +20,8 @@ from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.dependence.races import require_unshared
-from gossamer_schedule.errors import refusal
-from gossamer_schedule.nests.block_nest import Nest, loop_nest
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
 from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import (
@@ -162,18 +162,18 @@ def _require_in_place(cursor: Cursor, buffer: str) -> None:
         buffer in mentioned((found,)) for found in nodes if isinstance(found, Combine)
     )
     if not (is_written and (is_read or is_combined)):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.loads",
             f"The body of block '{cursor.node.name}' does not both load from '{buffer}' and store to it.",
             hint=f"Apply {'cache_write' if is_written else 'cache_read'}.",
         )
 
 
-def _require_in_body(nest: Nest, buffer: str) -> None:
+def _require_in_body(nest: BlockNest, buffer: str) -> None:
     """The buffer may only be loaded from and stored to, by the body of the block."""
     block: Block = nest.block.node
     if buffer in mentioned(block.init):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.init",
             f"The init of block '{block.name}' uses '{buffer}', of which nothing needs to be copied in.",
             hint="Apply cache_write, or decompose_reduction before.",
@@ -182,7 +182,7 @@ def _require_in_body(nest: Nest, buffer: str) -> None:
     header = replace(block, body=(), init=(), reads=None, writes=None)
     others = (found for found in collect(NAMING, *block.body) if found.buffer == buffer)
     if buffer in mentioned((header,)) or any(type(found) not in (Load, Store) for found in others):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Block '{block.name}' does not only load from '{buffer}' and store to it in its body.",
         )

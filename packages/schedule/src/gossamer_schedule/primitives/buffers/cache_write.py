@@ -16,8 +16,8 @@ from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.dependence.access import mentioned, values_at
-from gossamer_schedule.errors import refusal
-from gossamer_schedule.nests.block_nest import Nest, around, reduction_nest
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest, around, reduction_nest
 from gossamer_schedule.nests.init_places import meeting_loops
 from gossamer_schedule.reductions.unblocked import unblocked
 from gossamer_schedule.result import Result
@@ -138,15 +138,15 @@ def _is_of_inner(cursor: Cursor, buffer: str) -> bool:
     return any(free_vars(*store.indices) & names for store in stores if store.buffer == buffer)
 
 
-def _same_nest(cursor: Cursor, alone: Nest) -> Nest:
+def _same_nest(cursor: Cursor, alone: BlockNest) -> BlockNest:
     """The nest of a block, up to where that of its inner block begins once the block is taken away."""
     found = around(cursor)
     count = len(cursor.path) - len(alone.top.path)
-    return Nest(cursor, found[len(found) - count :])
+    return BlockNest(cursor, found[len(found) - count :])
 
 
 def _not_initialised(cursor: Cursor, buffer: str) -> ScheduleError:
-    return refusal(
+    return schedule_error(
         f"{_NAME}.element",
         f"Nothing that always runs initialises the element of '{buffer}' that block "
         f"'{cursor.node.name}' writes.",

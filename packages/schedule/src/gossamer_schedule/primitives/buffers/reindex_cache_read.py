@@ -6,7 +6,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
 from gossamer_schedule.result import Result
@@ -118,7 +118,7 @@ def gathered(
 
 def _require_single(cursor: Cursor, elements: Elements, *, buffer: str) -> None:
     if len(elements.reads) != 1:
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.single",
             f"Block '{cursor.node.name}' reads {len(elements.reads)} elements of '{buffer}', and one "
             "place in the cache holds one.",

@@ -14,7 +14,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block, find_function
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.nests.init_places import require_init_of_nest
 from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
@@ -173,7 +173,7 @@ def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
         return None
     reduction = None if buffer in mentioned(block.init) else reduction_of(block)
     if reduction is None or not _is_initialised_once(cursor, element):
-        raise refusal(
+        raise schedule_error(
             f"{cursor.primitive}.initialised",
             f"Block '{block.name}' neither gives its element of '{buffer}' a value, nor "
             "reduces it in one go.",

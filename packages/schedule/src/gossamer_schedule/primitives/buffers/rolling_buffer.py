@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops import loops_of
 from gossamer_ir.arith.affine import NOTHING
 from gossamer_ir.core.build import add, conjoined, conjuncts, index, index_var, sub
@@ -50,7 +50,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, named, values_at
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import meeting_loops
@@ -158,7 +158,7 @@ def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
             loop = found.up(1)
             if isinstance(loop.node, For) and any(loop.node is above for above in cursor.parents):
                 return loop
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.scope",
         f"Buffer '{buffer}' is not allocated in the body of a loop around block '{cursor.node.name}'.",
         hint="Apply compute_at before.",
@@ -170,7 +170,7 @@ def _require_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
     between = [parent for parent, _, _ in cursor.path[len(target.path) + 1 :]]
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
         return tuple(between)
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.scope",
         f"Block '{cursor.node.name}' does not stand in loops of its own in the body of loop "
         f"'{target.node.var}'.",
@@ -185,7 +185,7 @@ def _require_repeatable(
     if outer_writes((block,)) != {buffer} or _stores(target.node.body, buffer) != _stores(
         (block,), buffer
     ):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.writers",
             f"Block '{block.name}' does not write '{buffer}', or something else, too; or something else "
             f"writes it.",
@@ -193,7 +193,7 @@ def _require_repeatable(
     is_reading = any(found.buffer == buffer for found in collect(Load, *block.body))
     has_reduction = any(found.kind == "R" for found in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.updates",
             f"Block '{block.name}' goes on from values that elements have already.",
         )
@@ -202,7 +202,7 @@ def _require_repeatable(
     reads = nest, target.node.start
     changed = changed_in(target.node.body, *reads, function=target.function) - {buffer}
     if changed:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.changed",
             f"What block '{block.name}' or its loop reads of {', '.join(sorted(changed))} is written in loop "
             f"'{target.node.var}'.",
@@ -219,14 +219,14 @@ def _require_window(
     """The window that slides with the iterations of a loop."""
     window = next(_windows(cursor, target, own, buffer=buffer), None)
     if window is None or _depends_otherwise(cursor, target, own, window):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.window",
             f"An iteration of loop '{target.node.var}' does not make a window of '{buffer}', of constant "
             "width and a constant step after the last one.",
             hint="Give the loops of the block constant extents, and no kind.",
         )
     if window.width <= window.step:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.overlap",
             f"Iterations of loop '{target.node.var}' make {window.width} elements, and begin {window.step} "
             "after each other: they have none in common.",
@@ -251,7 +251,7 @@ def _windows(
 
 
 def _window(
-    form: Form,
+    form: LinearForm,
     dim: int,
     item: BlockIter,
     *,
@@ -299,7 +299,7 @@ def _require_outside_shape(buffer: Buffer, target: Cursor) -> None:
     known = {param.name for param in target.function.params}
     known |= {found.var for found in target.loops}
     if free_vars(*buffer.shape) - known or mentioned(buffer.shape):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.scope",
             f"The shape of '{buffer.name}' is not known before loop '{target.node.var}'.",
         )
@@ -315,7 +315,7 @@ def _require_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None:
             used |= named(found.init)
     used |= {found.buffer for found in collect((Guard, Prefetch), *body)}
     if buffer in used:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Buffer '{buffer}' is not only loaded from, after block '{cursor.node.name}' has run.",
         )
@@ -336,7 +336,7 @@ def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
             or not point.is_in_range(at, buffer.shape[window.dim])
         ):
             place = "a range" if isinstance(at, Range) else text_of(at)
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that all accesses of '{buffer.name}' in loop '{target.node.var}' are "
                 "within the window that the iteration makes, and within the buffer.",
@@ -376,7 +376,7 @@ def _require_one_value(cursor: Cursor, own: tuple[For, ...]) -> None:
     block: Block = cursor.node
     meeting = meeting_loops(cursor, {found.var for found in own})
     if meeting and not is_told_by_element(block, own):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that iterations of loop '{min(meeting)}' initialise different elements, "
             f"or one to the same value, and block '{block.name}' initialises each once.",

@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module, Scope
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -39,7 +39,9 @@ def set_scope(module: Module, buffer: str, *, scope: str, function: str | None =
     found = find_buffer(root, buffer=buffer)
 
     if scope not in SCOPES:
-        raise refusal("set_scope.scope", f"'{scope}' is no scope.", hint=listing("scopes", SCOPES))
+        raise schedule_error(
+            "set_scope.scope", f"'{scope}' is no scope.", hint=listing("scopes", SCOPES)
+        )
     require_allocated(found, root)
 
     rewritten = root.with_function(with_buffer(root.function, replace(found, scope=scope))).module

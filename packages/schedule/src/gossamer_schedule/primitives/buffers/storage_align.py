@@ -13,7 +13,7 @@ from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -54,7 +54,7 @@ def storage_align(
 
     require_allocated(found, root)
     if not isinstance(found, Buffer):
-        raise refusal(
+        raise schedule_error(
             "storage_align.sparse", f"Buffer '{buffer}' is sparse, and has no rows of one length."
         )
     _require_axis(found, axis)
@@ -74,7 +74,7 @@ def storage_align(
 
 def _require_axis(buffer: Buffer, axis: int) -> None:
     if not 0 <= axis < len(buffer.shape) - 1:
-        raise refusal(
+        raise schedule_error(
             "storage_align.axis",
             f"Buffer '{buffer.name}' of {len(buffer.shape)} dimensions cannot be padded behind "
             f"dimension {axis}.",
@@ -84,7 +84,7 @@ def _require_axis(buffer: Buffer, axis: int) -> None:
 
 def _require_factor(factor: int, offset: int) -> None:
     if not is_count(factor) or not 0 <= offset < factor:
-        raise refusal(
+        raise schedule_error(
             "storage_align.factor",
             f"Elements cannot be a multiple of {factor} plus {offset} apart.",
             hint=f"Expected a factor {COUNTS}, and an offset from 0 to below it.",
@@ -107,7 +107,7 @@ def _require_padding(buffer: Buffer, dim: int, *, factor: int, offset: int) -> E
         )
     elif offset == 0:
         return mul(ceildiv(extent, factor), index(factor))
-    raise refusal(
+    raise schedule_error(
         "storage_align.shape",
         f"No padding of dimension {dim} of buffer '{buffer.name}' puts what is before it a multiple of "
         f"{factor} plus {offset} elements apart.",

@@ -45,7 +45,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_map import Layout, layout_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -128,7 +128,7 @@ def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
     found = [axes[name] for name in buffer.axes]
     lengths = tuple(axis.length for axis in found if isinstance(axis, DenseFixed))
     if len(lengths) != len(found) or buffer.extra_storage:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.sparse",
             f"Buffer '{buffer.name}' is over axes that are not dense, whose storage the axes say.",
         )
@@ -140,7 +140,7 @@ def _require_layout(
 ) -> Layout:
     found = _map_of(text, function)
     if found is None or len(found.vars) != len(shape) or len({*found.vars}) != len(shape):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.map",
             f"'{text}' is no map of the {len(shape)} indices of buffer '{buffer.name}'.",
             hint='Expected a text such as "i, j -> j // 8, i, j % 8".',
@@ -150,7 +150,7 @@ def _require_layout(
     if layout is not None:
         _require_counts(IndexMap((), layout.extents), text)
     if layout is None:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that '{text}' gives each element of '{buffer.name}' a place of its own.",
             needs=f"different indices {', '.join(found.vars)} have different results, made of all digits "
@@ -164,7 +164,7 @@ def _require_counts(found: IndexMap, text: str) -> None:
     for part in collect(Const, *found.results):
         value = integer_value(part)
         if value is not None and not is_count(value, least=0):
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.map",
                 f"The number {value}, of the map '{text}' or of an extent that it makes, is too large.",
                 hint=f"Expected numbers up to {LARGEST_SIZE}.",
@@ -192,7 +192,7 @@ def _require_pad(pad: str | None, buffer: AnyBuffer, layout: Layout) -> Const | 
         return None
     value = None if pad is None else _constant(pad, buffer.dtype)
     if value is None:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.padding",
             f"The map leaves places of '{buffer.name}' that hold no element, and "
             + ("there is no pad." if pad is None else f"'{pad}' is no {buffer.dtype}."),
@@ -212,7 +212,7 @@ def _require_only_elements(function: Function, buffer: str) -> None:
     named = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
     searched = {found.buffer for found in collect(Search, *function.body)}
     if buffer in named | searched:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Buffer '{buffer}' is searched, or something is stated of its values, in their order.",
         )
@@ -224,7 +224,7 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
         return
     for found in statements(function.body):
         if isinstance(found, For) and found.kind == "vectorized" and buffer in mentioned((found,)):
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.kind",
                 f"Loop '{found.var}', which uses buffer '{buffer}', is vectorized, and its lanes cannot be "
                 "divided into digits.",
@@ -232,7 +232,7 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
             )
     accesses = (found for found in collect(TOUCHING, *function.body) if found.buffer == buffer)
     if any(DType.parse(dtype_of(at)).is_vector for found in accesses for at in found.indices):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.kind",
             f"Vectors of elements of buffer '{buffer}' are loaded or stored, and their lanes cannot be "
             "divided into digits.",

@@ -27,7 +27,7 @@ from gossamer_ir.traversal.walk import substitute_body, walk
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.dependence.access import mentioned
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.move_block import position
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -113,7 +113,7 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
     """The variables of the target's axes that both begin with."""
     into: Iteration = target.node
     if var not in into.vars:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.variable",
             f"Iteration '{into.name}' has no variable '{var}'.",
             hint=listing("variables", into.vars),
@@ -130,7 +130,7 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
             if isinstance(item, AttachAxis)}  # fmt: skip
     begun = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
     if not is_shared or left & begun:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.axes",
             f"Iterations '{cursor.node.name}' and '{into.name}' do not begin with the same {count} spatial "
             "axes, each by itself and holding each coordinate once.",
@@ -146,7 +146,7 @@ def _require_beside(cursor: Cursor, target: Cursor) -> None:
     parent, name, _ = cursor.path[-1]
     other, field, _ = target.path[-1]
     if parent is not other or name != field or position(cursor) >= position(target):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.scope",
             f"Iteration '{cursor.node.name}' does not stand before iteration '{target.node.name}', in the "
             "same body.",
@@ -160,7 +160,7 @@ def _require_free_way(cursor: Cursor, target: Cursor) -> None:
     writes = outer_writes((cursor.node,))
     clash = (writes & mentioned(between)) | (mentioned((cursor.node,)) & outer_writes(between))
     if clash:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.other_access",
             f"Iteration '{cursor.node.name}' cannot move past other uses of {', '.join(sorted(clash))}.",
         )
@@ -183,7 +183,7 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
     for init in inits:
         for store in (found for found in statements(init) if isinstance(found, Store)):
             if not all(index_var(name) in store.indices for name in own):
-                raise refusal(
+                raise schedule_error(
                     f"{_NAME}.init",
                     f"The element of '{store.buffer}' that an init in iteration '{node.name}' writes is "
                     f"not selected by {', '.join(own)}.",
@@ -199,7 +199,7 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
                 second, buffer, second.vars[number]
             )
             if not dims:
-                raise refusal(
+                raise schedule_error(
                     f"{_NAME}.dependence",
                     f"Iterations '{first.name}' and '{second.name}' use elements of '{buffer}' that are "
                     f"not selected by '{first.vars[number]}' and '{second.vars[number]}'.",

@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, Module, OverAxis
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -69,7 +69,7 @@ def _require_side_by_side(cursor: Cursor, axes: Sequence[str]) -> int:
     for start in range(len(entries)):
         if len(wanted) > 1 and entries[start : start + len(wanted)] == wanted:
             return start
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.axes",
         f"'{', '.join(axes)}' are not two or more axes side by side in iteration "
         f"'{cursor.node.name}'.",
@@ -82,7 +82,7 @@ def _require_chain(cursor: Cursor, axes: Sequence[str]) -> None:
     parents = {axis.name: axis.parent for axis in cursor.function.axes}
     for above, name in pairwise(axes):
         if parents[name] != above:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.chain",
                 f"Axis '{name}' is no child of axis '{above}', so that iteration "
                 f"'{cursor.node.name}' cannot fuse them.",

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.dependence.coordinate_loops import as_loops, axes_of
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.exchange import require_exchangeable
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
@@ -90,7 +90,7 @@ def sparse_reorder(
 
 def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
     if sorted(order) != sorted(cursor.node.vars):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.order",
             f"'{', '.join(order)}' does not name each variable of iteration '{cursor.node.name}' "
             "once.",
@@ -115,7 +115,7 @@ def _require_groups(cursor: Cursor, order: Sequence[str]) -> list[_Item]:
     while left:
         item = by_first.get(left[0])
         if item is None or tuple(left[: len(item.vars)]) != item.vars:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.fused",
                 f"Variable '{left[0]}' of iteration '{cursor.node.name}' leaves its fused group.",
                 hint="Fused axes stay together, in their order.",
@@ -132,7 +132,7 @@ def _require_parents_first(cursor: Cursor, items: Sequence[_Item]) -> None:
     for item in items:
         for parent in _parents_of(item.axis, axes):
             if parent in iterated - seen - set(axes_of(item.axis)):
-                raise refusal(
+                raise schedule_error(
                     f"{_NAME}.dependence",
                     f"Axis '{axes_of(item.axis)[0]}' must come after axis '{parent}', on which it "
                     "depends.",

@@ -8,7 +8,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import FuseAxes, Iteration, Module, OverAxis
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -67,7 +67,7 @@ def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
     if wanted in node.axes:
         return node.axes.index(wanted)
     fused = [", ".join(entry.axes) for entry in node.axes if isinstance(entry, FuseAxes)]
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.axes",
         f"'{', '.join(axes)}' are not fused in iteration '{node.name}'.",
         hint=listing("fused axes", fused),

@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -94,14 +94,14 @@ def align(
 def _require_zero_start(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
         text = f"Loop '{cursor.node.var}' does not start at 0."
-        raise refusal("align.start", text, place=cursor.place)
+        raise schedule_error("align.start", text, place=cursor.place)
 
 
 def _blocks(cursor: Cursor) -> tuple[Block, ...]:
     """What the loop holds."""
     blocks = tuple(found for found in cursor.node.body if isinstance(found, Block))
     if len(blocks) != len(cursor.node.body):
-        raise refusal(
+        raise schedule_error(
             "align.innermost",
             f"Loop '{cursor.node.var}' holds something else than blocks.",
             hint="Align the innermost loop, before it is split.",
@@ -116,7 +116,7 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
     divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
     divisors = [found.rhs for found in divided]
     if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
-        raise refusal(
+        raise schedule_error(
             "align.not_proved",
             f"It is not proved that the iterators of the blocks in loop '{cursor.node.var}' have values "
             "before and behind it.",
@@ -128,7 +128,7 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
 
 def _require_lanes(lanes: int, cursor: Cursor) -> None:
     if not is_count(lanes, least=2):
-        raise refusal(
+        raise schedule_error(
             "align.lanes",
             f"Loop '{cursor.node.var}' is aligned to {lanes} elements, expected from 2 to {LARGEST_SIZE}.",
         )
@@ -137,7 +137,7 @@ def _require_lanes(lanes: int, cursor: Cursor) -> None:
 def _require_extent(cursor: Cursor, lanes: int) -> None:
     extent = add(cursor.node.extent, index(lanes))
     if not magnitudes_of(cursor.function).is_exact(extent):
-        raise refusal(
+        raise schedule_error(
             "align.not_proved",
             f"It is not proved that loop '{cursor.node.var}' can have {lanes} more iterations.",
             needs=f"{text_of(extent)} does not wrap around",
@@ -149,7 +149,7 @@ def _require_extent(cursor: Cursor, lanes: int) -> None:
 def _require_rows(buffer: Buffer, lanes: int) -> None:
     length = integer_value(buffer.shape[-1]) if buffer.shape else None
     if len(buffer.shape) != 1 and (length is None or length % lanes):
-        raise refusal(
+        raise schedule_error(
             "align.rows",
             f"It is not proved that rows of '{buffer.name}' are multiples of {lanes} elements long.",
             hint="Only then all of them begin alike.",
@@ -159,7 +159,7 @@ def _require_rows(buffer: Buffer, lanes: int) -> None:
 def _misalignment(buffer: Buffer, lanes: int) -> Expr:
     """How many elements a buffer begins behind a multiple of `lanes` elements."""
     if buffer.handle is None:
-        raise refusal(
+        raise schedule_error(
             "align.buffer",
             f"The buffer '{buffer.name}' is no parameter: where it begins is not known.",
         )

@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.races import require_no_race
-from gossamer_schedule.errors import listing, refusal, text_of
+from gossamer_schedule.errors import listing, schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.terms import is_reduction_loop, require_reducers
 from gossamer_schedule.result import Result
@@ -85,14 +85,14 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
 
 def _require_axis(thread: str) -> None:
     if thread not in TAGS:
-        raise refusal(
+        raise schedule_error(
             "bind.thread", f"'{thread}' is not a thread axis.", hint=listing("thread axes", TAGS)
         )
 
 
 def _require_start(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
-        raise refusal(
+        raise schedule_error(
             "bind.start",
             f"Loop '{cursor.node.var}' does not start at 0, as threads do.",
             place=cursor.place,
@@ -102,7 +102,7 @@ def _require_start(cursor: Cursor) -> None:
 def _require_free(cursor: Cursor, *, thread: str) -> None:
     for found in (*cursor.loops, *statements(cursor.node.body)):
         if isinstance(found, For) and found.thread == thread:
-            raise refusal(
+            raise schedule_error(
                 "bind.twice",
                 f"Loop '{cursor.node.var}' and loop '{found.var}', of which one is inside the other, "
                 f"cannot both be bound to {thread}.",
@@ -113,7 +113,7 @@ def _require_free(cursor: Cursor, *, thread: str) -> None:
 def _require_extent(cursor: Cursor, *, thread: str) -> None:
     count = integer_value(cursor.node.extent)
     if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MOST_THREADS):
-        raise refusal(
+        raise schedule_error(
             "bind.extent",
             f"Loop '{cursor.node.var}' has {text_of(cursor.node.extent)} iterations; the threads of a "
             f"block are a constant from 1 to {MOST_THREADS}.",
@@ -124,7 +124,7 @@ def _require_extent(cursor: Cursor, *, thread: str) -> None:
     _require_launch(cursor, inside=inside)
     for found in inside:
         if found.thread == thread and found.extent != cursor.node.extent:
-            raise refusal(
+            raise schedule_error(
                 "bind.extent",
                 f"Loop '{found.var}' is bound to {thread} with extent {text_of(found.extent)}, and "
                 f"loop '{cursor.node.var}' has {text_of(cursor.node.extent)}.",
@@ -140,7 +140,7 @@ def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
     for found in (cursor.node, *(loop for loop in inside if loop.thread is not None)):
         extent = loops[found.var].extent
         if free_vars(extent) & varying:
-            raise refusal(
+            raise schedule_error(
                 "bind.extent",
                 f"Loop '{found.var}' has {text_of(extent)} iterations, which differ inside of what is "
                 f"started for loop '{outermost.var}'.",

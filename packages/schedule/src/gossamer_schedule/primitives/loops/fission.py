@@ -30,14 +30,14 @@ from gossamer_schedule.dependence.access import mentioned, named, values_at
 from gossamer_schedule.dependence.iteration_distance import meeting_distance
 from gossamer_schedule.dependence.races import difference, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
 _NAME = "fission"
-Part: TypeAlias = tuple[Stmt, ...]
+Statements: TypeAlias = tuple[Stmt, ...]
 
 
 @primitive
@@ -88,7 +88,7 @@ def fission(
     parts = _require_parts(cursor, after)
     _require_unchanged(cursor)
     for at in range(1, len(parts)):
-        before: Part = sum(parts[:at], ())
+        before: Statements = sum(parts[:at], ())
         _require_own_names(before, parts[at], cursor)
         _require_independent(before, parts[at], cursor)
         _require_late_inits(before, parts[at], cursor)
@@ -103,15 +103,15 @@ def fission(
     return Result(rewritten, names, Step(_NAME, taken), {loop: names})
 
 
-def _require_parts(cursor: Cursor, after: str | None) -> tuple[Part, ...]:
-    body: Part = cursor.node.body
+def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
+    body: Statements = cursor.node.body
     names = [name_of(found) for found in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
     # What is bound belongs to the statements after it.
     cuts = [at for at in cuts if after or not isinstance(body[at - 1], (Let, Allocate))]
     if not cuts:
         what = "holds one statement" if after is None else f"is not cut after '{after}'"
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.parts",
             f"Loop '{cursor.node.var}' {what}.",
             hint=listing("loops and blocks before its last statement", filter(None, names[:-1])),
@@ -131,13 +131,13 @@ def _require_unchanged(cursor: Cursor) -> None:
     require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
 
 
-def _require_own_names(before: Part, part: Part, cursor: Cursor) -> None:
+def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> None:
     effects = [effects_of(found) for found in statements(before)]
     buffers = {found.allocates.name for found in effects if found.allocates is not None}
     variables = {name for found in effects for name in found.binds}
     shared = variables & free_vars(*part) | buffers & named(part)
     if shared:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.scope",
             f"'{min(shared)}' is bound in one part of loop '{cursor.node.var}' and used in a later one.",
             hint="Cut the loop before it, or allocate the buffer outside of the loop.",
@@ -145,7 +145,7 @@ def _require_own_names(before: Part, part: Part, cursor: Cursor) -> None:
         )
 
 
-def _require_independent(before: Part, part: Part, cursor: Cursor) -> None:
+def _require_independent(before: Statements, part: Statements, cursor: Cursor) -> None:
     """What a part touches in an iteration is not touched in later ones by the parts before it, if one of
     them writes it."""
     loop, varying = cursor.node.var, loops_within((cursor.node,))
@@ -164,7 +164,7 @@ def _require_independent(before: Part, part: Part, cursor: Cursor) -> None:
 
 
 def _pairs(
-    before: Part, part: Part, buffer: str, cursor: Cursor
+    before: Statements, part: Statements, buffer: str, cursor: Cursor
 ) -> Iterator[tuple[AccessForm, AccessForm]]:
     """An access of the parts before and one of this part, of which one is a store."""
     changing, values = buffers_written(cursor.node.body), values_at(cursor)
@@ -181,7 +181,7 @@ def _pairs(
 def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int | None) -> None:
     loop, buffer = cursor.node.var, pair[0].buffer
     if distance is not None and is_unconditional(cursor.node.body):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.dependence",
             f"An iteration of loop '{loop}' touches an element of '{buffer}' that an earlier part of the "
             f"loop touches {distance} iteration{'' if distance == 1 else 's'} later, and one writes it.",
@@ -189,7 +189,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
             place=cursor.place,
         )
     varying = loops_within((cursor.node,))
-    raise refusal(
+    raise schedule_error(
         f"{_NAME}.not_proved",
         f"It is not proved that the parts of loop '{loop}' touch different elements of '{buffer}' in "
         "different iterations.",
@@ -198,7 +198,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
     )
 
 
-def _require_late_inits(before: Part, part: Part, cursor: Cursor) -> None:
+def _require_late_inits(before: Statements, part: Statements, cursor: Cursor) -> None:
     """An init that runs before the loop comes to run after the parts before its own."""
     for block in blocks_with_init(cursor):
         reducing = reduction_loops(block.node, values_at(block))
@@ -212,7 +212,7 @@ def _require_late_inits(before: Part, part: Part, cursor: Cursor) -> None:
         writes = outer_writes(block.node.init)
         clash = writes & mentioned(before) | read_by_init(block) & outer_writes(before)
         if clash:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"The init of block '{block.node.name}' would run after the first part of loop "
                 f"'{cursor.node.var}', and not before.",

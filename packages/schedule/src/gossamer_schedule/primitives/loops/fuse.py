@@ -25,7 +25,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.init_nest import (
     conditions_around,
     left_out,
@@ -114,10 +114,10 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
 
 def _require_chain(found: Sequence[Cursor]) -> None:
     if len(found) < 2:
-        raise refusal("fuse.loops", "Fewer than two loops are to be fused.")
+        raise schedule_error("fuse.loops", "Fewer than two loops are to be fused.")
     for outer, inner in pairwise(found):
         if outer.node.body != (inner.node,):
-            raise refusal(
+            raise schedule_error(
                 "fuse.not_nested",
                 f"Loop '{outer.node.var}' does not hold loop '{inner.node.var}' and nothing else.",
                 place=outer.place,
@@ -126,7 +126,7 @@ def _require_chain(found: Sequence[Cursor]) -> None:
 
 def _require_plain(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
-        raise refusal(
+        raise schedule_error(
             "fuse.start",
             f"Loop '{cursor.node.var}' does not start at 0.",
             place=cursor.place,
@@ -137,7 +137,7 @@ def _require_independent(found: Sequence[Cursor]) -> None:
     outer = {cursor.node.var for cursor in found}
     for cursor in found:
         if used := free_vars(cursor.node.extent) & outer:
-            raise refusal(
+            raise schedule_error(
                 "fuse.dependence",
                 f"The extent of loop '{cursor.node.var}' depends on loop '{min(used)}'.",
                 hint="sparse_fuse numbers the elements of such axes at the coordinate stage.",
@@ -156,7 +156,7 @@ def _require_counts(found: Sequence[Cursor]) -> None:
     extents = [cursor.node.extent for cursor in found]
     fits = point.magnitudes.of_product(extents) <= LARGEST_COUNT
     if not fits or not point.is_exact(*extents):
-        raise refusal(
+        raise schedule_error(
             "fuse.not_proved",
             "It is not proved that the number of iterations of the fused loop fits int64.",
             needs=f"{text_of(product(extents))} is at most {LARGEST_COUNT}",
@@ -167,7 +167,7 @@ def _require_counts(found: Sequence[Cursor]) -> None:
         cursor for cursor in found if not point.proves(Compare("ge", cursor.node.extent, ZERO))
     ]
     if len(unknown) > 1:
-        raise refusal(
+        raise schedule_error(
             "fuse.not_proved",
             "It is not proved that the fused loop runs as often as the loops do.",
             needs=f"{text_of(unknown[-1].node.extent)} >= 0",
@@ -215,7 +215,7 @@ def _require_run(block: Cursor, loops: Sequence[Cursor]) -> None:
     """Refuses an init that comes to run once for each iteration of loops, or no longer does, unless they
     have iterations and it may run any number of times."""
     if clash := read_by_init(block) & outer_writes(block.node.init):
-        raise refusal(
+        raise schedule_error(
             "fuse.not_proved",
             f"It is not proved that the init of block '{block.node.name}' may run any number of times.",
             needs=f"it does not read {', '.join(sorted(clash))}",
@@ -224,7 +224,7 @@ def _require_run(block: Cursor, loops: Sequence[Cursor]) -> None:
         )
     for cursor in loops:
         if (integer_value(cursor.node.extent) or 0) < 1:
-            raise refusal(
+            raise schedule_error(
                 "fuse.not_proved",
                 f"It is not proved that the init of block '{block.node.name}' runs as before, as loop "
                 f"'{cursor.node.var}' may have no iteration.",
@@ -243,7 +243,7 @@ def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) ->
     for condition in conditions_around(block):
         used = free_vars(resolve(condition, values))
         if used.isdisjoint(before) != used.isdisjoint(after):
-            raise refusal(
+            raise schedule_error(
                 "fuse.not_proved",
                 f"It is not proved that the init of block '{block.node.name}' runs under the same conditions "
                 "as before.",

@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_places import meeting_loops
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -80,13 +80,13 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
 def _require_block(cursor: Cursor) -> Block:
     block = cursor.parents[-1]
     if not isinstance(block, Block) or block.body != (cursor.node,):
-        raise refusal(
+        raise schedule_error(
             "lift_loop.not_alone",
             f"Loop '{cursor.node.var}' is not all that a block does.",
             place=cursor.place,
         )
     if block.init:
-        raise refusal(
+        raise schedule_error(
             "lift_loop.init",
             f"Block '{block.name}' has an init, which belongs before loop '{cursor.node.var}'.",
             hint="Apply decompose_reduction before.",
@@ -116,7 +116,7 @@ def _require_no_reduction(cursor: Cursor, block: Block) -> None:
                 f"may initialise an element again in block '{found.node.name}', whose init belongs"
             )
         if why:
-            raise refusal(
+            raise schedule_error(
                 "lift_loop.init",
                 f"Loop '{loop}' {why} before it, in block '{block.name}'.",
                 hint="Apply decompose_reduction before.",

@@ -30,7 +30,7 @@ from gossamer_schedule.cursor.resolve import (
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_nest import left_out
 from gossamer_schedule.nests.init_places import (
     blocks_with_init,
@@ -125,7 +125,7 @@ def _cut(point: int | str, cursor: Cursor) -> Expr:
 
 
 def _bad_points(message: str, cursor: Cursor) -> Exception:
-    return refusal(
+    return schedule_error(
         f"{_NAME}.points",
         f"{message}, for loop '{cursor.node.var}'.",
         hint="Expected numbers of iterations, as integers or texts, in ascending order.",
@@ -162,7 +162,7 @@ def _require_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
 def _require_known(block: Cursor, about: Set[str]) -> None:
     """The init runs before the loops that feed the reduction, so no cut may depend on them."""
     if about:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.not_proved",
             f"The init of block '{block.node.name}' would run in parts of a loop that depend on "
             f"'{min(about)}', before that loop.",

@@ -22,7 +22,7 @@ from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.dependence.shared_accumulation import required_shared
 from gossamer_schedule.dependence.unchanged import require_unchanged
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.primitives.accumulation.partial_sums import in_parts
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.expression_texts import expression_of
@@ -109,16 +109,18 @@ def parallel(
 
 def _require_form(accumulate: str | None, parts: int | None, weight: str | int | None) -> None:
     if accumulate not in FORMS or (weight is not None and accumulate != ATOMIC):
-        raise refusal(
+        raise schedule_error(
             "parallel.accumulate",
             f"Iterations cannot share elements by accumulate={accumulate!r}"
             f"{'' if weight is None else ' and a weight or grain'}.",
             hint="Expected 'atomic', or 'privatised' or 'segmented' without weight= and grain=.",
         )
     if parts is not None and accumulate == ATOMIC:
-        raise refusal("parallel.parts", "Iterations that share elements atomically have no parts.")
+        raise schedule_error(
+            "parallel.parts", "Iterations that share elements atomically have no parts."
+        )
     if parts is not None and not 2 <= parts <= MOST_PARTS:
-        raise refusal(
+        raise schedule_error(
             "parallel.parts",
             f"{parts} parts cannot run in parallel.",
             hint=f"Expected from 2 to {MOST_PARTS} parts.",
@@ -180,7 +182,7 @@ def _require_not_nested(cursor: Cursor) -> None:
     around = (*cursor.loops, *statements(cursor.node.body))
     for found in around:
         if isinstance(found, For) and found.kind == "parallel":
-            raise refusal(
+            raise schedule_error(
                 "parallel.nested",
                 f"Parts of loop '{cursor.node.var}' cannot run in parallel, as loop '{found.var}' does: one "
                 "is inside the other.",
@@ -194,7 +196,7 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
     names = (*(loop.var for loop in cursor.loops), cursor.node.var)
     weight = expression_of(text, cursor, names, argument="weight", place=place)
     if dtype_of(weight) != "int64" or not is_monotone(weight, cursor):
-        raise refusal(
+        raise schedule_error(
             "parallel.weight",
             f"It is not proved that the weight {text} does not decrease along loop "
             f"'{cursor.node.var}'.",
@@ -205,7 +207,7 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
     past = replace(cursor.node, extent=add(cursor.node.extent, ONE))
     if not is_safe_in(cursor.function, weight, (*cursor.loops, past)):
         end = text_of(add(cursor.node.start, cursor.node.extent))
-        raise refusal(
+        raise schedule_error(
             "parallel.not_proved",
             f"It is not proved that the weight {text}, which is also evaluated behind the last iteration "
             f"of loop '{cursor.node.var}', reads nothing out of bounds.",
@@ -218,7 +220,7 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
 
 def _require_grain(grain: int | None, cursor: Cursor) -> None:
     if grain is not None and not is_count(grain):
-        raise refusal(
+        raise schedule_error(
             "parallel.grain",
             f"Grain {grain} of loop '{cursor.node.var}' is not {COUNTS}.",
         )

@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -76,7 +76,7 @@ def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None
 
 def _require_stages(stages: int) -> None:
     if not FEWEST_STAGES <= stages <= MOST_STAGES:
-        raise refusal(
+        raise schedule_error(
             "pipeline.stages",
             f"A pipeline has from {FEWEST_STAGES} to {MOST_STAGES} stages, and {stages} are asked for.",
         )
@@ -86,7 +86,7 @@ def _require_copies(cursor: Cursor) -> tuple[Stmt, ...]:
     """The first statements of the loop's body, which may run ahead."""
     found = copies_ahead(cursor.node, cursor.function)
     if not found:
-        raise refusal(
+        raise schedule_error(
             "pipeline.no_producer",
             f"The body of loop '{cursor.node.var}' does not begin with a copy that may run ahead.",
             hint="Expected a statement that fills a buffer of the function, which only the others in the "
@@ -106,7 +106,7 @@ def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
         read = None if name in inside else others.read(name)
         is_filled = filled.is_exact and not _may_be_idle(copies, name)
         if read is not None and not (is_filled and read.region == filled.region):
-            raise refusal(
+            raise schedule_error(
                 "pipeline.not_proved",
                 f"It is not proved that each iteration of loop '{loop.var}' fills all that it reads of "
                 f"'{name}'.",

@@ -61,7 +61,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, values_within
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -137,7 +137,7 @@ def prefetch(
 
 def _require_distance(distance: int, cursor: Cursor) -> None:
     if not is_count(distance):
-        raise refusal(
+        raise schedule_error(
             "prefetch.distance",
             f"The distance is {distance}; expected at least one iteration of '{cursor.node.var}', and at "
             f"most {LARGEST_SIZE}.",
@@ -148,7 +148,7 @@ def _require_distance(distance: int, cursor: Cursor) -> None:
 def _require_around(buffer: Buffer, cursor: Cursor) -> None:
     inside = statements(cursor.node.body)
     if any(isinstance(made, Allocate) and made.buffer.name == buffer.name for made in inside):
-        raise refusal(
+        raise schedule_error(
             "prefetch.changing",
             f"Each iteration of '{cursor.node.var}' has a buffer '{buffer.name}' of its own.",
             hint="Prefetch at a loop inside of it.",
@@ -170,7 +170,7 @@ def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tu
         if indices not in reads and any(cursor.node.var in free_vars(at) for at in indices):
             reads.append(indices)
     if not reads or cursor.node not in inside.loops:
-        raise refusal(
+        raise schedule_error(
             "prefetch.no_access",
             f"Block '{node.name}' reads nothing of '{buffer.name}' that changes with loop "
             f"'{cursor.node.var}'.",
@@ -195,7 +195,7 @@ def _require_lasting(spans: list[_Span], cursor: Cursor) -> None:
         parts += [cursor.node.start, cursor.node.extent]
     changing = changed_in(cursor.node.body, *parts, function=cursor.function)
     if changing:
-        raise refusal(
+        raise schedule_error(
             "prefetch.changing",
             f"What will be read is known only when '{sorted(changing)[0]}' has been written.",
             place=cursor.place,
@@ -216,7 +216,7 @@ def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> 
     *outer, last = read
     order = _digits(last, inner, loops)
     if order is None or any(free_vars(at) & inner for at in outer):
-        raise refusal(
+        raise schedule_error(
             "prefetch.range",
             f"It is not proved that the loops in '{cursor.node.var}' run over elements of "
             f"'{buffer.name}' side by side.",

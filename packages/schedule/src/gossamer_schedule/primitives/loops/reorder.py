@@ -12,7 +12,7 @@ from gossamer_ir.nodes import For, Module, Stmt
 from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_loop, require_stage
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.exchange import require_exchangeable
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.result import Result
@@ -86,7 +86,7 @@ def in_order(
 
 def _require_distinct(loops: Sequence[str]) -> None:
     if len(loops) < 2 or len(set(loops)) != len(loops):
-        raise refusal(
+        raise schedule_error(
             "reorder.loops",
             f"'{', '.join(loops)}' does not name two or more different loops.",
         )
@@ -100,7 +100,7 @@ def _require_nest(found: Sequence[Cursor]) -> tuple[For, ...]:
     missing = [cursor for cursor in found if cursor.node.var not in inside]
     if missing:
         names = ", ".join(inside)
-        raise refusal(
+        raise schedule_error(
             "reorder.not_nested",
             f"Loop '{missing[0].node.var}' and loop '{bottom.node.var}' are not in one nest.",
             hint=f"The loops directly around '{bottom.node.var}' are {names}.",
@@ -109,7 +109,7 @@ def _require_nest(found: Sequence[Cursor]) -> tuple[For, ...]:
     first = min(inside[cursor.node.var] for cursor in found)
     for outer, inner in zip(chain[first:], chain[first + 1 :], strict=False):
         if len(outer.body) != 1:
-            raise refusal(
+            raise schedule_error(
                 "reorder.not_nested",
                 f"Loop '{outer.var}' holds more than loop '{inner.var}'.",
                 place=bottom.place,
@@ -126,7 +126,7 @@ def _permuted(chain: Sequence[For], loops: Sequence[str]) -> tuple[For, ...]:
 def _require_kinds(chain: Sequence[For], moved: Sequence[For]) -> None:
     for old, new in zip(chain, moved, strict=True):
         if new is not old and new.kind not in ("serial", "unrolled"):
-            raise refusal(
+            raise schedule_error(
                 "reorder.kind",
                 f"Loop '{new.var}' is {new.kind}, and reorder moves serial and unrolled loops.",
                 hint=f"Reorder before '{new.var}' is made {new.kind}.",
@@ -138,7 +138,7 @@ def _require_bounds(moved: Sequence[For]) -> None:
         used = free_vars(loop.start) | free_vars(loop.extent)
         for inner in moved[position:]:
             if inner.var in used:
-                raise refusal(
+                raise schedule_error(
                     "reorder.dependence",
                     f"The extent of loop '{loop.var}' depends on '{inner.var}', which must stay "
                     "outside of it.",

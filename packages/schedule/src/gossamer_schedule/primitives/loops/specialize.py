@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.invariants import is_constant, written_by
+from gossamer_ir.analysis.invariants import is_constant, mutable_buffers
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, conjuncts, dtype_of, floordiv, integer_value, mul
 from gossamer_ir.core.dtypes import DType
@@ -41,7 +41,7 @@ from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_named, require_stage
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_nest import left_out
 from gossamer_schedule.nests.init_places import blocks_with_init, require_init_in_copies
 from gossamer_schedule.result import Result
@@ -95,7 +95,7 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
 
     versions = clones((cursor.node,), 2, namer_of(root.function))
     yes, no = versions
-    changing = written_by(root.function)
+    changing = mutable_buffers(root.function)
     chosen = If(asked, _under(asked, yes.body, changing), no.body)
 
     rewritten = cursor.replaced_by((chosen,)).module
@@ -108,7 +108,7 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
 def _require_condition(condition: str, cursor: Cursor) -> Expr:
     found = expression_at(condition, cursor, argument="condition")
     if dtype_of(found) != "bool":
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.condition",
             f"'{condition}' is {dtype_of(found)}, and not a condition.",
             hint="Expected a comparison, as n == 32, or several with 'and' and 'or'.",
@@ -124,7 +124,7 @@ def _require_inits(cursor: Cursor, asked: Expr) -> None:
     for block in _blocks_with_init(cursor):
         idle = reduction_loops(block.node, values_at(block)) | left_out(block)
         if idle & about:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.init",
                 f"The init of block '{block.node.name}' runs before loop '{min(idle & about)}', and the "
                 "condition may change in it.",

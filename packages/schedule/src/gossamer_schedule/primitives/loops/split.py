@@ -41,7 +41,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.split_variable import split_variable
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
-from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.init_places import require_inits_beside
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.expression_texts import expression_of
@@ -128,7 +128,7 @@ def _require_unchanged(cursor: Cursor) -> None:
 
 def _require_zero_start(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
-        raise refusal(
+        raise schedule_error(
             "split.start",
             f"Loop '{cursor.node.var}' does not start at 0.",
             place=cursor.place,
@@ -167,7 +167,7 @@ def _count_said(factor: str, cursor: Cursor) -> Affine:
 
 
 def _bad_factors(message: str, cursor: Cursor) -> Exception:
-    return refusal(
+    return schedule_error(
         "split.factors",
         f"{message[:-1]}, for loop '{cursor.node.var}'.",
         hint="Expected positive integers or multiples of T.vscale(), one may be None; their product is at "
@@ -178,7 +178,7 @@ def _bad_factors(message: str, cursor: Cursor) -> Exception:
 def _require_cover(whole: Affine, cursor: Cursor) -> None:
     extent = integer_value(cursor.node.extent)
     if extent is None:
-        raise refusal(
+        raise schedule_error(
             "split.not_proved",
             f"It is not proved that the factors cover the extent of loop '{cursor.node.var}'.",
             needs=f"{text_of(product_of(whole))} >= {text_of(cursor.node.extent)}",

@@ -15,7 +15,7 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -67,7 +67,7 @@ def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
 def _require_constant_extent(cursor: Cursor) -> None:
     extent = integer_value(cursor.node.extent)
     if extent is None or not 0 <= extent <= MAX_EXTENT:
-        raise refusal(
+        raise schedule_error(
             "unroll.extent",
             f"Loop '{cursor.node.var}' has no constant extent of at most {MAX_EXTENT}.",
             hint="Split it by a constant factor and unroll the inner loop.",

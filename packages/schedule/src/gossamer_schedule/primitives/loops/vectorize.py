@@ -17,7 +17,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.races import require_no_race
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.primitives.accumulation.lane_terms import terms_in_lanes
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.sums import require_sum
@@ -88,7 +88,7 @@ def vectorize(
 
 def _require_form(accumulate: str, rest: str) -> None:
     if accumulate != ATOMIC or rest != "scalar":
-        raise refusal(
+        raise schedule_error(
             "vectorize.accumulate",
             f"Lanes cannot share elements by accumulate={accumulate!r} and rest={rest!r}.",
             hint="Expected accumulate='atomic' alone.",
@@ -149,7 +149,7 @@ def in_vectors(
 
 def _require_rest(rest: str) -> None:
     if rest not in ("scalar", "masked"):
-        raise refusal(
+        raise schedule_error(
             "vectorize.rest",
             f"The rest of a reduction is '{rest}'.",
             hint="Expected 'scalar' or 'masked'.",
@@ -159,7 +159,7 @@ def _require_rest(rest: str) -> None:
 def _require_innermost(cursor: Cursor) -> None:
     for found in statements(cursor.node.body):
         if isinstance(found, For):
-            raise refusal(
+            raise schedule_error(
                 "vectorize.innermost",
                 f"Loop '{cursor.node.var}' is not innermost: it holds loop '{found.var}'.",
                 hint=f"Reorder '{cursor.node.var}' to the inside, or vectorize '{found.var}'.",
@@ -170,7 +170,7 @@ def _require_innermost(cursor: Cursor) -> None:
 def _require_lanes(cursor: Cursor) -> None:
     count, atoms = factored(affine_of(cursor.node.extent))
     if atoms not in ((), (VScale(),)) or not 1 <= count <= MAX_LANES:
-        raise refusal(
+        raise schedule_error(
             "vectorize.extent",
             f"The extent of loop '{cursor.node.var}' is neither a constant from 1 to {MAX_LANES} nor "
             "such a multiple of vscale.",

@@ -8,7 +8,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.resolve import find_function
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -72,7 +72,7 @@ def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> N
         and all(is_count(found, least=0) for found in chances)
     )
     if not is_right:
-        raise refusal(
+        raise schedule_error(
             "sample_categorical.candidates",
             f"Nothing can be drawn from {candidates} with the weights {chances}.",
             hint="Expected one or more candidates, and as many weights, not negative nor all 0.",
@@ -81,7 +81,7 @@ def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> N
 
 def _require_decision(decision: int, candidates: tuple[int, ...]) -> None:
     if not 0 <= decision < len(candidates):
-        raise refusal(
+        raise schedule_error(
             "sample_categorical.decision",
             f"The decision {decision} is no index of the {len(candidates)} candidates.",
         )

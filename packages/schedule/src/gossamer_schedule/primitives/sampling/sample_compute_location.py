@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
-from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.primitives.blocks.compute_at import compute_at
 from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.result import Result
@@ -61,12 +61,12 @@ def sample_compute_location(
     _require_move(move)
     places = list(_places(root.function, cursor, move=move))
     if not places:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.nowhere", f"There is no loop into which {move} may move block '{block}'."
         )
     chosen = Random(f"{seed}/{name}").choice(places) if decision is None else decision
     if chosen not in places:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.decision",
             f"{move} may not move block '{block}' into a loop '{chosen}'.",
             hint=listing("loops", places),
@@ -84,7 +84,7 @@ def sample_compute_location(
 
 def _require_move(move: str) -> None:
     if move not in _MOVES:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.move",
             f"'{move}' is not a primitive that moves a block into a loop.",
             hint=listing("primitives", _MOVES),

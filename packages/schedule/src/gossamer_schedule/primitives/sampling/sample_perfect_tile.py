@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, Module
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_loop, require_stage
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -86,13 +86,13 @@ def sample_perfect_tile(
 
 def _require_parts(parts: int, largest: int) -> None:
     if not 2 <= parts <= MOST_PARTS:
-        raise refusal(
+        raise schedule_error(
             "sample_perfect_tile.parts",
             f"A loop cannot be split into {parts} parts.",
             hint=f"Expected from 2 to {MOST_PARTS}.",
         )
     if not 1 <= largest <= MOST:
-        raise refusal(
+        raise schedule_error(
             "sample_perfect_tile.largest",
             f"The largest factor is {largest}.",
             hint=f"Expected from 1 to {MOST}.",
@@ -103,7 +103,7 @@ def _require_decision(decision: Tile, parts: int) -> None:
     first, *inner = decision or (0,)
     numbers = [*([] if first is None else [first]), *inner]
     if len(decision) != parts or any(number is None or not is_count(number) for number in numbers):
-        raise refusal(
+        raise schedule_error(
             "sample_perfect_tile.decision",
             f"The decision {decision} is no list of {parts} factors.",
             hint="Expected positive numbers, the first may be None.",

@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -87,19 +87,21 @@ def unsafe_match_to_alloc(
 
 def _require_passed(buffer: AnyBuffer) -> None:
     if buffer.handle is None:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.allocated", f"Buffer '{buffer.name}' is allocated by the function already."
         )
 
 
 def _require_written(block: Block, buffer: str) -> None:
     if buffer not in outer_writes((block,)):
-        raise refusal(f"{_NAME}.stores", f"Block '{block.name}' does not store to '{buffer}'.")
+        raise schedule_error(
+            f"{_NAME}.stores", f"Block '{block.name}' does not store to '{buffer}'."
+        )
 
 
 def _require_chosen(block: Block, owner: Function) -> None:
     if not is_found(block, owner):
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.filter",
             f"Block '{block.name}' does not carry the annotation '{filter_of(owner)}' of the block filter.",
             hint="Apply annotate before, or unset_block_filter.",

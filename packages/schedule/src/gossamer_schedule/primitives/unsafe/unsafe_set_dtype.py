@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import collect, map_children, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
-from gossamer_schedule.errors import refusal
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -108,7 +108,7 @@ def unsafe_set_dtype(
 def _require_numbers(old: AnyBuffer, dtype: str) -> None:
     numbers = [name for name, (kind, _) in SCALARS.items() if kind not in ("bool", "handle")]
     if dtype not in numbers or old.dtype not in numbers:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.dtype",
             f"Buffer '{old.name}' of {old.dtype} cannot be one of {dtype}.",
             hint=f"Expected one of {', '.join(numbers)}.",
@@ -131,7 +131,7 @@ def _require_plain(function: Function, buffer: str) -> None:
         (told, "the subject of a fact"),
     ):
         if buffer in names:
-            raise refusal(
+            raise schedule_error(
                 f"{_NAME}.other_access",
                 f"Buffer '{buffer}' is {what}, which takes its elements to be of the dtype they have.",
             )
@@ -143,7 +143,7 @@ def _of_dtype(old: AnyBuffer, dtype: str) -> AnyBuffer:
     try:
         return replace(old, dtype=dtype, fill=constant(value_of(old.fill), dtype))
     except ArgumentError as error:
-        raise refusal(
+        raise schedule_error(
             f"{_NAME}.dtype",
             f"The fill value {old.fill.text} of buffer '{old.name}' is not a {dtype}.",
             hint="Choose a dtype that holds it.",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.cli.bench.references import sddmm
-from gossamer.cli.bench.references.reference import Part, Reference, Shapes, blocks
+from gossamer.cli.bench.references.reference import Reference, ReferencePart, Shapes, blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
 ROUNDED_STEPS = 8
@@ -23,7 +23,7 @@ def shapes(matrix: SparseTensor, features: int) -> Shapes:
     return Shapes(((rows, features), *2 * ((columns, features),)), (rows, features))
 
 
-def parts(matrix: SparseTensor, *dense: Array) -> Iterator[Part]:
+def parts(matrix: SparseTensor, *dense: Array) -> Iterator[ReferencePart]:
     """Return attention in float64.
 
     The error of a score is the rounding of its sum, d + 2 units of `largest`. It is also the relative error
@@ -44,7 +44,7 @@ def parts(matrix: SparseTensor, *dense: Array) -> Iterator[Part]:
             exact, sums = weights @ values, weights @ np.abs(values)
         magnitude = 2.0 * (1.0 + largest[:, None]) * sums
         terms = (queries.shape[1] + lengths + ROUNDED_STEPS).reshape(-1, 1)
-        yield Part((rows,), exact, magnitude, terms)
+        yield ReferencePart((rows,), exact, magnitude, terms)
 
 
 def softmax(scores: Array, indptr: Array) -> Array:

@@ -18,7 +18,7 @@ class Shapes(NamedTuple):
     result: tuple[int, ...]
 
 
-class Part(NamedTuple):
+class ReferencePart(NamedTuple):
     """Exact elements of a result at the index `at`: values and sums of the absolute values of their terms,
     both in float64, and the number of terms, which broadcasts to them."""
 
@@ -34,7 +34,7 @@ class Reference(NamedTuple):
     function that computes the result in a new array."""
 
     shapes: Callable[[SparseTensor, int], Shapes]
-    parts: Callable[..., Iterator[Part]]
+    parts: Callable[..., Iterator[ReferencePart]]
     scipy: Callable[..., Callable[[], Any]]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gossamer.cli.bench.references.reference import Part, Reference, Shapes, blocks
+from gossamer.cli.bench.references.reference import Reference, ReferencePart, Shapes, blocks
 from gossamer_formats import Array, SparseTensor
 
 GATHERED = 1 << 16
@@ -19,14 +19,14 @@ def shapes(matrix: SparseTensor, features: int) -> Shapes:
     return Shapes(((rows, features), (columns, features)), (matrix.nnz,))
 
 
-def parts(matrix: SparseTensor, left: Array, right: Array) -> Iterator[Part]:
+def parts(matrix: SparseTensor, left: Array, right: Array) -> Iterator[ReferencePart]:
     """Return the dot products in float64."""
     rows, columns = _coordinates(matrix)
     terms = np.array(left.shape[1])
     for at in blocks(matrix.nnz, left.shape[1]):
         x, y = left[rows[at]].astype(np.float64), right[columns[at]].astype(np.float64)
         with np.errstate(all="ignore"):
-            yield Part((at,), _dot(x, y), _dot(np.abs(x), np.abs(y)), terms)
+            yield ReferencePart((at,), _dot(x, y), _dot(np.abs(x), np.abs(y)), terms)
 
 
 def scipy(matrix: SparseTensor, left: Array, right: Array) -> Callable[[], Array]:

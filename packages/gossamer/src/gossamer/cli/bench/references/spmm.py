@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gossamer.cli.bench.references.reference import Part, Reference, Shapes, blocks
+from gossamer.cli.bench.references.reference import Reference, ReferencePart, Shapes, blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def shapes(matrix: SparseTensor, features: int) -> Shapes:
     return Shapes(((columns, features),), (rows, features))
 
 
-def parts(matrix: SparseTensor, dense: Array) -> Iterator[Part]:
+def parts(matrix: SparseTensor, dense: Array) -> Iterator[ReferencePart]:
     """Return the product in float64."""
     exact: csr_array = to_scipy(matrix).astype(np.float64)
     magnitude = abs(exact)
@@ -33,7 +33,7 @@ def parts(matrix: SparseTensor, dense: Array) -> Iterator[Part]:
         for rows in blocks(matrix.shape[0], right.shape[1]):
             with np.errstate(all="ignore"):
                 values, sums = exact[rows] @ right, magnitude[rows] @ np.abs(right)
-            yield Part((rows, columns), values, sums, terms[rows])
+            yield ReferencePart((rows, columns), values, sums, terms[rows])
 
 
 def scipy(matrix: SparseTensor, dense: Array) -> Callable[[], Any]:

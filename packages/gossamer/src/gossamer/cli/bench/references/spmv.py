@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer.cli.bench.references import spmm
-from gossamer.cli.bench.references.reference import Part, Reference, Shapes
+from gossamer.cli.bench.references.reference import Reference, ReferencePart, Shapes
 from gossamer_formats import Array, SparseTensor
 
 
@@ -15,10 +15,10 @@ def shapes(matrix: SparseTensor, _features: int) -> Shapes:
     return Shapes(((columns,),), (rows,))
 
 
-def parts(matrix: SparseTensor, vector: Array) -> Iterator[Part]:
+def parts(matrix: SparseTensor, vector: Array) -> Iterator[ReferencePart]:
     """Return the product in float64."""
     for at, *arrays in spmm.parts(matrix, vector[:, None]):
-        yield Part(at[:1], *(array[:, 0] for array in arrays))
+        yield ReferencePart(at[:1], *(array[:, 0] for array in arrays))
 
 
 REFERENCE = Reference(shapes, parts, spmm.scipy)
