@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.pipeline import STAGES, lowered, resolve
-from gossamer_ir.analysis.invariants import written_by
+from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Schedule, Target
@@ -84,7 +84,7 @@ def ones(module: Module) -> dict[str, Any] | None:
     for buffer in entry.buffers:
         if not isinstance(buffer, Buffer):
             continue
-        is_read = buffer.handle is not None and buffer.name not in written_by(entry)
+        is_read = buffer.handle is not None and buffer.name not in mutable_buffers(entry)
         if is_read and DType.parse(buffer.dtype).kind == "float":
             indices = [f"at_{count}" for count in range(len(buffer.shape))]
             return {"buffer": buffer.name, "indices": indices, "value": f"T.{buffer.dtype}(1)"}

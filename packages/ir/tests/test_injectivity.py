@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.analysis.invariants import invariant_facts, written_by
+from gossamer_ir.analysis.invariants import invariant_facts, mutable_buffers
 from gossamer_ir.core.build import index
 from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.nodes import For, Monotone, PaddedSlots, SortedSegments
@@ -96,5 +96,5 @@ def copy(p: T.handle, q: T.handle, x: T.handle, n: T.int64) -> None:
 @pytest.mark.parametrize(("handle", "left"), [("x", 2), ("q", 1), ("p", 0)])
 def test_facts_last_where_nothing_they_are_about_is_written(handle, left):
     (function,) = parse_module(COPY.replace("HANDLE", handle)).functions
-    assert {"Y", handle.upper()} <= written_by(function)
+    assert {"Y", handle.upper()} <= mutable_buffers(function)
     assert len(invariant_facts(function)) == left
