@@ -546,6 +546,17 @@ def main(z: T.handle, q: T.handle, y: T.handle, n: T.int64):
             vi = T.axis.spatial(n, i)
             Y[vi] = Z[1] + Q[vi]
 """
+WRAPPED_LAST = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (8,), "int32")
+    with T.block("b"):
+        vi = T.axis.spatial(8, 0)
+        T.where(vi + 9223372036854775807 < n)
+        Y[vi] = Y[vi]
+"""
+
 LATER = {
     "an init stays before all iterations that meet in its element where their loop leaves a block": (
         COUNTED,
@@ -748,6 +759,16 @@ LATER = {
             "loop": (
                 Step("hide_buffer_access", {"block": "pick", "access": "read", "buffers": ("Q",)}),
                 Step("specialize", {"name": "i", "condition": "n == 1"}),
+            )
+        },
+    ),
+    "a condition that wraps in the last iteration of an intrinsic does not hold in all": (
+        WRAPPED_LAST,
+        {"y": np.array([-3, -1, 2, -3, 3, -1, 3, 3], I32), "n": 6},
+        {
+            "loop": (
+                Step("cache_inplace", {"block": "b", "buffer": "Y", "scope": "local"}),
+                Step("sparse_tensorize", {"loop": "i_c_1", "intrinsic": "copy_8_int32"}),
             )
         },
     ),

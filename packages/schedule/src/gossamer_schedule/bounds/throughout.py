@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
-from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
+from gossamer_ir.nodes import Compare, Expr, For, Function, IfThenElse
 from gossamer_ir.traversal.walk import free_vars, substitute
 from gossamer_schedule.bounds.predicates import below, in_turn
 
 
-def throughout(conditions: Iterable[Expr], loops: Sequence[For]) -> list[Expr] | None:
-    """Conditions without the loops that say that these hold in all iterations of loops which start at 0,
-    of which there are some; None where that is not known of one.
+def throughout(
+    conditions: Iterable[Expr], loops: Sequence[For], *, point: ProgramPoint
+) -> list[Expr] | None:
+    """Return conditions that do not mention the loops and imply that the given ones hold in all iterations;
+    None if there are none for one of them.
+
+    The loops start at 0. The result includes that they have iterations. `point` is inside the loops.
 
     >>> from gossamer_ir.core.build import add, index
     >>> from gossamer_ir.script import print_expr
-    >>> tile = For("j", ZERO, index(8), ())
-    >>> (found,) = throughout([below(add(index_var("i"), index_var("j")), index_var("n"))], [tile])
-    >>> print_expr(found)
+    >>> function = Function("f", (), (), (), (), ())
+    >>> rows, tile = (For(name, ZERO, index(8), ()) for name in "ij")
+    >>> point = ProgramPoint(function)
+    >>> point.assume_loop(rows)
+    >>> point.assume_loop(tile)
+    >>> condition = below(add(index_var("i"), index_var("j")), index_var("n"))
+    >>> print_expr(*throughout([condition], [tile], point=point))
     'i + 7 < n'
     """
     last = {loop.var: sub(loop.extent, ONE) for loop in loops}
     some = [below(ZERO, loop.extent) for loop in loops if not _is_positive(loop)]
-    found = [_last(condition, last) for condition in conditions]
+    found = [_last(condition, last, point) for condition in conditions]
     held = [condition for condition in found if condition is not None]
     return [*some, *held] if len(held) == len(found) else None
 
@@ -34,16 +43,17 @@ def _is_positive(loop: For) -> bool:
     return (integer_value(loop.extent) or 0) > 0
 
 
-def _last(condition: Expr, last: Mapping[str, Expr]) -> Expr | None:
+def _last(condition: Expr, last: Mapping[str, Expr], point: ProgramPoint) -> Expr | None:
     """Return the condition at the iteration in which it is hardest to satisfy."""
     if free_vars(condition).isdisjoint(last):
         return condition
     match condition:
         case Compare(op="lt" | "le", lhs=lhs, rhs=rhs) if free_vars(rhs).isdisjoint(last):
-            largest = _largest(lhs, last)
+            # A sum that wraps in the last iteration may be small there, and large in one before.
+            largest = _largest(lhs, last) if point.is_exact(lhs) else None
             return None if largest is None else Compare(condition.op, largest, rhs)
         case IfThenElse(condition=asked, if_true=then) if condition.if_false == FALSE:
-            parts = [_last(part, last) for part in (*conjuncts(asked), then)]
+            parts = [_last(part, last, point) for part in (*conjuncts(asked), then)]
             known = [part for part in parts if part is not None]
             return in_turn(known) if len(known) == len(parts) else None
     return None

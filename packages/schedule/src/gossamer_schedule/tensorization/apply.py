@@ -15,6 +15,7 @@ from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.throughout import throughout
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
@@ -225,7 +226,10 @@ def _sharing(nest: StoreNest, view: View) -> list[str]:
 
 def _require_whole(nest: StoreNest) -> Expr | None:
     """The condition under which the block runs in all iterations; None where it always does."""
-    found = throughout(nest.conditions, nest.loops)
+    point = point_in(nest.cursor.function)
+    for loop in nest.cursor.loops:
+        point.assume_loop(loop)
+    found = throughout(nest.conditions, nest.loops, point=point)
     if found is None:
         raise schedule_error(
             f"{nest.cursor.primitive}.predicate",
