@@ -8,7 +8,7 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
-from gossamer_ir.nodes import Compare, Expr, For, Function, IfThenElse
+from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
 from gossamer_ir.traversal.walk import free_vars, substitute
 from gossamer_schedule.bounds.predicates import below, in_turn
 
@@ -23,6 +23,7 @@ def throughout(
 
     >>> from gossamer_ir.core.build import add, index
     >>> from gossamer_ir.script import print_expr
+    >>> from gossamer_ir.nodes import Function
     >>> function = Function("f", (), (), (), (), ())
     >>> rows, tile = (For(name, ZERO, index(8), ()) for name in "ij")
     >>> point = ProgramPoint(function)
