@@ -65,7 +65,7 @@ DEFECTS = (
     Defect(
         "an init is lost where the fused loop is empty",
         of="fuse", home="primitives.loops.fuse",
-        line="    _require_same_inits(found)\n",
+        line="    _require_same_inits(cursors)\n",
         instead="",
     ),
     Defect(
@@ -149,7 +149,7 @@ DEFECTS = (
     Defect(
         "a version that a loop chooses begins a reduction again",
         of="specialize", home="primitives.loops.specialize",
-        line="    _require_inits(cursor, asked)\n",
+        line="    _require_inits(cursor, test)\n",
         instead="",
     ),
     Defect(

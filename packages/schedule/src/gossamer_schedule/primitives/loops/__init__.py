@@ -1,1 +1,1 @@
-"""Primitives on loops: their iterations, their order, and what runs them."""
+"""Primitives that transform loops: their iterations, their order and how they are executed."""

@@ -1,4 +1,4 @@
-"""`add_unit_loop`: a loop of one iteration around a loop or block."""
+"""`add_unit_loop`: insert a loop of one iteration around a loop or block."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from gossamer_schedule.step.recorded import step
 
 @primitive
 def add_unit_loop(module: Module, name: str, *, function: str | None = None) -> Result:
-    """Puts loop `<name>_unit`, of one iteration, around a loop or block: one to bind to a thread, or to
-    compute another block at. The backend sees nothing of it.
+    """Insert loop `<name>_unit`, which has one iteration, around a loop or block.
+
+    The loop can be bound to a thread axis, or be the target of `compute_at`. By itself it has no effect on
+    the generated code. The result's name is that of the loop.
 
     Raises `ScheduleError`: `schedule.add_unit_loop.no_name`, `.no_function`, `.stage`.
 

@@ -1,4 +1,4 @@
-"""`fuse`: loops of one nest become one loop."""
+"""`fuse`: combine a perfect loop nest into one loop."""
 
 from __future__ import annotations
 
@@ -44,19 +44,23 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
-LARGEST_COUNT = 2**63 - 1
-"""Iterations that a loop has at most, so that none of them is beyond the largest integer."""
+MAX_ITERATIONS = 2**63 - 1
+"""The largest trip count of a loop, whose variable is an int64."""
 
 
 @primitive
 def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
-    """Fuses serial loops that start at 0, given from the outermost in, each being all that the one
-    before holds, into one loop `<outer>_<inner>`.
+    """Fuse perfectly nested serial loops into one loop `<outer>_<inner>`.
 
-    Raises `ScheduleError`: `schedule.fuse.loops` (fewer than two), `.not_nested`, `.dependence` (the
-    extent of one depends on another), `.not_proved` (an init may be lost where a loop is empty, or run
-    less often, an extent may change, or be negative), `.start`, `.kind`, `.no_loop`, `.no_function`,
-    `.stage`.
+    `loops` are two or more loops, from the outermost to the innermost. Each starts at 0 and contains
+    only the next one. The fused loop runs over the product of their extents; quotients and remainders of
+    its variable replace the old variables. The result's name is that of the fused loop.
+
+    Raises `ScheduleError`: `schedule.fuse.loops` (fewer than two loops), `.not_nested` (a loop contains
+    more than the next one), `.dependence` (the extent of a loop depends on another one), `.not_proved`
+    (an extent may be negative or may change while the loops run, the number of iterations may not fit
+    int64, or an init may not run as before), `.start` (a loop does not start at 0), `.kind`, `.no_loop`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_testkit.show import body_text
@@ -84,140 +88,157 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
     """
     require_stage(module, "fuse", stages=LOOP_STAGES)
     root = find_function(module, "fuse", function=function)
-    found = [find_loop(root, loop=name) for name in loops]
+    cursors = [find_loop(root, loop=name) for name in loops]
 
-    _require_chain(found)
-    for cursor in found:
+    _require_perfect_nest(cursors)
+    for cursor in cursors:
         require_serial(cursor)
-        _require_plain(cursor)
-    _require_independent(found)
-    _require_counts(found)
-    _require_same_inits(found)
+        _require_zero_start(cursor)
+    _require_independent(cursors)
+    _require_iteration_count(cursors)
+    _require_same_inits(cursors)
 
     name = namer_of(root.function).fresh("_".join(loops))
-    chain: list[For] = [cursor.node for cursor in found]
-    body = substitute_body(chain[-1].body, _values(chain, name))
-    notes = {key: value for loop in reversed(chain) for key, value in loop.annotations}
+    chain: list[For] = [cursor.node for cursor in cursors]
+    body = substitute_body(chain[-1].body, _old_variables(chain, name))
+    # Where several loops have the same annotation, the value of the outermost one is kept.
+    annotations = {key: value for loop in reversed(chain) for key, value in loop.annotations}
     fused = replace(
         chain[0],
         var=name,
         extent=product(found.extent for found in chain),
         body=body,
-        annotations=tuple(notes.items()),
+        annotations=tuple(annotations.items()),
     )
 
-    rewritten = found[0].replaced_by((fused,)).module
+    rewritten = cursors[0].replaced_by((fused,)).module
 
     forwards = dict.fromkeys(loops, (name,))
     return Result(rewritten, (name,), Step("fuse", step(loops=loops, function=function)), forwards)
 
 
-def _require_chain(found: Sequence[Cursor]) -> None:
-    if len(found) < 2:
-        raise schedule_error("fuse.loops", "Fewer than two loops are to be fused.")
-    for outer, inner in pairwise(found):
+def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
+    if len(cursors) < 2:
+        raise schedule_error("fuse.loops", "fuse needs at least two loops.")
+    for outer, inner in pairwise(cursors):
         if outer.node.body != (inner.node,):
             raise schedule_error(
                 "fuse.not_nested",
-                f"Loop '{outer.node.var}' does not hold loop '{inner.node.var}' and nothing else.",
+                f"Loop '{outer.node.var}' does not contain loop '{inner.node.var}' and nothing else.",
+                hint="Name the loops of a perfect nest from the outermost to the innermost.",
                 place=outer.place,
             )
 
 
-def _require_plain(cursor: Cursor) -> None:
+def _require_zero_start(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
         raise schedule_error(
             "fuse.start",
-            f"Loop '{cursor.node.var}' does not start at 0.",
+            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and fuse needs a loop that "
+            "starts at 0.",
             place=cursor.place,
         )
 
 
-def _require_independent(found: Sequence[Cursor]) -> None:
-    outer = {cursor.node.var for cursor in found}
-    for cursor in found:
-        if used := free_vars(cursor.node.extent) & outer:
+def _require_independent(cursors: Sequence[Cursor]) -> None:
+    variables = {cursor.node.var for cursor in cursors}
+    for cursor in cursors:
+        if used := free_vars(cursor.node.extent) & variables:
             raise schedule_error(
                 "fuse.dependence",
                 f"The extent of loop '{cursor.node.var}' depends on loop '{min(used)}'.",
-                hint="sparse_fuse numbers the elements of such axes at the coordinate stage.",
+                hint="To fuse a varied axis with its parent, apply sparse_fuse at the coordinate stage.",
                 place=cursor.place,
             )
-    chain = [cursor.node for cursor in found]
-    require_unchanged_bounds(chain, at=found[0])
+    chain = [cursor.node for cursor in cursors]
+    require_unchanged_bounds(chain, at=cursors[0])
 
 
-def _require_counts(found: Sequence[Cursor]) -> None:
-    """Two negative extents, of loops that do not run, would make a positive product, and a product that
-    wraps around any."""
-    point = point_in(found[0].function)
-    for outer in found[0].loops:
+def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
+    """Refuse loops if the product of their extents may not be their number of iterations.
+
+    The product of two negative extents, of loops that do not run, is positive; one that overflows may be
+    any number.
+    """
+    point = point_in(cursors[0].function)
+    for outer in cursors[0].loops:
         point.assume_loop(outer)
-    extents = [cursor.node.extent for cursor in found]
-    fits = point.magnitudes.of_product(extents) <= LARGEST_COUNT
+    extents = [cursor.node.extent for cursor in cursors]
+    fits = point.magnitudes.of_product(extents) <= MAX_ITERATIONS
     if not fits or not point.is_exact(*extents):
         raise schedule_error(
             "fuse.not_proved",
             "It is not proved that the number of iterations of the fused loop fits int64.",
-            needs=f"{text_of(product(extents))} is at most {LARGEST_COUNT}",
-            hint="Sizes of one array have a product that fits, as do sizes and small numbers.",
-            place=found[0].place,
+            needs=f"{text_of(product(extents))} <= {MAX_ITERATIONS}",
+            hint="Products of the sizes of one array, or of a size and small constants, are known to fit.",
+            place=cursors[0].place,
         )
     unknown = [
-        cursor for cursor in found if not point.proves(Compare("ge", cursor.node.extent, ZERO))
+        cursor for cursor in cursors if not point.proves(Compare("ge", cursor.node.extent, ZERO))
     ]
     if len(unknown) > 1:
         raise schedule_error(
             "fuse.not_proved",
-            "It is not proved that the fused loop runs as often as the loops do.",
+            "It is not proved that the fused loop has as many iterations as the nest: the extents of two "
+            "loops may be negative.",
             needs=f"{text_of(unknown[-1].node.extent)} >= 0",
             place=unknown[-1].place,
         )
 
 
-def _require_same_inits(found: Sequence[Cursor]) -> None:
-    """The fused loop is one of a reduction if any of the loops is."""
-    chain = [cursor.node for cursor in found]
+def _require_same_inits(cursors: Sequence[Cursor]) -> None:
+    """Refuse a fusion that may change which elements an init stores, or when.
+
+    The fused loop is a reduction loop if any of the loops is one, and an init runs before it.
+    """
+    chain = [cursor.node for cursor in cursors]
     require_inits_in_place(
-        found[0],
-        lambda reducing: _joining(chain, reducing),
+        cursors[0],
+        lambda reducing: _fused_with_reduction(chain, reducing),
     )
     feeding, factors = {loop.var for loop in chain}, [loop.extent for loop in chain[1:]]
-    require_inits_beside(found[0], feeding, factors)
-    for cursor in blocks_with_init(found[0]):
-        _require_same_points(cursor, found)
-        idle = [loop for loop in found if loop.node.var in left_out(cursor)]
-        others = [loop for loop in found if loop not in idle]
+    require_inits_beside(cursors[0], feeding, factors)
+    for block in blocks_with_init(cursors[0]):
+        _require_same_points(block, cursors)
+        idle = [loop for loop in cursors if loop.node.var in left_out(block)]
+        others = [loop for loop in cursors if loop not in idle]
         if idle and others:
-            is_run = any(loop.node.var in needed_by_init(cursor) for loop in others)
+            # The fused loop runs for the init either as a whole or not at all.
+            is_run = any(loop.node.var in needed_by_init(block) for loop in others)
             changed = idle if is_run else others
-            _require_run(cursor, changed)
+            _require_repeatable_init(block, changed)
             names = {loop.node.var for loop in changed}
-            _require_same_conditions(cursor, names, is_run=is_run)
+            _require_same_conditions(block, names, is_run=is_run)
 
 
-def _require_same_points(block: Cursor, found: Sequence[Cursor]) -> None:
-    """All of the loops come to feed the points of a block, if any of them does."""
-    chain, values = {cursor.node.var for cursor in found}, values_at(block)
-    around = chain | {loop.var for loop in found[0].scope}
+def _require_same_points(block: Cursor, cursors: Sequence[Cursor]) -> None:
+    """Refuse a fusion that makes more loops select the points of a block, unless its init keeps its effect.
+
+    An iterator that depended on one of the loops depends on the fused loop, and so on all of them.
+    """
+    chain, values = {cursor.node.var for cursor in cursors}, values_at(block)
+    around = chain | {loop.var for loop in cursors[0].scope}
     is_before = bool(reduction_loops(block.node, values) & around)
     if not is_before and chain & spatial_loops(block.node, values):
         require_points_kept(block, chain)
 
 
-def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:
-    """The loops outside of a reduction that become one with loops that feed it."""
+def _fused_with_reduction(chain: Sequence[For], reducing: Set[str]) -> set[str]:
+    """Return the loops outside of all reduction loops that are fused with a reduction loop."""
     before = outside(chain, reducing)
     return before if len(before) < len(chain) else set()
 
 
-def _require_run(block: Cursor, loops: Sequence[Cursor]) -> None:
-    """Refuses an init that comes to run once for each iteration of loops, or no longer does, unless they
-    have iterations and it may run any number of times."""
+def _require_repeatable_init(block: Cursor, loops: Sequence[Cursor]) -> None:
+    """Refuse a change in how often an init runs, unless it still runs and repeating it has no effect.
+
+    The init runs once for each iteration of `loops` either before or after the fusion.
+    """
     if clash := read_by_init(block) & outer_writes(block.node.init):
         raise schedule_error(
             "fuse.not_proved",
-            f"It is not proved that the init of block '{block.node.name}' may run any number of times.",
+            f"It is not proved that the init of block '{block.node.name}' has the same effect when it runs "
+            "more than once.",
             needs=f"it does not read {', '.join(sorted(clash))}",
             hint="Apply decompose_reduction before.",
             place=block.place,
@@ -235,8 +256,11 @@ def _require_run(block: Cursor, loops: Sequence[Cursor]) -> None:
 
 
 def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) -> None:
-    """An init runs under the conditions that are about the loops which are run for it, to which some loops
-    come (`is_run`), or of which they go."""
+    """Refuse a fusion that changes the conditions under which the init of a block runs.
+
+    A condition that depends on a loop which does not run for the init does not apply to it. `loops` begin
+    to run for the init (`is_run`), or no longer do.
+    """
     before = unselecting(block)
     after = before - loops if is_run else before | loops
     values = values_at(block)
@@ -253,8 +277,8 @@ def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) ->
             )
 
 
-def _values(chain: Sequence[For], name: str) -> dict[str, Expr]:
-    """What the old variables are: digits of the new one."""
+def _old_variables(chain: Sequence[For], name: str) -> dict[str, Expr]:
+    """Return the values of the old variables: mixed-radix digits of the fused one."""
     values: dict[str, Expr] = {}
     left: Expr = index_var(name)
     for loop in reversed(chain[1:]):

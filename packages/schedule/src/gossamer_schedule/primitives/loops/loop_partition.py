@@ -1,4 +1,4 @@
-"""`loop_partition`: one loop becomes several, one after the other."""
+"""`loop_partition`: cut a loop into consecutive loops."""
 
 from __future__ import annotations
 
@@ -53,17 +53,18 @@ def loop_partition(
     points: tuple[int | str, ...],
     function: str | None = None,
 ) -> Result:
-    """Cuts a serial loop at some points into loops `<loop>_0`, `<loop>_1`, ..., which run one after the
-    other, each from 0. The last one, the tail, runs over what is left.
+    """Cut a serial loop into loops `<loop>_0`, `<loop>_1`, ..., which run one after the other from 0.
 
-    `points` count iterations of the loop: integers, or texts such as "n // 8 * 8" in parameters and in
-    loops around. A point before the one that precedes it cuts off nothing, one after the last iteration
-    cuts there. What the loop holds as `x` is `x_0`, `x_1`, ... in the parts. Where the loop feeds a
-    reduction, only the first part keeps the init, which runs before it, also if the part is empty.
+    `points` are the cuts, as numbers of iterations in ascending order: integers, or texts such as
+    "n // 8 * 8" in parameters and enclosing loop variables. A point below the preceding one gives an
+    empty part; points above the number of iterations are reduced to it. The last part, the tail, runs
+    over the remaining iterations. A loop, iterator, block or buffer `x` inside is named `x_0`, `x_1`, ...
+    in the parts. If the loop feeds a reduction, only the first part keeps the init, which runs before that
+    part even if it is empty. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.loop_partition.points` (none, not integers, negative, or constants
-    that decrease), `.text` (a point is no expression), `.not_proved` (a point or the extent may change, or
-    read out of bounds, or an init may not run as before), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.loop_partition.points` (none, not integers, negative, or decreasing
+    constants), `.text` (a point is not an expression), `.not_proved` (a point or the extent may change or
+    be read out of bounds, or an init may not run as before), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -92,7 +93,7 @@ def loop_partition(
     once = _require_inits(cursor, cuts)
 
     copies = clones((cursor.node,), len(cuts) + 1, namer_of(root.function))
-    with _known_around(cursor) as point:
+    with _point_around(cursor) as point:
         starts, extents = _ranges(cuts, cursor, point=point)
     require_inits_beside(cursor, {loop}, starts)
     parts = _parts(copies, starts, extents, once=once)
@@ -108,73 +109,78 @@ def _require_points(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, 
     cuts = tuple(_cut(point, cursor) for point in points)
     known = [value for value in map(integer_value, cuts) if value is not None]
     if not cuts or min(known, default=0) < 0 or known != sorted(known):
-        raise _bad_points(f"Points {tuple(points)} are none, negative, or decrease", cursor)
+        raise _bad_points(f"the points {tuple(points)} are none, negative or decreasing", cursor)
     return cuts
 
 
 def _cut(point: int | str, cursor: Cursor) -> Expr:
     if isinstance(point, int):
         if not 0 <= point < 2**63:
-            raise _bad_points(f"Point {point} is negative, or not an int64", cursor)
+            raise _bad_points(f"point {point} is negative or does not fit int64", cursor)
         return index(point)
     found = expression_at(point, cursor, argument="points")
     kind = DType.parse(dtype_of(found))
     if not kind.is_integer or kind.is_vector:
-        raise _bad_points(f"Point '{point}' is {kind.text}, not an integer", cursor)
+        raise _bad_points(f"point '{point}' is {kind.text}, not an integer", cursor)
     return widen(found)
 
 
-def _bad_points(message: str, cursor: Cursor) -> Exception:
+def _bad_points(reason: str, cursor: Cursor) -> Exception:
     return schedule_error(
         f"{_NAME}.points",
-        f"{message}, for loop '{cursor.node.var}'.",
-        hint="Expected numbers of iterations, as integers or texts, in ascending order.",
+        f"Loop '{cursor.node.var}' cannot be cut: {reason}.",
+        hint="Expected numbers of iterations in ascending order, as integers or texts.",
         place=cursor.place,
     )
 
 
 def _require_unchanged(cursor: Cursor, cuts: Sequence[Expr]) -> None:
-    """The parts evaluate the bounds one after the other, the loop did so once."""
+    """Refuse bounds and points that the loop may change: each part evaluates them again."""
     bounds = _resolved((cursor.node.start, cursor.node.extent, *cuts), cursor)
     require_unchanged(cursor.node, bounds, at=cursor, what="a bound or point")
 
 
-def _resolved(found: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
-    """Expressions by parameters and loops."""
+def _resolved(exprs: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
+    """Return expressions in terms of parameters and loop variables."""
     values = values_at(cursor)
-    return tuple(resolve(expr, values) for expr in found)
+    return tuple(resolve(expr, values) for expr in exprs)
 
 
 def _require_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
-    """The blocks whose init runs without the loop, so with the first part only."""
+    """Return the blocks whose init does not run once per iteration of the loop: only the first part keeps
+    it. Refuse the cuts if an init may not run as before."""
     require_inits_apart(cursor)
     loop, once = cursor.node.var, set()
-    about = {name for cut in _resolved(cuts, cursor) for name in free_vars(cut)}
+    cut_variables = {name for cut in _resolved(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
         if loop in left_out(block):
             once.add(block.node.name)
             continue
-        _require_known(block, about & reduction_loops(block.node, values_at(block)))
-        require_init_in_copies(block, about | {loop})
+        reducing = reduction_loops(block.node, values_at(block))
+        _require_cuts_before(block, cut_variables & reducing)
+        require_init_in_copies(block, cut_variables | {loop})
     return once
 
 
-def _require_known(block: Cursor, about: Set[str]) -> None:
-    """The init runs before the loops that feed the reduction, so no cut may depend on them."""
-    if about:
+def _require_cuts_before(block: Cursor, reducing: Set[str]) -> None:
+    """Refuse cuts that depend on reduction loops: the init runs before them, in the same parts."""
+    if reducing:
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"The init of block '{block.node.name}' would run in parts of a loop that depend on "
-            f"'{min(about)}', before that loop.",
-            needs=f"the points do not depend on {', '.join(sorted(about))}",
+            f"The init of block '{block.node.name}' runs before loop '{min(reducing)}', on which the points "
+            "depend.",
+            needs=f"the points do not depend on {', '.join(sorted(reducing))}",
             hint="Apply decompose_reduction before.",
             place=block.place,
         )
 
 
 @contextmanager
-def _known_around(cursor: Cursor) -> Iterator[ProgramPoint]:
-    """What holds wherever the loop runs, or an init without the loops that feed its reduction."""
+def _point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
+    """Yield what holds before the loop, both where it runs for a block and where it runs for an init.
+
+    Inits run before the reduction loops, so nothing is assumed of these and of loops inside them.
+    """
     point, values = ProgramPoint(cursor.function), values_at(cursor)
     idle = {
         name
@@ -191,24 +197,27 @@ def _known_around(cursor: Cursor) -> Iterator[ProgramPoint]:
 def _ranges(
     cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """Where each part starts, and how many iterations it has. No sum or difference overflows: all are
-    between the start of the loop and its end."""
+    """Return the start and the number of iterations of each part.
+
+    No sum or difference overflows: all lie between the start of the loop and its end.
+    """
     loop: For = cursor.node
     ends = (*_clamped(cuts, cursor, point=point), loop.extent)
     starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
-    first = _least(cuts[0], cursor, point=point)
+    first = _capped_at_extent(cuts[0], cursor, point=point)
     return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
 
 
 def _parts(
     copies: Sequence[Clone], starts: Sequence[Expr], extents: Sequence[Expr], *, once: Set[str]
 ) -> tuple[Stmt, ...]:
-    """The copies of a loop, each over its part of the iterations. Where the loop starts is read also where
-    it has none."""
+    """Return the copies of a loop, each over its part of the iterations."""
     parts: list[Stmt] = []
     for copy, first, extent in zip(copies, starts, extents, strict=True):
         (made,) = copy.body
         assert isinstance(made, For)
+        # A start that loads stays in the header of the first part, where it is read even if the loop has no
+        # iteration.
         if not parts and mentioned((first,)):
             parts.append(replace(made, start=first, extent=extent))
             continue
@@ -221,18 +230,19 @@ def _parts(
 
 
 def _clamped(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> list[Expr]:
-    """How many iterations are before each cut: between those before the preceding one, and all."""
+    """Return the number of iterations before each cut, at least that before the preceding cut and at most
+    the extent."""
     found: list[Expr] = []
     for at, cut in enumerate(cuts):
         is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, cursor, point=point)
-        low, most = ZERO if is_ordered else found[-1], _least(cut, cursor, point=point)
+        low, most = ZERO if is_ordered else found[-1], _capped_at_extent(cut, cursor, point=point)
         is_bounded = is_ordered and _is_at_most(ZERO, most, cursor, point=point)
         found.append(most if is_bounded else simplify(Binary("max", most, low)))
     return found
 
 
-def _least(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
-    """The lesser one of a point and the extent."""
+def _capped_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
+    """Return the smaller of a point and the extent, without `min` where the point is known to be smaller."""
     extent = cursor.node.extent
     is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
     if is_less or _is_at_most(cut, extent, cursor, point=point):
@@ -242,14 +252,14 @@ def _least(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
 
 
 def _is_at_most(lesser: Expr, greater: Expr, cursor: Cursor, *, point: ProgramPoint) -> bool:
-    """Whether lesser <= greater is proved."""
+    """Return whether lesser <= greater is proved."""
     if lesser == greater:
         return True
     return point.is_at_most(*_resolved((lesser, greater), cursor))
 
 
 def _is_floor(cut: Binary, extent: Expr) -> bool:
-    """Whether a product is `extent // c * c` for a positive constant, which never overflows."""
+    """Return whether a product is `extent // c * c` for a positive constant `c`, which never overflows."""
     count, by = cut.lhs, integer_value(cut.rhs)
     if by is None or by < 1 or not isinstance(count, Binary):
         return False

@@ -1,4 +1,4 @@
-"""`specialize`: a loop or block in two versions, of which a condition chooses one."""
+"""`specialize`: duplicate a loop or block for the two outcomes of a condition."""
 
 from __future__ import annotations
 
@@ -53,19 +53,22 @@ _NAME = "specialize"
 
 @primitive
 def specialize(module: Module, name: str, *, condition: str, function: str | None = None) -> Result:
-    """Makes two versions of a loop or block, one for where a condition holds, and one for where it does not,
-    so that each can be scheduled by itself.
+    """Duplicate a loop or block: one version runs if a condition holds, the other if it does not.
 
-    `condition` is the text of a condition in parameters and loops around. Where it says what integer a
-    variable is, as `n == 32` does, the first version has that integer in place of the variable, and where it
-    says what the length of a row is, as `P[i + 1] - P[i] == 4` does, loops over the row have it. Where it
-    says that one is a multiple, as `n % 8 == 0` does, ranges of the first version are `n // 8 * 8`, so that
-    they split by 8 without a rest. What the loop or block holds as `x` is `x_0` in the first version and
-    `x_1` in the second.
+    Each version can then be scheduled separately. `condition` is the text of a condition in parameters
+    and enclosing loop variables. Its equations simplify the first version:
 
-    Raises `ScheduleError`: `schedule.specialize.condition` (not a condition), `.text` (no expression),
-    `.not_proved` (it may read out of bounds, or an init may not run as before), `.init` (an init would run
-    before the loop that the condition is about), `.no_name`, `.no_function`, `.stage`.
+    * `n == 32` replaces `n` by the integer;
+    * `P[i + 1] - P[i] == 4` gives loops over the row that constant extent;
+    * `n % 8 == 0` turns ranges up to `n` into `n // 8 * 8`, so that a split by 8 has no remainder.
+
+    A loop, iterator, block or buffer `x` inside is named `x_0` in the first version and `x_1` in the
+    second. The result's names are those of the two versions.
+
+    Raises `ScheduleError`: `schedule.specialize.condition` (not a condition), `.text` (not an
+    expression), `.not_proved` (the condition may read out of bounds, or an init may not run as before),
+    `.init` (an init runs before a loop in which the condition may change), `.no_name`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -90,15 +93,15 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
     root = find_function(module, _NAME, function=function)
     cursor = find_named(root, name=name)
 
-    asked = _require_condition(condition, cursor)
-    _require_inits(cursor, asked)
+    test = _require_condition(condition, cursor)
+    _require_inits(cursor, test)
 
     versions = clones((cursor.node,), 2, namer_of(root.function))
-    yes, no = versions
-    changing = mutable_buffers(root.function)
-    chosen = If(asked, _under(asked, yes.body, changing), no.body)
+    specialized, general = versions
+    mutable = mutable_buffers(root.function)
+    branch = If(test, _simplified_under(test, specialized.body, mutable), general.body)
 
-    rewritten = cursor.replaced_by((chosen,)).module
+    rewritten = cursor.replaced_by((branch,)).module
 
     taken = step(name=name, condition=condition, function=function)
     names = tuple(name_of(found.body[0]) for found in versions)
@@ -110,33 +113,36 @@ def _require_condition(condition: str, cursor: Cursor) -> Expr:
     if dtype_of(found) != "bool":
         raise schedule_error(
             f"{_NAME}.condition",
-            f"'{condition}' is {dtype_of(found)}, and not a condition.",
-            hint="Expected a comparison, as n == 32, or several with 'and' and 'or'.",
+            f"'{condition}' is {dtype_of(found)}, not a condition.",
+            hint="Expected a comparison such as n == 32, or several joined by 'and' and 'or'.",
             place=cursor.place,
         )
     return found
 
 
-def _require_inits(cursor: Cursor, asked: Expr) -> None:
-    """An init runs before the loops that feed its reduction, so the condition must choose the same version
-    there; and both versions have one, so they must not initialise what the other one has begun."""
-    about = _varying(cursor, asked)
+def _require_inits(cursor: Cursor, test: Expr) -> None:
+    """Refuse inits that would run in the wrong version, or overwrite what the other version has computed.
+
+    An init runs before its reduction loops, so the condition must have the same value before them as inside.
+    Both versions have the init, so neither may initialise elements that the other has begun to accumulate.
+    """
+    varying = _varying_loops(cursor, test)
     for block in _blocks_with_init(cursor):
         idle = reduction_loops(block.node, values_at(block)) | left_out(block)
-        if idle & about:
+        if idle & varying:
             raise schedule_error(
                 f"{_NAME}.init",
-                f"The init of block '{block.node.name}' runs before loop '{min(idle & about)}', and the "
-                "condition may change in it.",
+                f"The init of block '{block.node.name}' runs before loop '{min(idle & varying)}', in which "
+                "the condition may change.",
                 hint="Apply decompose_reduction before.",
                 place=block.place,
             )
-        require_init_in_copies(block, about)
+        require_init_in_copies(block, varying)
 
 
-def _varying(cursor: Cursor, asked: Expr) -> set[str]:
-    """The loops around in which the condition may change; all of them, where it reads what is written."""
-    whole = resolve(asked, values_at(cursor))
+def _varying_loops(cursor: Cursor, test: Expr) -> set[str]:
+    """Return the enclosing loops in which a condition may change: all, if it reads a mutable buffer."""
+    whole = resolve(test, values_at(cursor))
     loops = {loop.var for loop in cursor.scope}
     return loops & free_vars(whole) if is_constant(whole, function=cursor.function) else loops
 
@@ -147,7 +153,7 @@ def _blocks_with_init(cursor: Cursor) -> Iterable[Cursor]:
 
 
 def _values_in(condition: Expr) -> dict[str, Expr]:
-    """The integers that variables are where a condition holds."""
+    """Return the variables that are integer constants where a condition holds, with these constants."""
     found: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
         if isinstance(lhs, Var) and isinstance(rhs, Const) and _is_integer(rhs):
@@ -155,17 +161,20 @@ def _values_in(condition: Expr) -> dict[str, Expr]:
     return found
 
 
-def _extents_in(condition: Expr, changing: Set[str]) -> dict[Expr, Expr]:
-    """The integers that lengths are where a condition holds, if they are read from what does not change."""
+def _extents_in(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
+    """Return the expressions that are constants where a condition holds, such as lengths of rows.
+
+    Those that read a mutable buffer are left out, since their value may change after the test.
+    """
     return {
         lhs: rhs
         for lhs, rhs in _equalities(condition)
-        if isinstance(lhs, Binary) and isinstance(rhs, Const) and not mentioned((lhs,)) & changing
+        if isinstance(lhs, Binary) and isinstance(rhs, Const) and not mentioned((lhs,)) & mutable
     }
 
 
 def _multiples_in(condition: Expr) -> dict[str, Expr]:
-    """Variables as the multiples, `n // 8 * 8`, that they are where a condition holds."""
+    """Return `n // 8 * 8` for each variable `n` that is a multiple of 8 where a condition holds."""
     found: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
         match lhs:
@@ -176,21 +185,23 @@ def _multiples_in(condition: Expr) -> dict[str, Expr]:
 
 
 def _equalities(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """The sides of the equations among the parts of a condition, either way round."""
+    """Yield the sides of the equations among the conjuncts of a condition, in both orders."""
     for part in conjuncts(condition):
         if isinstance(part, Compare) and part.op == "eq":
             yield from ((part.lhs, part.rhs), (part.rhs, part.lhs))
 
 
 def _is_integer(value: Const) -> bool:
-    """Whether equal values are the same, which those of floats need not be: 0.0 == -0.0."""
+    """Return whether a constant is an integer. Equal floats may differ: 0.0 == -0.0."""
     return DType.parse(value.dtype).is_integer
 
 
-def _under(condition: Expr, body: tuple[Stmt, ...], changing: Set[str]) -> tuple[Stmt, ...]:
-    """The body where a condition holds: with values in place of variables, and ranges that show them."""
+def _simplified_under(
+    condition: Expr, body: tuple[Stmt, ...], mutable: Set[str]
+) -> tuple[Stmt, ...]:
+    """Return a body simplified under a condition: its equations are substituted in expressions and ranges."""
     values, multiples = _values_in(condition), _multiples_in(condition)
-    extents = _extents_in(condition, changing)
+    extents = _extents_in(condition, mutable)
     if not values and not multiples and not extents:
         return body
 
