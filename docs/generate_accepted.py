@@ -1,4 +1,4 @@
-"""Writes `accepted.md`, the table of what every pass makes of every script of the testkit.
+"""Writes `accepted.md`, the table that shows which scripts of the testkit each pass accepts.
 
 `python docs/generate_accepted.py` rewrites the file; a test fails if it is out of date.
 """
@@ -26,39 +26,41 @@ from gossamer_testkit import script, script_names
 PAGE = Path(__file__).parent / "accepted.md"
 NOTE = "<!-- Generated from the scripts of the testkit by docs/generate_accepted.py. -->"
 TARGET = Target.parse("generic-cpu:vector_bits=512")
-"""A machine that is the same wherever the table is made."""
+"""A fixed target, so that the table does not depend on the machine that generates it."""
 ACCEPTED, ABSENT = "+", " "
 FORCED = {
     "lower.preprocess.nothing": (
         "n",
-        "it searches nothing, or only what depends on values, so nothing can be found before they are "
-        "known",
+        "the program has no search that depends on index arrays only, so nothing can be searched "
+        "before the values are known",
     ),
     "lower.flat_guards": (
         "f",
-        "what a function of the flat stage may rely on stands in its caller, or stood in the loop "
-        "that its vectors come from; such a module was given its guards before",
+        "the proofs need the caller of a function, or the loop that was vectorized, and the flat module "
+        "does not have them; the pipeline has inserted the bounds checks of such a module before",
     ),
 }
-"""The codes of refusals, each with its sign and why there is no other answer."""
+"""The codes of the errors, each with its sign and the reason why the pass cannot accept the module."""
 INTRODUCTION = f"""\
-Every script of the testkit at every stage, and what becomes of it under every pass that takes that
-stage. Each program is lowered twice: as written, and as the rules schedule it for
-`{TARGET.text}`. A pass from the loop stage to the flat stage gets what the passes before
-it leave, every other one the module of the stage. `lower_math` gets the instructions of the target,
-`specialize_buffer` the first array of values that is only read, whose elements become ones.
+For every script of the testkit, at every stage, these tables show which passes accept it. Each program is
+lowered twice: as written, and with the schedule that the rules choose for `{TARGET.text}`.
+A pass that leads from the loop stage to the flat stage is applied to the output of the passes before it;
+every other pass is applied to the module of the stage. `lower_math` is given the instructions of the
+target. `specialize_buffer` replaces the elements of the first read-only buffer of floats by ones.
 
-`{ACCEPTED}` is accepted both ways, which means that the pass gives a right module; a letter is a refusal of
-the list at the end; two signs are for the program as written and for the scheduled one. Nothing
-stands where a program is of a later stage, or has no such array. A test compares the table with what
-the passes do, and refuses a code that is not in the list."""
+* `{ACCEPTED}`: the pass returns a correct module, for both versions of the program.
+* A letter: the pass raises the error that the last table lists.
+* Two signs: the first is for the program as written, the second for the scheduled one.
+* An empty cell: the program starts at a later stage, or has no buffer for `specialize_buffer`.
+
+A test compares the tables with the passes, and fails if a pass raises an error that is not listed."""
 
 Signs = dict[tuple[str, str], str]
-"""The sign of each stage and pass."""
+"""The sign for each pair of a stage and a pass."""
 
 
 def sign_of(name: str, module: Module, arguments: dict[str, Any]) -> tuple[str | None, Module]:
-    """The sign of a pass on a module, and what it makes of it; None for a stage it does not take."""
+    """Return the sign of a pass for a module (None if it does not take its stage), and the new module."""
     try:
         return ACCEPTED, verify(apply_pass(name, module, arguments=arguments))
     except (ArgumentError, UnsupportedError) as error:
@@ -70,7 +72,7 @@ def sign_of(name: str, module: Module, arguments: dict[str, Any]) -> tuple[str |
 
 
 def arguments_for(name: str, module: Module) -> dict[str, Any] | None:
-    """What a pass takes besides a module; None where there is nothing that it could be used for."""
+    """Return the arguments of a pass besides the module; None if the pass cannot be applied to it."""
     if name == "lower_math":
         return {"instructions": list(resolve(TARGET)[0].instructions(TARGET))}
     if name == "specialize_buffer" and module.stage in PASSES[name].takes:
@@ -79,7 +81,7 @@ def arguments_for(name: str, module: Module) -> dict[str, Any] | None:
 
 
 def ones(module: Module) -> dict[str, Any] | None:
-    """What makes ones of the first array of values that is only read."""
+    """Return arguments that replace the first read-only buffer of floats by ones; None if there is none."""
     entry = next(found for found in module.functions if found.name == module.entry)
     for buffer in entry.buffers:
         if not isinstance(buffer, Buffer):
@@ -92,7 +94,7 @@ def ones(module: Module) -> dict[str, Any] | None:
 
 
 def signs_of(module: Module, schedule: Schedule) -> Signs:
-    """What every pass at its place makes of a program, by stage and pass."""
+    """Return the signs of a program for each stage and pass, each pass in its place in the pipeline."""
     found: Signs = {}
     places = {function.__name__ for function in FLAT_PASSES}
     for current in lowered(module, schedule):
@@ -109,7 +111,7 @@ def signs_of(module: Module, schedule: Schedule) -> Signs:
 
 
 def signs_of_script(name: str) -> Signs:
-    """Both ways of a script in one."""
+    """Return the signs of a script as written and as scheduled; one sign where both are equal."""
     module = parse_module(script(name))
     written, scheduled = (signs_of(module, way) for way in (Schedule(), choose(module, TARGET)))
     return {
@@ -119,7 +121,7 @@ def signs_of_script(name: str) -> Signs:
 
 
 def table(stage: str, signs: dict[str, Signs]) -> Iterator[str]:
-    """The table of a stage: programs by passes, in their order."""
+    """Yield the lines of the table of a stage: a row for each program, a column for each pass."""
     taken = {name for found in signs.values() for at, name in found if at == stage}
     passes = [name for name in PASSES if name in taken]
     yield f"## {stage.capitalize()} stage\n"
@@ -132,14 +134,14 @@ def table(stage: str, signs: dict[str, Signs]) -> Iterator[str]:
 
 
 def refusals(signs: Iterable[Signs]) -> Iterator[str]:
-    """The codes that occur, and why."""
+    """Yield the lines of the table of the errors that occur, with their reasons."""
     used: dict[str, set[str]] = defaultdict(set)
     for found in signs:
         for (_, name), sign in found.items():
             for letter in sign:
                 used[letter].add(name)
-    yield "## Refusals\n"
-    yield "| sign | code | passes | why mathematics forces it |\n|:-:|---|---|---|"
+    yield "## Errors\n"
+    yield "| sign | code | passes | reason |\n|:-:|---|---|---|"
     for code, (letter, why) in FORCED.items():
         if letter in used:
             passes = ", ".join(f"`{name}`" for name in PASSES if name in used[letter])
@@ -147,9 +149,9 @@ def refusals(signs: Iterable[Signs]) -> Iterator[str]:
 
 
 def page() -> str:
-    """The whole document."""
+    """Return the whole document."""
     signs = {name: signs_of_script(name) for name in script_names()}
-    lines = ["# What is accepted: program by stage by pass\n", NOTE, "", INTRODUCTION, ""]
+    lines = ["# Programs that each pass accepts\n", NOTE, "", INTRODUCTION, ""]
     for stage in STAGES:
         lines += table(stage, signs)
     return "\n".join([*lines, *refusals(signs.values()), ""])

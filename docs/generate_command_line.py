@@ -20,8 +20,8 @@ HEAD = """\
 
 <!-- Generated from gossamer/cli by docs/generate_command_line.py. -->
 
-`gossamer COMMAND --help` prints the same. The exit code is 0, or 1 where a check failed, or 2 for bad
-input, which is explained in one sentence on standard error.
+`gossamer COMMAND --help` prints the same text. The exit code is 0 for success, 1 if a check failed, and 2 for
+bad input, which one sentence on standard error explains.
 """
 
 

@@ -20,7 +20,7 @@ NOTE = "<!-- Generated from gossamer_ir/nodes.py by docs/generate_language.py. -
 
 
 def fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """The node's fields as they are declared, each with its default."""
+    """Yield the name of each field of a node, and its declared type with the default."""
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             default = "" if item.value is None else f" = {ast.unparse(item.value)}"
@@ -28,7 +28,7 @@ def fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def describe_node(node: ast.ClassDef) -> Iterator[str]:
-    """A heading, what it means, what it holds."""
+    """Yield the heading of a node, its docstring and the table of its fields."""
     yield f"### {node.name}"
     meaning = ast.get_docstring(node)
     if meaning:
@@ -38,17 +38,17 @@ def describe_node(node: ast.ClassDef) -> Iterator[str]:
         rows = "\n".join(
             f"| `{name}` | `{text.replace('|', chr(92) + '|')}` |" for name, text in held
         )
-        yield f"| field | holds |\n|---|---|\n{rows}"
+        yield f"| field | type |\n|---|---|\n{rows}"
 
 
 def describe_alias(node: ast.AnnAssign) -> str:
-    """One of the unions and closed sets of words."""
+    """Return the line of a union of nodes or a set of words."""
     text = " ".join(ast.unparse(node.value).split()) if node.value else ""
     return f"`{ast.unparse(node.target)}` is `{text}`."
 
 
 def describe_module(source: str) -> Iterator[str]:
-    """The whole page, section by section, in the order of the source."""
+    """Yield the sections of the page in the order of the source."""
     tree = ast.parse(source)
     starts = {
         number: found[1]
@@ -68,17 +68,17 @@ def describe_module(source: str) -> Iterator[str]:
 
 
 def describe_functions() -> Iterator[str]:
-    """What a `Call` may name."""
-    yield "## Functions"
+    """Yield the table of the functions that a `Call` may call."""
+    yield "## Math functions"
     rows = [
         f"| `{found.name}` | {found.arity} | {'floats' if found.floats_only else 'numbers'} |"
         for found in FUNCTIONS.values()
     ]
-    yield "| function | arguments | of |\n|---|---|---|\n" + "\n".join(rows)
+    yield "| function | arguments | operands |\n|---|---|---|\n" + "\n".join(rows)
 
 
 def page() -> str:
-    """The text of `language.md`."""
+    """Return the text of `language.md`."""
     parts = [*describe_module(inspect.getsource(nodes)), *describe_functions()]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 

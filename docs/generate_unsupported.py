@@ -1,4 +1,4 @@
-"""Writes `unsupported.md`, the refusals that a user can meet, each with a program that meets it.
+"""Writes `unsupported.md`, the errors for unsupported constructs, each with a program that raises it.
 
 `python docs/generate_unsupported.py` rewrites the file; a test fails if it is out of date. Messages and
 programs are those of `tests/golden/errors.json`, which `pytest tests/test_errors.py --update-golden` records.
@@ -16,67 +16,66 @@ PAGE = ROOT / "docs" / "unsupported.md"
 EXAMPLES = ROOT / "tests" / "golden" / "errors.json"
 NOTE = "<!-- Generated from tests/golden/errors.json by docs/generate_unsupported.py. -->"
 INTRODUCTION = """\
-What the language has and nothing lowers yet is refused with an `UnsupportedError`, whose code is in
-this list, whose message names the construct and whose hint says what works instead. Nothing is dropped
-or guessed. Tests compare the codes with the source, and meet each refusal with the program shown.
+Constructs of the language that cannot be lowered yet raise an `UnsupportedError`. Its code is in this list,
+its message names the construct, and its hint says what to do instead. Nothing is dropped or guessed. Tests
+compare the codes with the source, and raise each error with the program shown.
 
-Of the programs marked so, `gossamer.compile` says this. The other refusals are met by calling a pass, a
-backend, a reader of formats or the interpreter with the module shown, on a target that lacks something,
-or when a kernel is called."""
+Under "`gossamer.compile` raises" are the errors of `gossamer.compile`. The others are raised by a pass, a
+backend, a reader of formats or the interpreter for the module shown, by a backend for a target that lacks
+a feature, or by a call of a kernel."""
 SECTIONS: dict[str, dict[str, str]] = {
-    "In a text": {
-        "parse.strides": "strides with which elements may overlap, and facts about buffers with "
-        "strides; nested ones are a buffer of padded or reordered dimensions, whose accesses are "
-        "checked, other numbers a buffer of one dimension",
+    "Parser and verifier": {
+        "parse.strides": "strides by which elements may overlap, and facts about buffers with strides. "
+        "Nested strides become a buffer of padded or reordered dimensions, whose accesses are checked; "
+        "other constant strides become a buffer of one dimension",
         "parse.elem_offset": "a buffer that begins before its array; `align` and `offset_factor` are "
-        "taken, and promise what nothing here needs",
+        "accepted and have no effect",
         "verify.buffer.siblings": "a buffer with several varied axes of one parent, without the prefix "
         "sums of their products",
     },
-    "On the way to the flat stage": {
+    "Lowering to the flat stage": {
         "lower.unsorted_lookup": "an access that searches for a coordinate in an axis that is not "
         "sorted and unique",
-        "lower.preprocess.stage": "searches extracted from a module that is not at the position or "
+        "lower.preprocess.stage": "extracting the searches of a module that is not at the position or "
         "the loop stage",
-        "lower.preprocess.dtype": "results of searches kept as another dtype than int32 or int64",
-        "lower.preprocess.nothing": "searches extracted where none depends on index arrays only",
-        "lower.preprocess.order": "blocks marked `preprocess` where the rest of the program has "
-        "to run before it",
-        "lower.specialize_buffer.unknown": "a buffer specialized that is not passed",
-        "lower.specialize_buffer.written": "a buffer replaced by an expression, that is written",
-        "lower.specialize_buffer.search": "a buffer replaced by an expression, that is searched",
-        "lower.specialize_buffer.rank": "a buffer specialized with another number of dimensions",
-        "lower.specialize_buffer.dtype": "a buffer replaced by an expression of another dtype",
-        "lower.specialize_buffer.shape": "a buffer of a fixed shape, where an extent is another "
-        "constant or not a parameter by itself",
+        "lower.preprocess.dtype": "storing search results in another dtype than int32 or int64",
+        "lower.preprocess.nothing": "extracting searches where none depends on index arrays only",
+        "lower.preprocess.order": "blocks marked `preprocess` that depend on the rest of the program",
+        "lower.specialize_buffer.unknown": "specializing a buffer that is not a parameter",
+        "lower.specialize_buffer.written": "replacing a buffer that is written by an expression",
+        "lower.specialize_buffer.search": "replacing a buffer that is searched by an expression",
+        "lower.specialize_buffer.rank": "specializing a buffer with another number of dimensions",
+        "lower.specialize_buffer.dtype": "replacing a buffer by an expression of another dtype",
+        "lower.specialize_buffer.shape": "specializing a buffer to a shape where an extent is a "
+        "different constant, or an expression that is not a single parameter",
         "lower.search": "a search in a weight or in the condition of `while` that depends on the "
         "loop",
         "lower.parent": "an axis that varies or is compressed below a dense one that is iterated "
         "without its parent; an attached axis whose parent has a parent that is not iterated",
         "lower.storage": "a buffer with several varied axes of one parent, without offsets, in a module "
         "that was not verified",
-        "lower.allocated_inside": "an `init` of a buffer that is allocated in a loop which feeds "
-        "the reduction, before which the init runs",
-        "lower.let_above_block": "a let that reads what the function writes, between a loop that "
-        "is reduced and its block with `init`",
+        "lower.allocated_inside": "an `init` of a buffer that is allocated in a loop that feeds "
+        "the reduction: the init runs before this loop",
+        "lower.let_above_block": "a let that reads what the function writes, between a reduction "
+        "loop and its block with `init`",
         "lower.unroll": "an unrolled loop whose extent is not constant",
-        "lower.unroll_size": "an unrolled loop that would become too much code",
+        "lower.unroll_size": "an unrolled loop that would exceed the limit of code size",
         "lower.vectorize": "a statement or expression without a vector form",
         "lower.unmasked_lane": "an access that is the same in all lanes and in bounds only under "
         "a condition on the lane",
-        "lower.guarded_weight": "a weight that reads a buffer where that is not proved in bounds",
-        "lower.flat_guards": "a flat module from elsewhere that has calls, and accesses that are "
-        "not proved in bounds",
-        "lower.meeting_inits": "an init of which several points may meet in one element, where a loop "
-        "between them repeats the block, the size of the buffer is read from what is written, or "
-        "iterations run at once",
+        "lower.guarded_weight": "a weight with a load that is not proved in bounds",
+        "lower.flat_guards": "a flat module, passed as such, that has calls or atomic updates, and "
+        "accesses that are not proved in bounds",
+        "lower.meeting_inits": "a block with an init, several points of which may write one element, if "
+        "a loop between them repeats the block, the size of the buffer is read from mutable memory, or "
+        "the iterations run in parallel",
         "lower.changing_size": "a buffer whose size is read from what the program writes",
         "lower.math": "a math function in the weight of a parallel loop; `fma` of float64 on a "
         "CPU without it",
         "lower.atomic": "a loop whose iterations share elements of a buffer that they also read, "
-        "or write otherwise",
+        "or write in another way",
     },
-    "In LLVM": {
+    "Code generation with LLVM": {
         "llvm.stage.*": "a module of another stage than flat",
         "llvm.block": "a node of an earlier stage, which the passes replace",
         "llvm.iteration": "a node of an earlier stage, which the passes replace",
@@ -96,7 +95,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.weight": "a weight that reads more values than a closure holds",
         "llvm.launch.threads": "a launch of a grid of threads",
         "llvm.launch.nested": "a launch outside the entry",
-        "llvm.parallel_for.nested": "a parallel loop inside another function than the entry",
+        "llvm.parallel_for.nested": "a parallel loop in a function other than the entry",
         "llvm.depth": "a function that nests too deeply",
     },
     "At run time": {
@@ -106,14 +105,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "float32 and float64",
         "backend.size": "a shape that is not made of constants, parameters, elements of index "
         "arrays and integer arithmetic",
-        "backend.export": "an export of a kernel whose code is not an object file in ELF for a "
-        "64-bit little-endian machine",
-        "backend.relation": "at the loop stage, a declared relation of two index arrays of which "
-        "one is not sorted, or `covers`: it cannot be checked",
+        "backend.export": "exporting a kernel whose code is not an ELF object file for a 64-bit "
+        "little-endian machine",
+        "backend.relation": "a declared relation at the loop stage that cannot be checked: `covers`, "
+        "or a relation of index arrays of which one is not sorted",
         "formats.size": "a size in a format description that is not arithmetic on its parameters",
         "formats.several_buffers": "a tensor whose description has several buffers of values",
     },
-    "In the reference interpreter": {
+    "Reference interpreter": {
         "interpret.missing_parent": "an axis without its parent before it",
         "interpret.unsorted_lookup": "a coordinate looked up in an axis that is not sorted and "
         "unique",
@@ -121,7 +120,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "interpret.vector_condition": "`if_then_else` with a vector condition",
     },
 }
-"""What each code refuses, by where it is met; `*` stands for any word."""
+"""The construct that each code refuses, by the component that raises it; `*` stands for any word."""
 BY_COMPILE = frozenset(
     (
         "parse.strides",
@@ -144,35 +143,35 @@ BY_COMPILE = frozenset(
         "backend.scalar_dtype",
     )
 )
-"""Codes that `gossamer.compile` meets with the program shown."""
+"""The codes that `gossamer.compile` raises for the program shown."""
 WITHOUT_PROGRAM = {
-    "backend.array_dtype": "A verified module has no such buffer; a signature from elsewhere may.",
-    "backend.export": "What is refused is the code that another backend makes of a program.",
-    "llvm.depth": "The program nests more than a thousand statements.",
+    "backend.array_dtype": "A verified module has no such buffer, but a signature that a caller made may.",
+    "backend.export": "The error is about the code of another backend.",
+    "llvm.depth": "The program has more than a thousand nested statements.",
 }
 """Why there is no program to show."""
 FOREIGN = ("llvm.toy",)
-"""Codes of backends that tests bring along."""
+"""The codes of backends that only tests define."""
 
 Row = dict[str, str]
 
 
 def rows() -> dict[str, Row]:
-    """The recorded example of each code."""
+    """Return the recorded example of each code."""
     return {row["code"]: row for row in json.loads(EXAMPLES.read_text())}
 
 
 def patterns() -> tuple[str, ...]:
-    """Every code that the page has an entry for, as a pattern."""
+    """Return the codes that the page lists, as patterns."""
     return tuple(code for section in SECTIONS.values() for code in section)
 
 
 def page() -> str:
-    """The whole document."""
+    """Return the whole document."""
     known = {code: row for code, row in rows().items() if code not in FOREIGN}
-    lines = ["# What is refused by name\n", NOTE, "", INTRODUCTION, ""]
+    lines = ["# Unsupported constructs\n", NOTE, "", INTRODUCTION, ""]
     for title, section in SECTIONS.items():
-        lines += [f"## {title}\n", "| code | what |", "|---|---|"]
+        lines += [f"## {title}\n", "| code | construct |", "|---|---|"]
         lines += [f"| `{code}` | {what} |" for code, what in section.items()]
         lines.append("")
         for pattern in section:
@@ -182,7 +181,7 @@ def page() -> str:
 
 
 def entry(row: Row) -> Iterator[str]:
-    """A code with its program and what is said about it."""
+    """Yield the lines of an entry: the code, its program and its message."""
     yield f"### `{row['code']}`\n"
     program = "" if row["code"] in WITHOUT_PROGRAM else row["program"]
     if program:
@@ -190,19 +189,19 @@ def entry(row: Row) -> Iterator[str]:
     else:
         yield f"{WITHOUT_PROGRAM[row['code']]}\n"
     if row["code"] in BY_COMPILE:
-        yield "`gossamer.compile` says:\n"
+        yield "`gossamer.compile` raises:\n"
     yield from (f"> {line}" for line in message(row).splitlines())
     yield ""
 
 
 def message(row: Row) -> str:
-    """The sentence and the hint of an error, without the text in which it was found."""
+    """Return the message and the hint of an error, without the excerpt of the program."""
     sentence, _, _ = row["text"].partition(f" [{row['code']}]")
     return " ".join(sentence.split())
 
 
 def without_entry(codes: Iterable[str]) -> list[str]:
-    """The codes that the page should have an entry for, and does not; `*` in a code is any word."""
+    """Return the codes that the page does not list; `*` in a code stands for any word."""
     listed = patterns()
     return [
         code

@@ -10,8 +10,8 @@ HEAD = """\
 # Error codes
 
 Every error of gossamer is a `GossamerError` with a stable code. The text shows it in
-brackets, and `error.code` holds it. Below is one example for each code. [What is refused](unsupported.md)
-has the programs of those that name what is not supported.
+brackets, and `error.code` holds it. Below is one example for each code.
+[Unsupported constructs](unsupported.md) shows the programs that raise the errors for unsupported constructs.
 """
 
 

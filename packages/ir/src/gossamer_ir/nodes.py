@@ -239,7 +239,7 @@ class Range(Node, frozen=True):
 
 
 class Region(Node, frozen=True):
-    """A box of a buffer, one range per dimension."""
+    """A rectangular part of a buffer, one range per dimension."""
 
     buffer: str
     ranges: tuple[Range, ...]
@@ -248,8 +248,9 @@ class Region(Node, frozen=True):
 class BlockIter(Node, frozen=True):
     """A block variable: its domain, its kind (spatial or reduction) and the value bound to it.
 
-    The value must lie in the domain wherever the body or the init of the block runs, but not where the
-    predicate is evaluated. The interpreter stops a program that violates this; kernels do not check it.
+    The value must lie in the domain wherever the body or the init of the block runs; where only the
+    predicate is evaluated, it may lie outside. The interpreter raises an error for a program that violates
+    this; kernels do not check it.
     """
 
     var: str
@@ -303,12 +304,16 @@ class Allocate(Node, frozen=True):
 
 
 class If(Node, frozen=True):
+    """Runs `then_body` if the condition holds, else `else_body`."""
+
     condition: Expr
     then_body: tuple[Stmt, ...]
     else_body: tuple[Stmt, ...] = ()
 
 
 class While(Node, frozen=True):
+    """Runs the body while the condition holds. The condition is evaluated before each iteration."""
+
     condition: Expr
     body: tuple[Stmt, ...]
 
@@ -337,8 +342,8 @@ class Block(Node, frozen=True):
 
     `init` runs once for every output element that the block visits, before any update of it: just before
     the outermost loop that feeds a reduction iterator, and only once if several points of the block write
-    the same element. The body does not run where `predicate` is false. `reads` and `writes` are None
-    unless they were declared; they follow from the body.
+    the same element. The body does not run where `predicate` is false. `reads` and `writes` are the
+    declared regions; None means that they are derived from the body.
     """
 
     name: str
@@ -418,6 +423,8 @@ class ParallelFor(Node, frozen=True):
 
 
 class ThreadExtent(Node, frozen=True):
+    """The number of threads of a launch along one thread axis."""
+
     tag: ThreadTag
     extent: Expr
 
@@ -532,8 +539,8 @@ class HasValue(Node, frozen=True):
 
 class ProductSteps(Node, frozen=True):
     """The buffer holds prefix sums of products: for adjacent elements,
-    `buffer[i + 1] - buffer[i] == (left[i + 1] - left[i]) * (right[i + 1] - right[i])`. All three have one
-    dimension."""
+    `buffer[i + 1] - buffer[i] == (left[i + 1] - left[i]) * (right[i + 1] - right[i])`. All three
+    buffers are one-dimensional."""
 
     buffer: str
     left: str
@@ -586,14 +593,14 @@ class Reducer(Node, frozen=True):
 
 
 class SparseBuffer(Node, frozen=True):
-    """Values over axes, stored in the order in which the axes, nested, enumerate their elements.
+    """Values over axes, stored in the order of a loop nest over the elements of the axes.
 
     `handle` is the parameter that the buffer is bound to (None: the function allocates it). `fill` is the
     value of an absent coordinate, and of a position beyond a varied fibre (None: zero). `extra_storage` is
     the number of elements that are stored after the last one: along the last axis, this many positions
-    beyond each fibre are valid, and alias the beginning of the next fibre. If several axes vary below one
-    axis, `offsets` is the handle of the prefix sums over the elements of that axis: of the product of the
-    numbers of elements of the several axes below each. Fixed axes after the last varied one do not count.
+    beyond each fibre are valid, and alias the beginning of the next fibre. If several varied axes share an
+    ancestor, `offsets` is the handle of an array of prefix sums over the elements of that ancestor. The
+    terms are the products of the fibre lengths of these axes, without fixed axes after the last varied one.
     """
 
     name: str

@@ -32,14 +32,16 @@ NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
 
 
 def demo(
-    file: Annotated[str | None, typer.Argument(help="a matrix file; a graph if not given")] = None,
+    file: Annotated[
+        str | None, typer.Argument(help="a matrix file; a random graph if not given")
+    ] = None,
     features: Features = FEATURES,
     threads: Threads = None,
 ) -> None:
     """Compile the operators for a graph, check and time them.
 
-    They are sparse matrix times dense matrix (spmm) and vector (spmv). The graph has 170,000 nodes,
-    1.2 million edges and a power-law degree distribution. Takes less than a minute.
+    The operators are sparse matrix times dense matrix (spmm) and times vector (spmv). The graph has
+    170,000 nodes, 1.2 million edges and a power-law degree distribution. It takes less than a minute.
     """
     require_range("--features", features, low=1)
     if threads is not None:

@@ -26,7 +26,8 @@ def export(
     dtype: Annotated[str | None, typer.Option(help=" or ".join(DTYPES))] = None,
     index_dtype: Annotated[str | None, typer.Option(help=" or ".join(INDEX_STORAGE))] = None,
     specialize: Annotated[
-        list[str] | None, typer.Option(metavar="<name=value>", help="fixes a parameter")
+        list[str] | None,
+        typer.Option(metavar="<name=value>", help="fix a parameter; may be repeated"),
     ] = None,
     target: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
     name: Annotated[str, typer.Option(help="name of the files and of the symbol")] = "",

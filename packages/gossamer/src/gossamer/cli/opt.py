@@ -25,11 +25,12 @@ def opt(
         typer.Option("--pass", metavar="<step>", help="a pass or a primitive; may be repeated"),
     ] = None,
     trace: Annotated[
-        str | None, typer.Option(metavar="<file>", help="a JSON list of steps, done before --pass")
+        str | None,
+        typer.Option(metavar="<file>", help="a JSON list of steps, applied before --pass"),
     ] = None,
     verify_each: Annotated[
         bool,
-        typer.Option("--verify-each", help="verify after every single pass, also inside of a step"),
+        typer.Option("--verify-each", help="verify after every pass, also within a step"),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print canonical JSON")] = False,
     listed: Annotated[bool, typer.Option("--list", help="print all steps")] = False,

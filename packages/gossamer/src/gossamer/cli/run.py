@@ -39,7 +39,7 @@ def run(
     dtype: Annotated[str, typer.Option(help=" or ".join(DTYPES))] = "float32",
     threads: Threads = None,
     backend: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
-    repeat: Annotated[int, integer_option("--repeat", help="rounds of the timing")] = 10,
+    repeat: Annotated[int, integer_option("--repeat", help="number of timing rounds")] = 10,
     check: Annotated[
         bool, typer.Option("--check", help="exit with 1 if the result is wrong")
     ] = False,
@@ -47,10 +47,10 @@ def run(
 ) -> None:
     """Run an operator on a matrix, and time it and a baseline.
 
-    Operands are random. Times are medians of an operator that writes to a given array and of a baseline that
-    allocates its result. Baselines: SciPy's A @ B for spmm and spmv. For sddmm, NumPy's gathered rows,
-    multiplied by einsum in blocks. For attention, that sddmm, NumPy's reductions of rows and SciPy's product.
-    The result is compared with float64.
+    Operands are random. Times are medians; the operator writes to a given array, and the baseline allocates
+    its result. Baselines: SciPy's A @ B for spmm and spmv; for sddmm, rows gathered by NumPy and multiplied
+    by einsum, in blocks; for attention, that sddmm, a softmax of rows in NumPy and SciPy's product. The
+    result is compared with one computed in float64.
     """
     operator_named(op)
     require_dtype(dtype)

@@ -29,16 +29,14 @@ def show(
     ] = None,
     target: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
     matrix: Annotated[
-        str | None, typer.Option(help="a matrix file, for whose rows the schedule is chosen")
+        str | None, typer.Option(help="a matrix file; the schedule is chosen for its row lengths")
     ] = None,
     guards: Annotated[
         bool, typer.Option("--guards", help="list the accesses that are not proved in bounds")
     ] = False,
     schedule: Annotated[
         bool,
-        typer.Option(
-            "--schedule", help="print the decisions of the rules for schedules, with reasons"
-        ),
+        typer.Option("--schedule", help="print the decisions of the schedule rules, with reasons"),
     ] = False,
 ) -> None:
     """Print a program at a stage of its lowering, its bounds checks, or the reasons for its schedule.
