@@ -71,7 +71,7 @@ DEFECTS = (
     Defect(
         "a buffer that is used elsewhere becomes one of each iteration",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    _require_private(cursor, target, own=own, made=made)\n",
+        line="    _require_no_other_use(cursor, target, own=own, produced=produced)\n",
         instead="",
         along=("cache_read",),
     ),
@@ -155,7 +155,7 @@ DEFECTS = (
     Defect(
         "a buffer disappears that is searched, prefetched or guarded",
         of="compute_inline", home="primitives.blocks.compute_inline",
-        line="    _require_only_loads(bare, store)\n",
+        line="    _require_only_loads(without, store)\n",
         instead="",
         along=("cache_read", "prefetch"),
     ),

@@ -8,22 +8,22 @@ DEFECTS = (
     Defect(
         "a value is computed after what it reads was written",
         of="compute_inline", home="primitives.blocks.compute_inline",
-        line="    _require_lasting(cursor)\n", instead="",
+        line="    _require_unchanged_inputs(cursor)\n", instead="",
     ),
     Defect(
         "a value is read before the block that makes it",
         of="compute_inline", home="primitives.blocks.compute_inline",
-        line="    _require_behind(cursor, store)\n", instead="",
+        line="    _require_uses_after(cursor, store)\n", instead="",
     ),
     Defect(
         "values from an earlier iteration are lost",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    require_made_again(cursor, own, target, made=made)\n", instead="",
+        line="    require_made_again(cursor, own, target, made=produced)\n", instead="",
     ),
     Defect(
         "a block moves past a write of what it reads",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    _require_free_way(cursor, top, own=own)\n", instead="",
+        line="    _require_no_write_between(cursor, top, own=own)\n", instead="",
     ),
     Defect(
         "elements that the block does not store to are published",
@@ -38,7 +38,7 @@ DEFECTS = (
     Defect(
         "an init is made once for several iterations that need it",
         of="decompose_reduction", home="primitives.blocks.decompose_reduction",
-        line="    _require_one_init(nest, asked)\n", instead="",
+        line="    _require_one_init(nest, read_around)\n", instead="",
     ),
     Defect(
         "a loop of lanes depends on what the lanes before stored",

@@ -30,6 +30,15 @@ def text_of(expr: Expr) -> str:
     return print_expr(expr)
 
 
+def quoted(names: Iterable[str]) -> str:
+    """Return names in quotes, in alphabetical order, for a message.
+
+    >>> quoted({"Y", "X"})
+    "'X', 'Y'"
+    """
+    return ", ".join(f"'{name}'" for name in sorted(names))
+
+
 def listing(what: str, names: Iterable[str]) -> str:
     """A sentence that lists what exists.
 

@@ -1,1 +1,1 @@
-"""Primitives on blocks: where they are computed, and how reductions are parted."""
+"""Primitives on blocks: where they are computed, and how reductions are decomposed."""

@@ -1,4 +1,4 @@
-"""`blockize`: what is below a loop becomes a block of its own, around the block that is there."""
+"""`blockize`: wrap a loop nest in an outer block."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ _NAME = "blockize"
 
 @primitive
 def blockize(module: Module, loop: str, *, function: str | None = None) -> Result:
-    """Puts a loop, which holds nothing but loops around one block, into an outer block `<block>_o`.
+    """Wrap a loop, which contains only loops around one block, in an outer block `<block>_o`.
 
-    The outer block gets one iterator `v<loop>` for each loop around it that the inner one depends on, in
-    whose terms the inner loops and iterators are then said: one of a reduction, where the loop feeds
-    only reduction iterators. A domain may be read from data, as the rows of a block-sparse matrix. Where
-    a loop around feeds a reduction, the init becomes the outer block's: block `<block>_init` in loops
-    `k_init`, as `decompose_reduction` makes them. The result's names are the outer block, its iterators,
-    and the block and loops of the init.
+    The outer block gets an iterator `v<loop>` for each enclosing loop on which its contents depend, and the
+    contents are rewritten in terms of these iterators. The iterator is a reduction iterator if the loop
+    feeds the reduction of the inner block. Its domain may be read from data, such as the number of blocks
+    in a row of a block-sparse matrix.
 
-    Raises `ScheduleError`: `schedule.blockize.body` (the loop holds more than loops around one block),
+    If the init runs before one of these loops, because the loop feeds the reduction or its iterations may
+    initialise one element, the init moves to the outer block: block `<block>_init` in loops `<loop>_init`,
+    as in `decompose_reduction`. The result's names are the outer block, its iterators, and the block and
+    loops of the init.
+
+    Raises `ScheduleError`: `schedule.blockize.body` (the loop contains more than loops around one block),
     `.mixed` (a loop feeds both a spatial and a reduction iterator), `.dependence` (the init or its loops
-    depend on a reduction or on a let), `.no_loop`, `.no_function`, `.stage`.
+    depend on a reduction loop or on a let), `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_schedule.primitives.loops.split import split
@@ -64,9 +67,11 @@ def blockize(module: Module, loop: str, *, function: str | None = None) -> Resul
     top = find_loop(root, loop=loop)
 
     cursor = require_one_block(top)
-    made = blocked(cursor, top, namer=namer_of(root.function))
-    rewritten = top.replaced_by((made.outer,)).module
+    blockized = blocked(cursor, top, namer=namer_of(root.function))
+    rewritten = top.replaced_by((blockized.outer,)).module
 
     taken = step(loop=loop, function=function)
-    iters = (found.var for found in made.outer.iters)
-    return Result(rewritten, (made.outer.name, *iters, *made.init_names), Step(_NAME, taken))
+    iters = (item.var for item in blockized.outer.iters)
+    return Result(
+        rewritten, (blockized.outer.name, *iters, *blockized.init_names), Step(_NAME, taken)
+    )

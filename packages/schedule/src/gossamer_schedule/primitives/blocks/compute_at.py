@@ -1,4 +1,4 @@
-"""`compute_at`: a block moves into the loop that uses what it makes."""
+"""`compute_at`: move a producer block into a loop that reads its elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, named, values_at
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_made_again
 from gossamer_schedule.motion.move_block import (
     is_recurrence,
@@ -47,23 +47,24 @@ _NAME = "compute_at"
 
 @primitive
 def compute_at(module: Module, block: str, *, loop: str, function: str | None = None) -> Result:
-    """Moves a block to the beginning of a loop's body, restricted to what one iteration of the loop uses of
-    what it makes.
+    """Move a producer block to the start of a loop's body, restricted to what one iteration reads.
 
-    The block stands in loops of its own before the nest of `loop`, each iterator being one of them,
-    and makes a buffer of the function that nothing outside of `loop` uses. A loop of the moved block
-    runs over the part that one iteration reads, where that is known, and keeps its name; a loop with
-    one iteration disappears; others, such as those of a reduction, run as before. Each iteration
-    makes what it reads itself, so an ordinary buffer is then allocated in the loop. The result's names
-    are those of the remaining loops.
+    The block must be in loops of its own before the nest of `loop`, with one iterator bound to each of them.
+    It writes buffers that the function allocates and that nothing outside `loop` uses. Each loop of the
+    moved block runs over the region that one iteration of `loop` reads, if that region is known, and keeps
+    its name. A loop with one iteration is removed; other loops, such as reduction loops, do not change.
 
-    Raises `ScheduleError`: `schedule.compute_at.updates` (the block changes elements that were given a
-    value elsewhere), `.parameter` (it writes a parameter), `.kind` (the loop or one around it is
-    neither serial nor unrolled), `.binding` (its iterators are not its loops, over all of their
-    domains), `.scope` (it does not stand before the loop's nest), `.other_access` (what it makes is
-    used outside of the loop or by an `init`, something on the way writes what it reads, or several
-    iterations change one element that it makes), `.not_proved` (an element that is read may be left from an
-    earlier iteration of a loop around both), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    Since each iteration then computes the elements that it reads, dense buffers are allocated in the loop.
+    The result's names are those of the remaining loops.
+
+    Raises `ScheduleError`: `schedule.compute_at.updates` (the block updates elements that already have a
+    value), `.parameter` (it writes a parameter), `.kind` (the loop or a loop around it is neither serial
+    nor unrolled), `.binding` (the block's iterators are not bound one to one to its loops, or not over
+    their whole domains), `.scope` (the block is not before the loop's nest in the same body),
+    `.other_access` (its buffer is used outside the loop or by an `init`, a statement in between writes
+    what the block reads, several iterations update one element of its buffer, or the function writes a
+    buffer on which the size of its buffer depends), `.not_proved` (an element that is read may be left
+    from an earlier iteration of a loop around both), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_schedule.primitives.buffers.cache_read import cache_read
@@ -84,22 +85,23 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     cursor = find_block(root, block=block)
     target = find_loop(root, loop=loop)
 
-    made = _require_repeatable(cursor)
+    produced = _require_repeatable(cursor)
     require_plain_loops(target)
     own = require_own_loops(cursor)
     top = _require_before(cursor, target, own=own)
-    _require_private(cursor, target, own=own, made=made)
-    _require_free_way(cursor, top, own=own)
-    _require_own_updates(cursor, top, target, made=made)
-    require_made_again(cursor, own, target, made=made)
+    _require_no_other_use(cursor, target, own=own, produced=produced)
+    _require_no_write_between(cursor, top, own=own)
+    _require_own_updates(cursor, top, target, produced=produced)
+    require_made_again(cursor, own, target, made=produced)
     parts = consumed_parts(cursor, own, target, changing=buffers_written((top.node,)))
 
     nest, names = moved(cursor, own, parts)
-    buffers = [found for found in all_buffers(root.function) if found.name in made]
-    private = [found for found in buffers if isinstance(found, Buffer)]
-    _require_lasting_sizes(private, root.function)
-    bare = _without_allocations(replaced(cursor.up(len(own)), ()), private)
-    inside = find_loop(root.with_function(bare), loop=loop)
+    buffers = [buffer for buffer in all_buffers(root.function) if buffer.name in produced]
+    # Only dense buffers can be allocated by a statement; sparse ones stay with the function.
+    private = [buffer for buffer in buffers if isinstance(buffer, Buffer)]
+    _require_constant_sizes(private, root.function)
+    without = _without_allocations(replaced(cursor.up(len(own)), ()), private)
+    inside = find_loop(root.with_function(without), loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
     rewritten = inside.replaced_by((replace(inside.node, body=body),)).module
 
@@ -108,62 +110,73 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
 
 
 def _require_repeatable(cursor: Cursor) -> frozenset[str]:
-    """The buffers that the block makes; making their elements again must give the same."""
+    """Return the buffers that the block writes, or refuse a block that does not compute them from scratch.
+
+    Several iterations of the target loop may compute an element, so doing it again must have no effect.
+    """
     block: Block = cursor.node
-    made = outer_writes((block,))
+    produced = outer_writes((block,))
     is_reading = any(
-        isinstance(found, Load) and found.buffer in made
+        isinstance(node, Load) and node.buffer in produced
         for stmt in block.body
-        for found in walk(stmt)
+        for node in walk(stmt)
     )
-    has_reduction = any(found.kind == "R" for found in block.iters)
+    has_reduction = any(item.kind == "R" for item in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
         raise schedule_error(
             f"{_NAME}.updates",
-            f"Block '{block.name}' changes elements that have a value already, which cannot be done "
-            "again.",
+            f"Block '{block.name}' updates elements that already have a value, so it cannot be computed "
+            "again in each iteration.",
+            hint=f"{_NAME} moves a block that computes its elements from scratch, by an assignment or by "
+            "a reduction with an init.",
             place=cursor.place,
         )
-    for name in made:
+    for name in produced:
         require_allocated(find_buffer(cursor.top, buffer=name), cursor)
-    return made
+    return produced
 
 
 def _require_before(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cursor:
-    """The cursor at the nest around the target, which must stand behind the block's."""
+    """Return the cursor at the nest around the target loop, which must come after the nest of the block."""
     moving = cursor.up(len(own))
     top = nest_beside(target, moving)
     if top is None or position(top) <= position(moving):
         raise schedule_error(
             f"{_NAME}.scope",
-            f"Block '{cursor.node.name}' does not stand before the loop nest of loop "
-            f"'{target.node.var}'.",
+            f"Block '{cursor.node.name}' is not before the nest of loop '{target.node.var}', in the same "
+            "body.",
+            hint="Choose a loop of a nest that follows the block.",
             place=cursor.place,
         )
     return top
 
 
-def _require_private(cursor: Cursor, target: Cursor, *, own: Sequence[For], made: Set[str]) -> None:
-    """Nothing but the block and the body of the target loop may use what the block makes, and there no
-    init, which may run before that body."""
+def _require_no_other_use(
+    cursor: Cursor, target: Cursor, *, own: Sequence[For], produced: Set[str]
+) -> None:
+    """Refuse uses of the buffers that the block writes, except by the block and the target loop's body.
+
+    Inits in that body may not use them either, since an init may run before the target loop.
+    """
     emptied = target.replaced_by((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
     used = named(replaced(block.up(len(own)), ()).body)
-    for found in statements(target.node.body):
-        if isinstance(found, Block):
-            used |= named(found.init)
+    for statement in statements(target.node.body):
+        if isinstance(statement, Block):
+            used |= named(statement.init)
     for inner in blocks_with_init(target):
-        used |= _asked_before(inner, target)
-    if used & made:
+        used |= _read_before_loop(inner, target)
+    if used & produced:
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"What block '{cursor.node.name}' makes, {', '.join(sorted(used & made))}, is not only used in "
-            f"the body of loop '{target.node.var}' behind its inits.",
+            f"There are uses of {quoted(used & produced)}, which block '{cursor.node.name}' writes, outside "
+            f"the body of loop '{target.node.var}' or in an init in it.",
+            hint="Choose a loop that contains all uses of the buffer.",
         )
 
 
-def _asked_before(cursor: Cursor, target: Cursor) -> set[str]:
-    """The buffers that tell where the init of a block in a loop runs, where that is before the loop."""
+def _read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
+    """Return the buffers that determine where the init of a block runs, if it runs before the loop."""
     around = {loop.var for loop in (*target.scope, target.node)}
     if around.isdisjoint(reduction_loops(cursor.node, values_at(cursor))):
         return set()
@@ -171,45 +184,49 @@ def _asked_before(cursor: Cursor, target: Cursor) -> set[str]:
     return mentioned(part for parent in (*between, cursor.node) for part in parts_of(parent))
 
 
-def _require_free_way(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> None:
-    """Nothing between the block and where it moves may write what it reads."""
+def _require_no_write_between(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> None:
+    """Refuse to move the block past a write of a buffer that it reads."""
     moving = cursor.up(len(own))
     reads = mentioned((moving.node,)) - outer_writes((cursor.node,))
     passed = top.siblings[position(moving) + 1 : position(top) + 1]
     if reads & outer_writes(passed):
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Block '{cursor.node.name}' cannot move past what writes "
-            f"{', '.join(sorted(reads & outer_writes(passed)))}, which it reads.",
+            f"Block '{cursor.node.name}' cannot move past a write of {quoted(reads & outer_writes(passed))}, "
+            "which it reads.",
         )
 
 
-def _require_own_updates(cursor: Cursor, top: Cursor, target: Cursor, *, made: Set[str]) -> None:
-    """Where the body of the loop changes what the block makes, each iteration changes elements of its own:
-    the block makes all that an iteration uses once more."""
-    met = meeting(top, path_between(target, top), buffers=made & outer_writes((top.node,)))
-    if met:
+def _require_own_updates(
+    cursor: Cursor, top: Cursor, target: Cursor, *, produced: Set[str]
+) -> None:
+    """Refuse a loop that updates elements of the block's buffers if another iteration may use the same ones.
+
+    The block computes them again for that iteration, which would lose the update.
+    """
+    buffers = produced & outer_writes((top.node,))
+    if shared := meeting(top, path_between(target, top), buffers=buffers):
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Loop '{target.node.var}' changes '{met}', which block '{cursor.node.name}' makes, and another "
-            "iteration may use the same element.",
+            f"Loop '{target.node.var}' updates '{shared}', which block '{cursor.node.name}' computes, and "
+            "another iteration may use the same element.",
         )
 
 
-def _require_lasting_sizes(private: Sequence[Buffer], owner: Function) -> None:
-    """A buffer is allocated later than before, where its size must be the same."""
-    for found in private:
-        if changed := changed_in(owner.body, *found.shape, function=owner):
+def _require_constant_sizes(private: Sequence[Buffer], function: Function) -> None:
+    """Refuse buffers whose size may change: they are allocated later than before."""
+    for buffer in private:
+        if changed := changed_in(function.body, *buffer.shape, function=function):
             raise schedule_error(
                 f"{_NAME}.other_access",
-                f"The size of '{found.name}' depends on {', '.join(sorted(changed))}, which the function "
+                f"The size of buffer '{buffer.name}' depends on {quoted(changed)}, which the function "
                 "writes.",
             )
 
 
 def _without_allocations(function: Function, buffers: Sequence[Buffer]) -> Function:
-    def dropped(node: Stmt) -> tuple[Stmt, ...] | None:
+    def rule(node: Stmt) -> tuple[Stmt, ...] | None:
         return () if isinstance(node, Allocate) and node.buffer in buffers else None
 
-    kept = tuple(found for found in function.buffers if found not in buffers)
-    return replace(function, buffers=kept, body=rewrite_body(function.body, dropped))
+    kept = tuple(buffer for buffer in function.buffers if buffer not in buffers)
+    return replace(function, buffers=kept, body=rewrite_body(function.body, rule))

@@ -1,4 +1,4 @@
-"""`compute_inline`: what a block computes is computed where it is read."""
+"""`compute_inline`: inline a producer block into the blocks that read its elements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import is_wide, mentioned
-from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.inline import (
     conditions_at,
     own_nest,
@@ -63,21 +63,23 @@ _NAME = "compute_inline"
 
 @primitive
 def compute_inline(module: Module, block: str, *, function: str | None = None) -> Result:
-    """Replaces each load of what a block makes by the expression that the block stores, and removes the
-    block and its buffer.
+    """Replace each load of a block's result by the expression that the block stores, and remove the block.
 
-    Where it is not proved that the block makes the element that is loaded, the expression is evaluated
-    only where it does: elsewhere the load had no defined value. It may have one where the block runs
-    again in a loop outside of which the buffer is allocated, so there it must be proved. What nobody reads
-    is not computed: where only that stops the program, by a read out of bounds, it goes on.
+    The buffer of the result is removed, too. If it is not proved that the block computes a loaded element,
+    the expression is guarded by the conditions under which it does. Elsewhere the load had no defined
+    value, and it is replaced by 0. If the buffer is allocated outside a loop in which the block runs again,
+    the element may have a value from an earlier iteration, so the proof is required there.
 
-    Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not one assignment),
-    `.parameter` (it writes a parameter), `.writers` (something else writes the buffer, too),
-    `.predicate` (the block uses its loops other than by iterators), `.changed` (what it reads is written
-    later), `.other_access` (the buffer is searched, prefetched, read in vectors, or not only used behind
-    the block in the same body), `.not_proved` (the loops may not visit the whole domain of an iterator,
-    it is not known which point made the element of a load, or the element may be left from an earlier
-    iteration of a loop), `.no_block`, `.no_function`, `.stage`.
+    Elements that are never loaded are no longer computed. A program that stopped only because computing
+    such an element read out of bounds therefore no longer stops.
+
+    Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not a single assignment),
+    `.parameter` (it writes a parameter), `.writers` (another statement also writes the buffer),
+    `.predicate` (the block uses variables of its loops, not only its iterators), `.changed` (a buffer that
+    it reads is written later), `.other_access` (the buffer is searched, prefetched, read in vectors, or
+    used elsewhere than after the block in the same body), `.not_proved` (the loops may not visit the whole
+    domain of an iterator, it is not known which point computes a loaded element, or the element may be
+    left from an earlier iteration of a loop), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_schedule.primitives.buffers.cache_read import cache_read
@@ -107,49 +109,50 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
     required_writer(root, store.buffer)
     require_no_loops(cursor)
     require_covered(loop_nest(cursor), cursor.node.iters)
-    bare = without_block(cursor)
-    _require_only_loads(bare, store)
-    _require_behind(cursor, store)
-    _require_lasting(cursor)
+    without = without_block(cursor)
+    _require_only_loads(without, store)
+    _require_uses_after(cursor, store)
+    _require_unchanged_inputs(cursor)
 
-    inlined = replace(bare, body=_Inlining(cursor, store).body(bare.body))
+    inlined = replace(without, body=_Inliner(cursor, store).body(without.body))
     rewritten = root.with_function(without_buffer(inlined, store.buffer)).module
 
     taken = step(block=block, function=function)
     return Result(rewritten, (), Step(_NAME, taken))
 
 
-def _require_lasting(cursor: Cursor) -> None:
-    """What the block reads must be the same wherever it is computed instead."""
+def _require_unchanged_inputs(cursor: Cursor) -> None:
+    """Refuse a block if a buffer that it reads is written later, since it is then read later."""
     nest = own_nest(cursor)
     changed = mentioned((cursor.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
     if changed:
         raise schedule_error(
             f"{_NAME}.changed",
-            f"What block '{cursor.node.name}' reads of {', '.join(sorted(changed))} may be written before "
-            "what it makes is used.",
+            f"Block '{cursor.node.name}' reads {quoted(changed)}, which may be written before the result of "
+            "the block is used.",
         )
 
 
 def _require_only_loads(function: Function, store: Store) -> None:
+    """Refuse accesses of the buffer that an expression cannot replace."""
     for node in collect(NAMING, *function.body):
         if node.buffer == store.buffer and not isinstance(node, (Load, Store)):
             raise schedule_error(
                 f"{_NAME}.other_access",
-                f"Buffer '{store.buffer}' is searched, prefetched or guarded, which an expression cannot "
-                "be.",
+                f"Buffer '{store.buffer}' is searched, prefetched or guarded, and an expression can only "
+                "replace loads.",
             )
     for load in collect(Load, *function.body):
         if load.buffer == store.buffer and (load.predicate is not None or is_wide(load.indices)):
             raise schedule_error(
                 f"{_NAME}.other_access",
-                f"Buffer '{store.buffer}' is read in vectors, or under a mask, and the block makes one "
-                "element at a time.",
+                f"Buffer '{store.buffer}' is loaded in vectors or under a predicate, and the block computes "
+                "one element at a time.",
             )
 
 
-def _require_behind(cursor: Cursor, store: Store) -> None:
-    """What the block makes may only be used behind it, each time that it runs."""
+def _require_uses_after(cursor: Cursor, store: Store) -> None:
+    """Refuse uses of the buffer that do not follow the block in the same body, each time that it runs."""
     nest = own_nest(cursor)
     parent, name, index = nest.path[-1]
     before = replace(parent, **{name: getattr(parent, name)[:index]})
@@ -157,21 +160,23 @@ def _require_behind(cursor: Cursor, store: Store) -> None:
     if store.buffer in mentioned(above.body):
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Buffer '{store.buffer}' is not only used behind block '{cursor.node.name}', in the same body.",
+            f"Buffer '{store.buffer}' is used elsewhere than after block '{cursor.node.name}' in the same "
+            "body.",
         )
 
 
-class _Inlining:
-    """Rewrites statements, knowing what holds where each stands."""
+class _Inliner:
+    """Replaces loads of a buffer, and tracks the conditions that hold at each statement."""
 
     def __init__(self, cursor: Cursor, store: Store) -> None:
-        self._site, self._store = cursor, store
+        self._cursor, self._store = cursor, store
         self._point = point_in(cursor.function)
+        # The block may run again before its buffer is allocated anew.
         self._is_kept = is_kept(own_nest(cursor), store.buffer)
-        named = with_parts(store.value, {at: index_var("") for at in store.indices})
-        self._is_lasting = is_lasting(named, cursor.function)
-        own = {item.var for item in cursor.node.iters}
-        self._is_determined = own <= determined_by(cursor, store)
+        by_element = with_parts(store.value, {at: index_var("") for at in store.indices})
+        self._is_constant = is_lasting(by_element, cursor.function)
+        iters = {item.var for item in cursor.node.iters}
+        self._is_determined = iters <= determined_by(cursor, store)
 
     def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         return tuple(self._statement(stmt) for stmt in body)
@@ -224,50 +229,50 @@ class _Inlining:
         return map_children(node, self._expr)
 
     def _expr(self, expr: Any) -> Any:
-        """An expression, loads replaced from the inside out."""
+        """Return an expression with loads replaced, innermost first."""
         inner = map_children(expr, self._expr)
         if isinstance(inner, Load) and inner.buffer == self._store.buffer:
             return self._value(inner)
         return inner
 
     def _value(self, load: Load) -> Expr:
-        iters = self._site.node.iters
-        free = {item.var for item in iters}
+        block: Block = self._cursor.node
+        free = {item.var for item in block.iters}
         point = match_all(self._store.indices, load.indices, free=free)
         if self._is_determined and point is not None:
             unproved = list(self._unproved(point))
             if unproved and self._is_kept:
-                raise self._not_made(load, needs=" and ".join(map(text_of, unproved)))
+                raise self._not_computed(load, needs=" and ".join(map(text_of, unproved)))
             value: Expr = substitute(self._store.value, point)
             for condition in reversed(unproved):
                 value = IfThenElse(condition, value, zero_of(load.dtype))
             return value
-        if self._site.node.predicate is None and is_function_of_element(
-            self._site.node, self._store
-        ):
-            if self._is_kept and not self._is_lasting:
-                raise self._not_made(load, needs=f"the point that makes {text_of(load)} is known")
-            places = dict(zip(self._store.indices, load.indices, strict=True))
-            return with_parts(self._store.value, places)
+        if block.predicate is None and is_function_of_element(block, self._store):
+            if self._is_kept and not self._is_constant:
+                raise self._not_computed(
+                    load, needs=f"the point that computes {text_of(load)} is known"
+                )
+            indices = dict(zip(self._store.indices, load.indices, strict=True))
+            return with_parts(self._store.value, indices)
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not known at which point block '{self._site.node.name}' makes {text_of(load)}.",
-            needs=f"{text_of(load)} is {self._store.buffer} at the indices of the block's store for some "
-            "values of its iterators, others for each point",
+            f"It is not known at which point block '{block.name}' computes {text_of(load)}.",
+            needs=f"the indices of {text_of(load)} equal those of the block's store at exactly one point of "
+            "the block",
         )
 
-    def _not_made(self, load: Load, *, needs: str) -> Exception:
-        """An element that is not made again in a loop may be left from an earlier iteration."""
+    def _not_computed(self, load: Load, *, needs: str) -> Exception:
+        """Return the error for an element that may be left from an earlier iteration of a loop."""
         return schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not proved that block '{self._site.node.name}' makes {text_of(load)} each time that it "
-            "runs, so the element may be left from an earlier iteration of a loop around the block.",
+            f"It is not proved that block '{self._cursor.node.name}' computes {text_of(load)} each time "
+            "that it runs, so the element may be left from an earlier iteration of a loop around the block.",
             needs=needs,
             hint=f"Allocate '{self._store.buffer}' in that loop.",
         )
 
     def _unproved(self, point: dict[str, Expr]) -> Iterator[Expr]:
-        """The conditions under which the block makes the element of a point, but for those that hold."""
-        for part in conditions_at(self._site.node, point):
+        """Yield the unproved conditions under which the block computes the element of a point."""
+        for part in conditions_at(self._cursor.node, point):
             if not self._point.proves(part):
                 yield part

@@ -1,4 +1,4 @@
-"""`decompose_padding`: a block that pads becomes one that fills and one that copies."""
+"""`decompose_padding`: split a padding block into one that fills and one that stores the values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by
 from gossamer_schedule.dependence.distinct_stores import require_distinct
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest
 from gossamer_schedule.result import Result
@@ -60,19 +60,21 @@ _NAME = "decompose_padding"
 def decompose_padding(
     module: Module, block: str, *, loop: str, function: str | None = None
 ) -> Result:
-    """Takes a block that stores `if_then_else(inside, value, padding)` apart: block `<block>_pad` stores
-    the padding everywhere, in loops `<loop>_pad` directly before a loop around the block, and the block
-    stores the value inside. Loops that only hold the block run over the inside, where the condition
-    bounds their iterators.
+    """Split a block that stores `if_then_else(inside, value, padding)` into a fill and a store of the value.
 
-    The operands of a `Select` are both evaluated, yet the value is computed only inside afterwards: where
-    only its evaluation outside stops the program, by a read out of bounds, the program goes on.
+    Block `<block>_pad` stores the padding to all elements, in loops `<l>_pad` directly before `loop`, a
+    loop around the block. The block then stores the value where the condition `inside` holds. Loops that
+    contain only the block are shortened if the condition bounds their iterators. The result's names are
+    the new block and its loops.
+
+    A `Select` evaluates both operands; afterwards the value is computed only inside. A program that
+    stopped only because computing the value elsewhere read out of bounds therefore no longer stops.
 
     Raises `ScheduleError`: `schedule.decompose_padding.pattern` (the block does something else, or the
-    padding is read from a buffer), `.not_enclosing` (the loop is not around the block, or something other
-    than loops and conditions is between), `.other_access` (the value, or another statement under the
-    loop, uses the buffer), `.not_proved` (two points may be one element, or the bounds and conditions
-    between may change), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    padding is read from a buffer), `.not_enclosing` (the loop is not around the block, or a statement other
+    than a loop or condition is in between), `.other_access` (the value, or another statement in the
+    loop, uses the buffer), `.not_proved` (two points may store to one element, or the bounds and
+    conditions in between may change), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import PADDED
     >>> from gossamer_testkit.show import body_text
@@ -106,7 +108,7 @@ def decompose_padding(
     fill, names = init_nest(
         replace(cursor, node=filled), nest.around, namer=namer_of(root.function), suffix="pad"
     )
-    copy = _interior(nest, padded)
+    copy = _interior_nest(nest, padded)
 
     changed = replaced(top, (*fill, copy))
     rewritten = root.with_function(changed).module
@@ -115,8 +117,8 @@ def decompose_padding(
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-class _Padded(NamedTuple):
-    """What a block stores: a value where a condition holds, else padding."""
+class _PaddedStore(NamedTuple):
+    """A store to an element: `value` where the condition `inside` holds, otherwise `padding`."""
 
     buffer: str
     indices: tuple[Expr, ...]
@@ -125,7 +127,7 @@ class _Padded(NamedTuple):
     padding: Expr
 
 
-def _require_pattern(cursor: Cursor) -> _Padded:
+def _require_pattern(cursor: Cursor) -> _PaddedStore:
     block: Block = cursor.node
     match block.body:
         case (Store(value=IfThenElse() | Select() as choice, predicate=None) as store,) if (
@@ -133,128 +135,142 @@ def _require_pattern(cursor: Cursor) -> _Padded:
             and all(item.kind == "S" for item in block.iters)
             and not contains(READS, choice.if_false)
         ):
-            return _Padded(
+            return _PaddedStore(
                 store.buffer, store.indices, choice.condition, choice.if_true, choice.if_false
             )
     raise schedule_error(
         f"{_NAME}.pattern",
-        f"Block '{block.name}' does not only store T.if_then_else(inside, value, padding).",
-        hint="Expected one store, spatial iterators, no init, and padding that reads no buffer.",
+        f"Block '{block.name}' is not a single store of T.if_then_else(inside, value, padding).",
+        hint="Expected one store, only spatial iterators, no init, and padding that reads no buffer.",
         place=cursor.place,
     )
 
 
 def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
-    """The loops and conditions from `top` down to the block."""
-    found = around(cursor)
-    at = next((at for at, part in enumerate(found) if part is top.node), None)
-    if at is None:
-        names = ", ".join(part.var for part in found if isinstance(part, For))
+    """Return the loops and conditions from `top` down to the block."""
+    enclosing = around(cursor)
+    first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
+    if first is None:
+        loops = (part.var for part in enclosing if isinstance(part, For))
         raise schedule_error(
             f"{_NAME}.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
-            hint=f"The loops around it are {names}." if names else "There is none.",
+            hint=listing("loops around it", loops),
             place=cursor.place,
         )
-    return BlockNest(cursor, found[at:])
+    return BlockNest(cursor, enclosing[first:])
 
 
-def _require_sole_user(nest: BlockNest, padded: _Padded) -> None:
+def _require_sole_user(nest: BlockNest, padded: _PaddedStore) -> None:
+    """Refuse other uses of the buffer in the loop: its padding is then stored before the loop."""
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
-    asked = tuple(part for part in (block.predicate, padded.inside) if part is not None)
-    used = mentioned((*padded.indices, padded.value, *asked)).union(*map(used_by, others))
+    conditions = tuple(part for part in (block.predicate, padded.inside) if part is not None)
+    used = mentioned((*padded.indices, padded.value, *conditions)).union(*map(used_by, others))
     if used & written_in((block,), nest.block.function):
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"'{padded.buffer}' is used under loop '{nest.top.node.var}' by more than the store of block "
+            f"Buffer '{padded.buffer}' has other uses in loop '{nest.top.node.var}' than the store of block "
             f"'{block.name}'.",
-            hint="Choose a loop that holds only the block.",
+            hint="Choose a loop that contains only the block.",
             place=nest.block.place,
         )
 
 
-def _require_unchanged(nest: BlockNest, padded: _Padded) -> None:
-    """The loops and conditions are asked for the padding before the loop, and again in it."""
+def _require_unchanged(nest: BlockNest, padded: _PaddedStore) -> None:
+    """Refuse loops and conditions that may change: they are evaluated before the loop and again in it."""
     bounds = (part for loop in nest.loops for part in (loop.start, loop.extent))
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))
     iters = nest.block.node.iters
-    asked = (*bounds, *conditions, *iters, *padded.indices)
-    clash = changed_in((nest.top.node,), *asked, function=nest.block.function)
-    if clash or nest.has_let:
+    evaluated = (*bounds, *conditions, *iters, *padded.indices)
+    changed = changed_in((nest.top.node,), *evaluated, function=nest.block.function)
+    if changed or nest.has_let:
+        needs = [f"{quoted(changed)} is not written in the loop"] if changed else []
+        needs += ["no let is between the loop and the block"] if nest.has_let else []
         raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that the padding of block '{nest.name}' may be stored before loop "
             f"'{nest.top.node.var}'.",
-            needs=f"{', '.join(sorted(clash)) or 'what the lets in it read'} is not written there, and no "
-            "let stands between",
+            needs=" and ".join(needs),
             place=nest.block.place,
         )
 
 
-def _interior(nest: BlockNest, padded: _Padded) -> Stmt:
-    """The loops around the block that stores the value, as short as the condition says."""
+def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
+    """Return the nest that stores the value, its loops shortened to the bounds that the condition gives."""
     block: Block = nest.block.node
     loops = _own_loops(nest)
-    bounds = {loop.var: _Ends() for loop in loops}
-    rest = [part for part in conjuncts(padded.inside) if not _is_bound(part, block, loops, bounds)]
-    predicate = conjoined((*conjuncts(block.predicate), *rest))
+    bounds = {loop.var: _LoopBounds() for loop in loops}
+    remaining = [
+        part
+        for part in conjuncts(padded.inside)
+        if not _is_recorded_bound(part, block, loops, bounds)
+    ]
+    predicate = conjoined((*conjuncts(block.predicate), *remaining))
     store = Store(padded.buffer, padded.indices, padded.value)
-    made: Stmt = replace(block, body=(store,), predicate=predicate)
+    interior: Stmt = replace(block, body=(store,), predicate=predicate)
     for loop in reversed(loops):
-        made = _shortened(loop, bounds[loop.var], made)
-    above = nest.block.up(len(loops))
-    return _from(nest, above, made)
+        interior = _shortened(loop, bounds[loop.var], interior)
+    return _with_statement(nest, nest.block.up(len(loops)), interior)
 
 
-def _from(nest: BlockNest, above: Cursor, made: Stmt) -> Stmt:
-    """The loop of a nest with another statement in place of one in it."""
+def _with_statement(nest: BlockNest, replaced_at: Cursor, statement: Stmt) -> Stmt:
+    """Return the outermost loop of a nest with another statement in place of the one at a cursor."""
     depth = len(nest.top.path)
-    for parent, name, index in reversed(above.path[depth:]):
+    for parent, name, index in reversed(replaced_at.path[depth:]):
         body = getattr(parent, name)
-        made = replace(parent, **{name: (*body[:index], made, *body[index + 1 :])})
-    return made
+        statement = replace(parent, **{name: (*body[:index], statement, *body[index + 1 :])})
+    return statement
 
 
 def _own_loops(nest: BlockNest) -> tuple[For, ...]:
-    """The innermost loops that hold nothing but the block, outermost first."""
+    """Return the innermost loops that contain only the block, outermost first."""
     own: list[For] = []
     for loop in reversed(nest.block.nest[-len(nest.loops) :]):
-        if len(loop.body) != 1 or not any(loop is found for found in nest.loops):
+        if len(loop.body) != 1 or not any(loop is inside for inside in nest.loops):
             break
         own.insert(0, loop)
     return tuple(own)
 
 
-class _Ends:
-    """The range that conditions leave of a loop: the other sides of comparisons with its variable, as they
-    are written. The shorter loop computes them, so no terms are moved, which might wrap (`slack_of`)."""
+class _LoopBounds:
+    """The first values of a loop variable (`lows`) and the values before which it ends, given by conditions.
+
+    They are the other sides of comparisons with the variable, as written. The shortened loop computes them,
+    so no terms are moved from one side to the other, where they might overflow (`slack_of`).
+    """
 
     def __init__(self) -> None:
-        self.low: list[Expr] = []
-        self.end: list[Expr] = []
+        self.lows: list[Expr] = []
+        self.ends: list[Expr] = []
 
 
-_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+"""The comparison that is equivalent after the operands are swapped."""
 
 
-def _is_bound(part: Expr, block: Block, loops: Sequence[For], bounds: dict[str, _Ends]) -> bool:
-    """Whether a condition only bounds a loop, which it is noted for then."""
-    if not isinstance(part, Compare) or part.op not in _TURNED:
+def _is_recorded_bound(
+    part: Expr, block: Block, loops: Sequence[For], bounds: dict[str, _LoopBounds]
+) -> bool:
+    """Add the bound that a condition gives for one of the loops to `bounds`.
+
+    Return whether the condition is such a bound, so that the shortened loop replaces it.
+    """
+    if not isinstance(part, Compare) or part.op not in _SWAPPED:
         return False
     op: str = part.op
     var, bound = part.lhs, part.rhs
     if isinstance(bound, Var) and any(item.var == bound.name for item in block.iters):
-        op, var, bound = _TURNED[op], part.rhs, part.lhs
+        op, var, bound = _SWAPPED[op], part.rhs, part.lhs
     loop = _loop_of(var, block, loops)
     end = _end_of(op, bound)
-    if loop is None or end is None or _depends(end, block, loops):
+    if loop is None or end is None or _is_varying(end, block, loops):
         return False
-    (bounds[loop].low if op in ("gt", "ge") else bounds[loop].end).append(end)
+    (bounds[loop].lows if op in ("gt", "ge") else bounds[loop].ends).append(end)
     return True
 
 
 def _loop_of(var: Expr, block: Block, loops: Sequence[For]) -> str | None:
-    """The serial loop from 0 that an iterator of the block is."""
+    """Return the serial loop, starting at 0, whose variable is the value of an iterator of the block."""
     for item in block.iters:
         if isinstance(var, Var) and item.var == var.name and isinstance(item.value, Var):
             for loop in loops:
@@ -265,33 +281,39 @@ def _loop_of(var: Expr, block: Block, loops: Sequence[For]) -> str | None:
 
 
 def _end_of(op: str, bound: Expr) -> Expr | None:
-    """The first value that `>= bound` or `> bound` allows, or that `< bound` or `<= bound` does not; None
-    where it may overflow."""
+    """Return the first value that `>= bound` or `> bound` allows, or that `< bound` or `<= bound` excludes.
+
+    None if computing it may overflow.
+    """
     if op in ("ge", "lt"):
         return bound
     value = integer_value(bound)
     return None if value is None or value == 2**63 - 1 else add(bound, ONE)
 
 
-def _depends(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
-    """Whether a bound is not known before the loops."""
+def _is_varying(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
+    """Return whether a bound depends on the loops or iterators, or is read from a buffer."""
     names = {item.var for item in block.iters} | {loop.var for loop in loops}
     return bool(free_vars(bound) & names) or contains(READS, bound)
 
 
-def _shortened(loop: For, bounds: _Ends, body: Stmt) -> For:
-    """The loop over what is within bounds, from 0. No difference overflows: all are in [0, extent]."""
+def _shortened(loop: For, bounds: _LoopBounds, body: Stmt) -> For:
+    """Return the loop over the iterations within bounds, starting at 0.
+
+    Bounds are clamped to [0, extent], so their differences do not overflow.
+    """
     low, end = ZERO, loop.extent
-    for found in bounds.low:
-        low = simplify(Binary("max", low, _within(found, loop.extent)))
-    for found in bounds.end:
-        end = simplify(Binary("min", end, _within(found, loop.extent)))
+    for bound in bounds.lows:
+        low = simplify(Binary("max", low, _clamped(bound, loop.extent)))
+    for bound in bounds.ends:
+        end = simplify(Binary("min", end, _clamped(bound, loop.extent)))
     shifted = substitute_body(
         (body,), {} if low == ZERO else {loop.var: add(index_var(loop.var), low)}
     )
     return replace(loop, extent=simplify(sub(end, low)), body=shifted)
 
 
-def _within(bound: Expr, extent: Expr) -> Expr:
-    found: Expr = simplify(Binary("max", Binary("min", bound, extent), ZERO))
-    return found
+def _clamped(bound: Expr, extent: Expr) -> Expr:
+    """Return a bound, clamped to [0, extent]."""
+    clamped: Expr = simplify(Binary("max", Binary("min", bound, extent), ZERO))
+    return clamped

@@ -1,4 +1,4 @@
-"""`decompose_reduction`: the `init` of a block becomes a block of its own."""
+"""`decompose_reduction`: split a reduction block into an init block and an update block."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by, values_at
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import blocks_with_init, meeting_loops, read_by_init
@@ -40,19 +40,20 @@ _NAME = "decompose_reduction"
 def decompose_reduction(
     module: Module, block: str, *, loop: str, function: str | None = None
 ) -> Result:
-    """Moves the `init` of a block into block `<block>_init`, directly before a loop around it.
+    """Move the `init` of a block into a new block `<block>_init`, directly before a loop around the block.
 
-    The new block stands in loops `<loop>_init`, one for each loop from `loop` down to the block but for
-    those that only feed reduction iterators which the init does not mention, and in the conditions between
-    them that are not about these. Where a loop feeds both, or says how often one of the new loops runs,
-    elements are initialised several times. The result's names are the block and those loops.
+    The new block stands in loops `<l>_init`, one for each loop from `loop` down to the block, except those
+    that feed only reduction iterators that the init does not use. Conditions between the loops are kept
+    unless they depend on such a loop. If a kept loop also feeds the reduction, or only determines the
+    extent of another kept loop, elements are initialised several times. The result's names are the new
+    block and its loops.
 
     Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
-    around the block, or something other than loops and conditions is between), `.too_deep` (a reduction
-    loop is outside of it), `.inner` (a buffer of the init is allocated under the loop), `.dependence` (a
-    let, or a domain that depends on the reduction), `.not_proved` (the element may be initialised too
-    often, or is used elsewhere under the loop, or what the init reads is written there), `.no_block`,
-    `.no_loop`, `.no_function`, `.stage`.
+    around the block, or a statement other than a loop or condition is in between), `.too_deep` (a
+    reduction loop encloses it), `.inner` (a buffer of the init is allocated in the loop), `.dependence`
+    (the init or its loops depend on a let or on the reduction), `.not_proved` (an element may be
+    initialised too often or is used elsewhere in the loop, or a buffer that the init reads is written
+    there), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text
@@ -83,16 +84,16 @@ def decompose_reduction(
     nest = _require_enclosing(cursor, top)
     _require_outside_reduction(cursor, top)
     kept = require_init_nest(cursor, nest.around)
-    asked = {name for found in kept for name in mentioned(_asked_by(found))}
-    for name in sorted(mentioned(cursor.node.init) | asked):
+    read_around = {name for part in kept for name in mentioned(_bounds_or_condition(part))}
+    for name in sorted(mentioned(cursor.node.init) | read_around):
         require_outside(nest, name)
-    _require_one_init(nest, asked)
+    _require_one_init(nest, read_around)
 
     inits, names = init_nest(cursor, kept, namer=namer_of(root.function))
     update = replace(cursor.node, init=())
 
-    without = find_loop(cursor.replaced_by((update,)), loop=loop)
-    changed = replaced(without, (*inits, without.node))
+    updates = find_loop(cursor.replaced_by((update,)), loop=loop)
+    changed = replaced(updates, (*inits, updates.node))
     rewritten = root.with_function(changed).module
 
     taken = step(block=block, loop=loop, function=function)
@@ -109,94 +110,107 @@ def _require_init(cursor: Cursor) -> None:
 
 
 def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
-    """The loops and conditions from `top` down to the block."""
-    found = around(cursor)
-    if all(part is not top.node for part in found):
-        names = ", ".join(part.var for part in found if isinstance(part, For))
+    """Return the loops and conditions from `top` down to the block."""
+    enclosing = around(cursor)
+    first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
+    if first is None:
+        loops = (part.var for part in enclosing if isinstance(part, For))
         raise schedule_error(
             f"{_NAME}.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
-            hint=f"The loops around it are {names}." if names else "There is none.",
+            hint=listing("loops around it", loops),
             place=cursor.place,
         )
-    return BlockNest(cursor, found[next(at for at, part in enumerate(found) if part is top.node) :])
+    return BlockNest(cursor, enclosing[first:])
 
 
 def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
+    """Refuse a loop inside a reduction loop, or inside one whose iterations may initialise one element.
+
+    The new block would run in each iteration of that loop, and discard what earlier ones have reduced.
+    """
     fed = reduction_loops(cursor.node, values_at(cursor))
     meeting = meeting_loops(cursor, {found.var for found in top.scope})
-    for found in top.scope:
-        if found.var in meeting:
+    for outer in top.scope:
+        if outer.var in meeting:
             raise schedule_error(
                 f"{_NAME}.not_proved",
-                f"It is not proved that iterations of loop '{found.var}' initialise different elements, "
-                f"and block '{cursor.node.name}' initialises each once.",
-                needs=f"a different element in each iteration of {found.var}",
-                hint=f"Decompose at '{found.var}' or a loop around it.",
+                f"It is not proved that iterations of loop '{outer.var}' initialise different elements, "
+                f"and block '{cursor.node.name}' initialises each element once.",
+                needs=f"a different element in each iteration of '{outer.var}'",
+                hint=f"Decompose at '{outer.var}' or a loop around it.",
             )
-        if found.var in fed:
+        if outer.var in fed:
             raise schedule_error(
                 f"{_NAME}.too_deep",
-                f"Loop '{top.node.var}' is inside reduction loop '{found.var}' of block "
+                f"Loop '{top.node.var}' is inside reduction loop '{outer.var}' of block "
                 f"'{cursor.node.name}'.",
-                hint=f"Decompose at '{found.var}' or a loop around it.",
+                hint=f"Decompose at '{outer.var}' or a loop around it.",
             )
 
 
-def _require_one_init(nest: BlockNest, asked: set[str]) -> None:
-    """Above the outermost reduction loop, each iteration must initialise elements of its own that
-    nothing else under the loop uses, from what nothing there writes, nor what is `asked` for the init."""
+def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
+    """Refuse an init that may not run before `top` instead of before the outermost reduction loop.
+
+    Each iteration of the loops in between must initialise elements of its own, which nothing else in `top`
+    uses. Nothing there may write a buffer that the init reads, or that its loops and conditions read
+    (`read_around`).
+    """
     cursor, top = nest.block, nest.top
     fed = reduction_loops(cursor.node, values_at(cursor))
-    between = [found.var for found in takewhile(lambda found: found.var not in fed, nest.loops)]
+    between = [loop.var for loop in takewhile(lambda loop: loop.var not in fed, nest.loops)]
     if not between:
-        _require_first(cursor, top)
+        _require_independent_inits(cursor, top)
         return
     buffers = outer_writes(cursor.node.init)
     values = values_at(cursor) | {item.var: item.value for item in cursor.node.iters}
-    # The body, too: it may not read what the init of another iteration then has written before.
+    # The body is included: it must not read an element that the init of a later iteration now writes first.
     parts = (*cursor.node.init, *cursor.node.body)
-    touched = list(access_forms(parts, buffers, values=values, function=cursor.function))
+    accesses = list(access_forms(parts, buffers, values=values, function=cursor.function))
     varying = loops_within((top.node,))
-    is_once = all(
-        verdict(name, _of(touched, buffer), varying=varying, function=cursor.function) == "disjoint"
-        for name in between
+    is_disjoint = all(
+        verdict(loop, _accesses_to(buffer, accesses), varying=varying, function=cursor.function)
+        == "disjoint"
+        for loop in between
         for buffer in buffers
     )
-    is_given = (read_by_init(cursor) | asked).isdisjoint(outer_writes((top.node,)))
-    elsewhere = {name for found in statements_beside(cursor, top) for name in used_by(found)}
-    if not is_once or not is_given or buffers & elsewhere:
+    is_unchanged = (read_by_init(cursor) | read_around).isdisjoint(outer_writes((top.node,)))
+    elsewhere = {name for other in statements_beside(cursor, top) for name in used_by(other)}
+    if not is_disjoint or not is_unchanged or buffers & elsewhere:
         raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that the init of block '{cursor.node.name}' may run before loop "
             f"'{top.node.var}'.",
-            needs=f"each element of {', '.join(sorted(buffers))} belongs to one iteration of the loops "
-            f"from '{top.node.var}' on, nothing else there uses it, and nothing there writes what the init "
-            "reads",
+            needs=f"each element of {quoted(buffers)} belongs to one iteration of the loops from "
+            f"'{top.node.var}' on, nothing else there uses it, and nothing there writes a buffer that the "
+            "init reads",
             hint="Decompose at the outermost reduction loop.",
         )
 
 
-def _require_first(cursor: Cursor, top: Cursor) -> None:
-    """The inits of blocks above, which run before the same loop, may not be seen by this one."""
+def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
+    """Refuse an init that shares buffers with the init of an earlier block that runs before the same loop.
+
+    The new block runs before the loop, and so before the inits that still run with it.
+    """
     own = outer_writes(cursor.node.init)
-    for other in takewhile(lambda found: found.node is not cursor.node, blocks_with_init(top)):
-        theirs, asked = outer_writes(other.node.init), read_by_init(other)
-        shared = theirs & (own | read_by_init(cursor)) | own & asked
+    for other in takewhile(lambda earlier: earlier.node is not cursor.node, blocks_with_init(top)):
+        theirs = outer_writes(other.node.init)
+        shared = theirs & (own | read_by_init(cursor)) | own & read_by_init(other)
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
             raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that the init of block '{cursor.node.name}' may run before that of block "
                 f"'{other.node.name}'.",
-                needs=f"they use different elements of {', '.join(sorted(shared))}",
-                hint=f"Decompose block '{other.node.name}' before.",
+                needs=f"they use different elements of {quoted(shared)}",
+                hint=f"Apply decompose_reduction to block '{other.node.name}' first.",
             )
 
 
-def _of(found: Sequence[AccessForm], buffer: str) -> list[AccessForm]:
-    return [access for access in found if access.buffer == buffer]
+def _accesses_to(buffer: str, accesses: Sequence[AccessForm]) -> list[AccessForm]:
+    return [access for access in accesses if access.buffer == buffer]
 
 
-def _asked_by(found: LoopOrCondition) -> tuple[Expr, ...]:
-    """The bounds of a loop, or a condition."""
-    return (found.start, found.extent) if isinstance(found, For) else (found,)
+def _bounds_or_condition(part: LoopOrCondition) -> tuple[Expr, ...]:
+    """Return the bounds of a loop, or a condition itself."""
+    return (part.start, part.extent) if isinstance(part, For) else (part,)
