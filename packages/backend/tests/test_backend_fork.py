@@ -82,6 +82,86 @@ atexit.register(exclusion._enter_all)  # as when it was made after the handler
 started(HELD)
 """
 
+INTERRUPT = """
+import inspect, itertools, signal
+
+def is_free(lock):
+    def take():
+        with lock:
+            taken.append(True)
+    taken = []
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
+    thread.join(5)
+    return bool(taken)
+
+def once():
+    with exclusion:
+        len(state)
+
+def nested():
+    with exclusion:
+        once()
+
+def fork():
+    child = os.fork()
+    if not child:
+        sys.setprofile(None)
+        os._exit(0 if is_free(exclusion) and is_free(library) else 1)
+    status.append(os.waitpid(child, 0)[1])
+
+status = []
+USE()
+sys.unraisablehook = lambda error: None
+"""
+
+EVENTS = """
+def interrupted(use, number):
+    events = 0
+
+    def profile(frame, event, argument):
+        # Python runs signal handlers where a function begins and after a call, but not where a generator
+        # is closed, which is an event of the profile, too.
+        nonlocal events
+        is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR
+        events += event == "c_return" or (event == "call" and not is_generator)
+        if events == number:
+            raise KeyboardInterrupt
+
+    sys.setprofile(profile)
+    try:
+        use()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+    return events >= number
+
+for number in itertools.count(2):  # the first event is the call of the function itself
+    if not interrupted(USE, number):
+        break
+    if not is_free(exclusion) or not is_free(library):
+        sys.exit(6)
+sys.exit(5 if number > 3 and not any(status) else 7)
+"""
+
+SIGNALS = """
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+for number in range(1000):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + number % 7))
+        while True:
+            USE()
+    except KeyboardInterrupt:
+        pass
+    if number % 50 == 0 and not is_free(exclusion):
+        sys.exit(6)
+sys.exit(5 if is_free(exclusion) else 6)
+"""
+
 
 def status_of(source: str) -> int:
     command = [sys.executable, "-W", "error", "-c", SETUP + source]
@@ -110,3 +190,15 @@ def test_a_lock_that_is_made_while_the_process_forks_is_free_afterwards(begin):
 @pytest.mark.parametrize("held", ["exclusion", "library"])
 def test_the_end_waits(held):
     assert status_of(END.replace("HELD", held)) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("use", ["once", "nested", "fork"])
+def test_the_lock_is_free_after_an_interrupt_at_any_place(use):
+    assert status_of((INTERRUPT + EVENTS).replace("USE", use)) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such timers")
+@pytest.mark.parametrize("use", ["once", "nested"])
+def test_the_lock_is_free_after_interrupts_at_random_times(use):
+    assert status_of((INTERRUPT + SIGNALS).replace("USE", use)) == 5
