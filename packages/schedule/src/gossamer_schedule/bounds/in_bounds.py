@@ -1,4 +1,4 @@
-"""Moves the elements of a buffer; accesses that were out of bounds stay out of bounds."""
+"""Rewrites the accesses to a buffer whose elements move; what was out of bounds stays out of bounds."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from gossamer_schedule.errors import schedule_error, text_of
 OUTSIDE = index(-1)
 """An index that is out of bounds in each dimension of each buffer."""
 
-Places = Callable[[Sequence[Expr]], tuple[Expr, ...]]
+NewIndices = Callable[[Sequence[Expr]], tuple[Expr, ...]]
 """Maps the old indices of an element to its new ones."""
 
 
 def moved_accesses(
     top: Cursor,
     buffer: str,
-    places: Places,
+    new_indices: NewIndices,
     *,
     lost: Mapping[int, Expr],
 ) -> tuple[Stmt, ...]:
-    """Return the body of the function of a cursor with the elements of a buffer at their new `places`.
+    """Return the body of the cursor's function with all accesses to a buffer at their `new_indices`.
 
-    `lost` maps dimensions to their extents: those in which an index out of bounds could become an index in
-    bounds of the new buffer. Such an index is tested unless it is proved in bounds. If the test fails, the
-    new index is out of bounds, too, so that the kernel stops as before.
+    `lost` has the extent of each dimension in which an index out of bounds could become in bounds of the
+    new buffer. Such an index is tested unless it is proved in bounds. If the test fails, the new index is
+    out of bounds, too, so the kernel stops as before.
 
-    Raises `.not_proved` if the test would be of several lanes, or of a search.
+    Raises `.not_proved` if the index of a vector would need a test, or if the buffer is searched.
     """
     function = top.function
     if any(found.buffer == buffer for found in collect(Search, *function.body)) and lost:
@@ -62,20 +62,20 @@ def moved_accesses(
     values = _values(function)
     unproved = _unproved(function, buffer, lost) if lost else {}
 
-    def at(indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    def tested_indices(indices: Sequence[Expr]) -> tuple[Expr, ...]:
         tested = unproved.get(tuple(resolve(found, values) for found in indices), ())
         conditions = [_within(indices[dim], lost[dim], buffer, top) for dim in tested]
-        *others, last = places(indices)
+        *others, last = new_indices(indices)
         condition = in_turn(conditions)
-        if condition is not None:  # of the last index, which may differ from lane to lane
+        if condition is not None:  # in the last index, which may be a vector
             last = IfThenElse(condition, last, OUTSIDE)
         return (*others, last)
 
-    return tuple(_moved(stmt, buffer, at, places) for stmt in function.body)
+    return tuple(_moved(stmt, buffer, tested_indices, new_indices) for stmt in function.body)
 
 
 def _values(function: Function) -> dict[str, Expr]:
-    """Return the values of all block variables and lets of a function."""
+    """Return the values of all block iterators and lets of a function."""
     values: dict[str, Expr] = {}
     for found in statements(function.body):
         match found:
@@ -89,7 +89,7 @@ def _values(function: Function) -> dict[str, Expr]:
 def _unproved(
     function: Function, buffer: str, lost: Mapping[int, Expr]
 ) -> dict[tuple[Expr, ...], tuple[int, ...]]:
-    """Return, by the indices of an access, the lost dimensions in which they are not proved in bounds."""
+    """Return, for the indices of each access, the lost dimensions not proved in bounds."""
     found: dict[tuple[Expr, ...], tuple[int, ...]] = {}
     for access in accesses(function.body, buffers={buffer}):
         indices = tuple(at for at in access.indices if not isinstance(at, Range))
@@ -118,13 +118,16 @@ def _within(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
     return Binary("and", *in_range(at, extent))
 
 
-def _moved(node: Any, buffer: str, at: Places, hint: Places) -> Any:
-    """Return a node with the accesses of a buffer at their new places. Prefetches are not tested."""
+def _moved(node: Any, buffer: str, tested: NewIndices, untested: NewIndices) -> Any:
+    """Return a node with the accesses to a buffer at their new indices.
+
+    Prefetches need no test: they never fault.
+    """
     kind = type(node)
     if kind in (Load, Store) and node.buffer == buffer:
-        node = replace(node, indices=at(node.indices))
+        node = replace(node, indices=tested(node.indices))
     elif kind is Prefetch and node.buffer == buffer:
-        node = replace(node, indices=hint(node.indices))
-    inner = map_children(node, lambda child: _moved(child, buffer, at, hint))
+        node = replace(node, indices=untested(node.indices))
+    inner = map_children(node, lambda child: _moved(child, buffer, tested, untested))
     is_changed = isinstance(inner, Block) and inner is not node
     return replace(inner, reads=None, writes=None) if is_changed else inner

@@ -1,4 +1,4 @@
-"""Conditions of blocks: which block variables and loops they mention, and adding to them."""
+"""Predicates of blocks: bounds of loops and iterators, and the order in which parts are evaluated."""
 
 from __future__ import annotations
 
@@ -27,17 +27,22 @@ def below(value: Expr, extent: Expr) -> Compare:
 
 
 def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
-    """The block under the further condition that a loop's variable is below its extent, said by the
-    block variable that stands for the loop where there is one."""
+    """Return the block with the further condition that a loop's variable is below its extent.
+
+    The condition uses the block iterator that is bound to the loop, if there is one.
+    """
     restricted = _restricted(block, below(*_position(block, loop, extent)), loop)
     iters = (replace(item, value=guarded(item.value, loop, extent=extent)) for item in block.iters)
     return replace(restricted, iters=tuple(iters))
 
 
 def within(block: Block, loop: str, *, extent: Expr) -> Block:
-    """The block under the further condition that a loop's variable is in [0, extent), said as in
-    `bounded`, in iterations that the loop did not have: what its predicate loads exists in the others,
-    and, unless it is about the loop, where an init runs."""
+    """Return the block with the further condition that a loop's variable is in [0, extent).
+
+    The loop has gained iterations outside of that range. Parts of the predicate that load are evaluated
+    only inside it, since the loaded elements need not exist elsewhere. If the block has an init, parts
+    that do not depend on the loop stay as they are: the init runs under them, too.
+    """
     var, plain = _position(block, loop, extent)
     end = plain if without_guard(extent) == extent else extent
     condition = Binary("and", *in_range(var, end))
@@ -52,7 +57,7 @@ def within(block: Block, loop: str, *, extent: Expr) -> Block:
 
 
 def _position(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
-    """Return the variable that stands for a loop in a block, and its bound."""
+    """Return the iterator that is bound to a loop, or the loop's variable, and its bound."""
     var = Var(loop, "int64")
     for found in block.iters:
         if found.value == var:
@@ -66,7 +71,7 @@ def _restricted(block: Block, condition: Expr, loop: str) -> Block:
 
 
 def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
-    """The extent by block variables, where the domain is known to be the loop's."""
+    """Return the extent in terms of iterators if the domain is the range of the loop, else without guard."""
     values = {item.var: item.value for item in block.iters}
     plain = without_guard(extent)
     is_same = integer_value(found.domain.start) == 0 and (
@@ -110,10 +115,13 @@ def _loads(expr: Expr) -> list[Load | Search]:
 
 
 def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:
-    """A bound that loads by a loop's variable, not evaluated beyond the loop's end; one that does not load,
-    either, where it is that of a loop which is also run for an init, without the condition of the block."""
-    is_read_by = any(loop in free_vars(found) for found in _loads(inner))
-    if is_read_by or (always and loop in free_vars(inner)):
+    """Return a bound that is 0 beyond a loop's end, where an element that it loads may not exist.
+
+    A bound without loads that depend on the loop stays as it is, unless `always`: then any dependence on the
+    loop counts. Loops that also run for an init need that, as the init lacks the predicate of the block.
+    """
+    is_loading_by_loop = any(loop in free_vars(found) for found in _loads(inner))
+    if is_loading_by_loop or (always and loop in free_vars(inner)):
         return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
     return inner
 

@@ -1,4 +1,4 @@
-"""What may be relied on all through a function: what nothing in it changes."""
+"""Program points at which only the facts that hold throughout a function are known."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from gossamer_ir.nodes import Function
 
 
 def point_in(function: Function) -> ProgramPoint:
-    """A place in a function of which nothing is known yet but what holds all through it."""
+    """Return a program point at which only facts that hold throughout the function are known."""
     return ProgramPoint(function, facts=known_facts(function), binds_all=True)

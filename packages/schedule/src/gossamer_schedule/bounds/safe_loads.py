@@ -1,4 +1,4 @@
-"""Checks that loads are in bounds for all values of iterators."""
+"""Proofs that loads are in bounds for all values of iterators or loops."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from gossamer_schedule.bounds.prover import point_in
 def is_safe(
     function: Function, reads: Iterable[Node], *, iters: Sequence[BlockIter], held: Iterable[Expr]
 ) -> bool:
-    """Whether all loads of some expressions are proved in bounds for all values in the domains of the
-    iterators for which the conditions hold, and so are the loads of the domains."""
-    proof = _Proof(function)
+    """Return whether all loads of `reads` are proved in bounds at each point of the iterators' domains at
+    which the conditions hold.
+
+    Domains and conditions are evaluated first, so their loads must be in bounds without what follows them.
+    """
+    proof = _BoundsProof(function)
     for found in iters:
         if not proof.is_safe(found.domain):
             return False
@@ -38,25 +41,27 @@ def is_safe(
 
 
 def is_safe_in(function: Function, expr: Node, loops: Iterable[For]) -> bool:
-    """Whether all loads of an expression are proved in bounds wherever some loops run, which have read
-    what their ranges are."""
-    proof = _Proof(function)
+    """Return whether all loads of an expression are proved in bounds inside of some loops.
+
+    The ranges of the loops have been evaluated, so the elements that they load exist.
+    """
+    proof = _BoundsProof(function)
     for loop in loops:
         proof.point.assume_loop(loop)
-        proof.learn_read(loop)
+        proof.assume_range_exists(loop)
     return proof.is_safe(expr)
 
 
-class _Proof:
-    """What is known, and what exists by that."""
+class _BoundsProof:
+    """The conditions assumed so far, and the loads that are in bounds under them."""
 
     def __init__(self, function: Function) -> None:
         self.point = point_in(function)
         self._reads = BoundedReads(function, self.point)
         self.is_safe = self._reads.are_in_bounds
 
-    def learn_read(self, loop: For) -> None:
-        """From here on, what the range of a loop is read from exists."""
+    def assume_range_exists(self, loop: For) -> None:
+        """Assume that the elements that the range of a loop loads are in bounds."""
         for found in accesses((replace(loop, body=(), weight=None),)):
             indices = tuple(at for at in found.indices if not isinstance(at, Range))
             if found.is_certain and len(indices) == len(found.indices):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import LARGEST_SIZE
 
 COUNTS = f"from 1 to {LARGEST_SIZE}"
-"""The numbers for which `is_count` is true, for hints."""
+"""The numbers that `is_count` accepts, for hints of errors."""
 
 
 def is_count(value: int, *, least: int = 1) -> bool:
-    """Whether a number that a step gives may count elements or iterations: with such numbers, and with
-    sizes, which are no larger, index arithmetic does not wrap around.
+    """Return whether a number given by a step is a valid count of elements or iterations.
+
+    Index arithmetic does not overflow with such counts, nor with sizes, which are no larger.
 
     >>> is_count(16), is_count(0), is_count(2**62)
     (True, False, False)

@@ -15,8 +15,8 @@ from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_schedule.bounds.for_all_iterations import for_all_iterations
 from gossamer_schedule.bounds.prover import point_in
-from gossamer_schedule.bounds.throughout import throughout
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
@@ -229,7 +229,7 @@ def _require_whole(nest: StoreNest) -> Expr | None:
     point = point_in(nest.cursor.function)
     for loop in nest.cursor.loops:
         point.assume_loop(loop)
-    found = throughout(nest.conditions, nest.loops, point=point)
+    found = for_all_iterations(nest.conditions, nest.loops, point=point)
     if found is None:
         raise schedule_error(
             f"{nest.cursor.primitive}.predicate",

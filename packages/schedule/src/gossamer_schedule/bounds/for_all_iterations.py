@@ -1,4 +1,4 @@
-"""Conditions that hold in all iterations of loops."""
+"""Conditions that must hold in all iterations of loops, without the variables of the loops."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gossamer_ir.traversal.walk import free_vars, substitute
 from gossamer_schedule.bounds.predicates import below, in_turn
 
 
-def throughout(
+def for_all_iterations(
     conditions: Iterable[Expr], loops: Sequence[For], *, point: ProgramPoint
 ) -> list[Expr] | None:
-    """Return conditions that do not mention the loops and imply that the given ones hold in all iterations;
-    None if there are none for one of them.
+    """Return conditions, free of the loops' variables, under which `conditions` hold in all iterations.
 
-    The loops start at 0. The result includes that they have iterations. `point` is inside the loops.
+    The loops start at 0, and `point` is inside them. The result implies that each loop has an iteration.
+    None if the iteration in which one of the conditions is hardest to satisfy is not known.
 
     >>> from gossamer_ir.core.build import add, index
     >>> from gossamer_ir.script import print_expr
@@ -30,22 +30,22 @@ def throughout(
     >>> point.assume_loop(rows)
     >>> point.assume_loop(tile)
     >>> condition = below(add(index_var("i"), index_var("j")), index_var("n"))
-    >>> print_expr(*throughout([condition], [tile], point=point))
+    >>> print_expr(*for_all_iterations([condition], [tile], point=point))
     'i + 7 < n'
     """
     last = {loop.var: sub(loop.extent, ONE) for loop in loops}
-    some = [below(ZERO, loop.extent) for loop in loops if not _is_positive(loop)]
-    found = [_last(condition, last, point) for condition in conditions]
-    held = [condition for condition in found if condition is not None]
-    return [*some, *held] if len(held) == len(found) else None
+    nonempty = [below(ZERO, loop.extent) for loop in loops if not _is_positive(loop)]
+    strongest = [_strongest(condition, last, point) for condition in conditions]
+    known = [condition for condition in strongest if condition is not None]
+    return [*nonempty, *known] if len(known) == len(strongest) else None
 
 
 def _is_positive(loop: For) -> bool:
     return (integer_value(loop.extent) or 0) > 0
 
 
-def _last(condition: Expr, last: Mapping[str, Expr], point: ProgramPoint) -> Expr | None:
-    """Return the condition at the iteration in which it is hardest to satisfy."""
+def _strongest(condition: Expr, last: Mapping[str, Expr], point: ProgramPoint) -> Expr | None:
+    """Return a condition at the iteration in which it is hardest to satisfy; None if that is not known."""
     if free_vars(condition).isdisjoint(last):
         return condition
     match condition:
@@ -53,14 +53,15 @@ def _last(condition: Expr, last: Mapping[str, Expr], point: ProgramPoint) -> Exp
             # A sum that wraps in the last iteration may be small there, and large in one before.
             largest = _largest(lhs, last) if point.is_exact(lhs) else None
             return None if largest is None else Compare(condition.op, largest, rhs)
-        case IfThenElse(condition=asked, if_true=then) if condition.if_false == FALSE:
-            parts = [_last(part, last, point) for part in (*conjuncts(asked), then)]
+        case IfThenElse(condition=first, if_true=then) if condition.if_false == FALSE:
+            parts = [_strongest(part, last, point) for part in (*conjuncts(first), then)]
             known = [part for part in parts if part is not None]
             return in_turn(known) if len(known) == len(parts) else None
     return None
 
 
 def _largest(value: Expr, last: Mapping[str, Expr]) -> Expr | None:
+    """Return the largest value over all iterations; None unless it is affine in the loops' variables."""
     form = affine_of(value)
     own = {index_var(name) for name in last}
     inside = free_vars(*(atom for atom in form.terms if atom not in own))
