@@ -1,1 +1,1 @@
-"""Which elements an iteration requires of one buffer, and which it produces."""
+"""Required and produced regions: the elements of a buffer that an iteration reads or writes."""

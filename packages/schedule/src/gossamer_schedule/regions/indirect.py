@@ -1,7 +1,7 @@
-"""Elements selected through an index array: which of them one iteration of a loop produces.
+"""Produced region of a loop iteration, if an index array selects the elements.
 
-`C[P[p + i], k]` is another row in each iteration of `i` where P holds each coordinate once. A block
-that reads the rows `P[p + i_c]` then finds in iteration `i` exactly that of `i_c == i`.
+`C[P[p + i], k]` is a different row in each iteration of `i` if P holds each coordinate once. Of a block
+that reads the rows `P[p + i_c]`, iteration `i` then produces exactly the row of `i_c == i`.
 """
 
 from __future__ import annotations
@@ -22,32 +22,37 @@ from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.regions.produced import ProducedRange
 
 
-def selected_parts(
+def indirect_ranges(
     cursor: Cursor, own: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
 ) -> dict[str, ProducedRange]:
-    """The one value of each iterator by which the block reads the coordinate that all producers
-    store to, in a dimension where each iteration of the path stores to another coordinate."""
+    """Return the single value of each iterator for which the block reads what one iteration of the path
+    produces.
+
+    All producers must store to one coordinate of some dimension, a different one in each iteration of the
+    path. The result is empty if there is no such dimension, or if the block reads other coordinates there.
+    """
     facts = invariant_facts(cursor.function)
     read = _read_coordinates(cursor, stores[0].buffer)
     for dim, coordinate in enumerate(read):
         made = {coordinate_of(store.indices[dim]) for store in stores}
         (stored,) = made if len(made) == 1 else (None,)
-        if stored is not None and coordinate is not None and _is_one_each(stored, path, facts):
+        if stored is not None and coordinate is not None and _is_injective(stored, path, facts):
             names = _correspondence(coordinate, stored, own=own, path=path)
-            return _parts(cursor, own, names, path=path)
+            return _ranges(cursor, own, names, path=path)
     return {}
 
 
 def _read_coordinates(cursor: Cursor, buffer: str) -> tuple[Expr | None, ...]:
-    """The coordinates at which the block reads a buffer, in terms of its loops."""
+    """Return the coordinates at which the block reads a buffer, in terms of its loops."""
     values = values_at(cursor) | {found.var: found.value for found in cursor.node.iters}
     found = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
     reads = {tuple(coordinate_of(at) for at in access.indices) for access in found}
     return reads.pop() if len(reads) == 1 else ()
 
 
-def _is_one_each(stored: Expr, path: Sequence[For], facts: Sequence[Fact]) -> bool:
-    """Whether one loop of the path selects the coordinate, and all others that do run once."""
+def _is_injective(stored: Expr, path: Sequence[For], facts: Sequence[Fact]) -> bool:
+    """Return whether the coordinate is injective in the only loop of the path with several iterations that
+    it depends on."""
     selecting = [loop for loop in path if integer_value(loop.extent) != 1]
     used = [loop for loop in selecting if loop.var in free_vars(stored)]
     return len(used) == 1 and is_injective(stored, used[0], facts)
@@ -56,7 +61,7 @@ def _is_one_each(stored: Expr, path: Sequence[For], facts: Sequence[Fact]) -> bo
 def _correspondence(
     read: Expr, stored: Expr, *, own: Sequence[For], path: Sequence[For]
 ) -> dict[str, Expr]:
-    """The loop of the path for each loop of the block, so that both name one coordinate."""
+    """Return the loop of the path that replaces each loop of the block so that `read` becomes `stored`."""
     mine = [loop.var for loop in own if loop.var in free_vars(read)]
     for order in permutations([loop.var for loop in path], len(mine)):
         names: dict[str, Expr] = {old: index_var(new) for old, new in zip(mine, order, strict=True)}
@@ -65,16 +70,16 @@ def _correspondence(
     return {}
 
 
-def _parts(
+def _ranges(
     cursor: Cursor, own: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
 ) -> dict[str, ProducedRange]:
     extents = {loop.var: without_guard(loop.extent) for loop in path}
     mine = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
-    parts: dict[str, ProducedRange] = {}
+    ranges: dict[str, ProducedRange] = {}
     for found in cursor.node.iters:
         name = found.value.name if isinstance(found.value, Var) else ""
         at = names.get(name)
         if isinstance(at, Var):
             is_within = mine[name] == extents[at.name]
-            parts[found.var] = ProducedRange(at, UNIT, frozenset({at.name}), is_within)
-    return parts
+            ranges[found.var] = ProducedRange(at, UNIT, frozenset({at.name}), is_within)
+    return ranges

@@ -1,8 +1,8 @@
-"""Caches whose dimensions are iterators of a block, not those of the buffer.
+"""Caches whose dimensions are the iterators of a block instead of the dimensions of the buffer.
 
-A dimension is one iterator. Where the domain of an iterator is a fibre, `indptr[p + 1] - indptr[p]` long,
-the dimension is the number of the element over all fibres, `indptr[p] + vj`, which determines the
-iterators in `p`, too.
+Each dimension is indexed by one iterator. If the domain of the iterator is a fibre of length
+`indptr[p + 1] - indptr[p]`, the index is the number of the element over all fibres, `indptr[p] + vj`. That
+number also determines the iterators in `p`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gossamer_schedule.errors import listing, schedule_error
 
 
 class Dimension(msgspec.Struct, frozen=True):
-    """The index and the extent of one dimension, and the iterators that the index determines."""
+    """One dimension of a cache: its index, its extent, and the iterators that the index determines."""
 
     index: Expr
     extent: Expr
@@ -53,8 +53,11 @@ def required_dimensions(
     *,
     elements: Iterable[Sequence[Expr]],
 ) -> tuple[Dimension, ...]:
-    """The dimensions of a cache that holds one element for all values of the iterators, in an order
-    (empty: that of the iterators), instead of these elements.
+    """Return the dimensions of a cache with one element for each point of the iterators.
+
+    `order` names the iterators in the order of the dimensions (empty: the order of `iters`); iterators that
+    the index of another one determines have no dimension. `elements` are the indices of the accesses that
+    the cache replaces.
 
     Raises `.order` and `.shape`.
     """
@@ -73,8 +76,8 @@ def required_dimensions(
                 "known before the function runs, nor a fibre.",
             )
         found[item.var] = dimension
-    inside = {name for own in found for name in found[own].determines if name != own}
-    needed = [name for name in found if name not in inside]
+    implied = {name for own in found for name in found[own].determines if name != own}
+    needed = [name for name in found if name not in implied]
     if order and sorted(order) != sorted(needed):
         raise schedule_error(
             f"{cursor.primitive}.order",
@@ -87,7 +90,7 @@ def required_dimensions(
 
 
 def determined_by(cursor: Cursor, access: Load | Store) -> frozenset[str]:
-    """The iterators of a block that an element which it touches determines, by its indices and numbers."""
+    """Return the iterators of a block that an accessed element determines by its indices and its numbers."""
     numbers = numbers_of(cursor.function, access.buffer, access.indices)
     found: dict[str, Dimension] = {}
     for item in cursor.node.iters:
@@ -102,6 +105,10 @@ def determined_by(cursor: Cursor, access: Load | Store) -> frozenset[str]:
 def _dimension(
     function: Function, item: BlockIter, outer: Mapping[str, Dimension]
 ) -> Dimension | None:
+    """Return the dimension of an iterator, given those of the iterators before it.
+
+    The extent must be constant in the function, or the length of a fibre; else the result is None.
+    """
     extent, own = item.domain.extent, index_var(item.var)
     sizes = {param.name for param in function.params}
     if free_vars(extent) <= sizes and not mentioned((extent,)):
@@ -117,7 +124,7 @@ def _dimension(
 
 
 def _elements(function: Function, indptr: str) -> Expr | None:
-    """How many elements the fibres between the bounds in a buffer have together, at most."""
+    """Return an upper bound for the elements of all fibres delimited by a buffer; None if unknown."""
     handles = {found.name: found.handle for found in function.buffers}
     for axis in function.axes:
         if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr == handles.get(indptr):
@@ -131,7 +138,7 @@ def _elements(function: Function, indptr: str) -> Expr | None:
 
 
 def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
-    """The iterators that one index determines."""
+    """Return the iterators that one index determines."""
     if isinstance(at, Var):
         return frozenset({at.name})
     same = (found.determines for found in outer.values() if found.index == at)
@@ -139,6 +146,6 @@ def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
 
 
 def cache_over(old: AnyBuffer, scope: str, dimensions: Sequence[Dimension], *, name: str) -> Buffer:
-    """The cache of a buffer's elements over dimensions of its own."""
+    """Return a buffer for copies of a buffer's elements, with the given dimensions."""
     shape = tuple(found.extent for found in dimensions)
     return Buffer(name, shape, old.dtype, scope=cast(Scope, scope))

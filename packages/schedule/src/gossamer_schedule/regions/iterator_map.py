@@ -1,8 +1,8 @@
-"""Index maps that are one to one by their digits.
+"""Index maps that are proved one to one from their mixed-radix digits.
 
-A digit of an index is `i`, `i // c`, `i % d` or `i // c % d`. A map whose results are made of digits, each
-index being told by its digits and each digit standing in one result once, without gaps, is one to
-one; it covers all places where the extents are multiples.
+A digit of an index is `i`, `i // c`, `i % d` or `i // c % d`. A map is one to one if the digits of each index
+determine it, and if each digit occurs once, in one result, where the digits leave no gaps. The map is onto
+if the extents are multiples of the divisors; otherwise some elements of the new buffer are unused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gossamer_schedule.bounds.predicates import below
 
 
 class IterSplit(msgspec.Struct, frozen=True):
-    """A variable over a divisor, modulo a number (None: all that is left)."""
+    """The digit `var // divisor % modulus`; without a modulus, `var // divisor`."""
 
     var: str
     divisor: int
@@ -46,7 +46,7 @@ class IterSplit(msgspec.Struct, frozen=True):
 
 
 class PlacedDigit(msgspec.Struct, frozen=True):
-    """Where a part of an index stands: as a digit of a result."""
+    """A digit of an index, and the digit of a result that it becomes."""
 
     part: IterSplit
     result: int
@@ -54,23 +54,26 @@ class PlacedDigit(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """A map that is one to one: the extents of its results, and where it puts each digit."""
+    """A one-to-one map: the extents of its results, and where it puts each digit."""
 
     map: IndexMap
     extents: tuple[Expr, ...]
     places: tuple[PlacedDigit, ...]
     padded: Mapping[str, Expr]
-    """The extents of the variables that leave places unused."""
+    """The extents of the variables that leave elements of the new buffer unused."""
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The place of an element."""
+        """Return the indices of an element in the new buffer."""
         values = dict(zip(self.map.vars, indices, strict=True))
         return tuple(_folded(found, values) for found in self.map.results)
 
     @property
     def losing(self) -> tuple[int, ...]:
-        """The indices which, out of bounds, may give a place: those with a digit that has no modulus and is
-        not the leading one of its result, and those that leave places unused."""
+        """Return the dimensions in which an index out of bounds may become in bounds of the new buffer.
+
+        An index stays out of bounds if its digit without a modulus is the leading one of a result and no
+        elements are unused.
+        """
         return tuple(
             number
             for number, var in enumerate(self.map.vars)
@@ -78,23 +81,25 @@ class Layout(msgspec.Struct, frozen=True):
         )
 
     def _is_leading(self, var: str) -> bool:
-        """Whether the leading digit of an index is the leading one of a result, in which it shows whether
-        the index is out of bounds."""
+        """Return whether the leading digit of an index is also the leading digit of a result.
+
+        The result is then out of bounds if the index is.
+        """
         tops = [at for at in self.places if at.part.var == var and at.part.modulus is None]
         return bool(tops) and all(map(self._is_top, tops))
 
     def _is_top(self, place: PlacedDigit) -> bool:
-        """Whether a digit is the leading one of a result."""
+        """Return whether a digit is the leading one of its result."""
         return place.digit.radix == affine_of(self.extents[place.result])
 
     def is_unused(self, indices: Sequence[Expr]) -> Expr | None:
-        """The condition that a place holds no element; None where all do."""
+        """Return the condition under which new indices belong to no old element; None if all do."""
         inside = (below(self._index(name, indices), extent) for name, extent in self.padded.items())
         condition = conjoined(inside)
         return None if condition is None else Unary("not", condition)
 
     def _index(self, var: str, indices: Sequence[Expr]) -> Expr:
-        """The index of the element at a place."""
+        """Return one old index of the element at new indices."""
         total: Expr = ZERO
         for place in self.places:
             if place.part.var == var:
@@ -107,7 +112,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
-    """The layout that a map makes of a shape; None where it is not seen to be one to one."""
+    """Return the layout of a buffer of a shape under a map; None unless it is proved one to one."""
     extents = dict(zip(found.vars, shape, strict=True))
     places: list[PlacedDigit] = []
     sizes: list[Expr] = []
@@ -119,14 +124,14 @@ def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
             return None
         places += (PlacedDigit(part, result, digits[part]) for part in order)
         sizes.append(product_of(count_of(digits.values())))
-    if not all(_is_told(var, extents[var], places) for var in found.vars):
+    if not all(_is_determined(var, extents[var], places) for var in found.vars):
         return None
     padded = {var: extent for var, extent in extents.items() if not _is_exact(var, extent, places)}
     return Layout(found, tuple(sizes), tuple(places), padded)
 
 
 def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:
-    """The parts of indices that an expression is a sum of, and what each is multiplied by."""
+    """Return the digits that an expression sums, with their coefficients; None if it is not such a sum."""
     form = affine_of(expr)
     terms: dict[IterSplit, Affine] = {}
     for atom, count in form.terms.items():
@@ -140,6 +145,7 @@ def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:
 
 
 def _part(expr: Expr, names: Sequence[str]) -> IterSplit | None:
+    """Return the digit of an index that an expression is, else None."""
     if isinstance(expr, Var):
         return IterSplit(expr.name, 1, None) if expr.name in names else None
     if not isinstance(expr, Binary) or expr.op not in ("floordiv", "floormod"):
@@ -156,15 +162,15 @@ def _part(expr: Expr, names: Sequence[str]) -> IterSplit | None:
 
 
 def _extent(part: IterSplit, extents: Mapping[str, Expr]) -> Expr:
-    """How many values a part has."""
+    """Return the number of values of a digit."""
     if part.modulus is not None:
         return index(part.modulus)
     return ceildiv_by(extents[part.var], Affine({}, part.divisor))
 
 
-def _is_told(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
-    """Whether the parts of a variable tell its value: they are its digits, and the highest, and no other,
-    is all that is left."""
+def _is_determined(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
+    """Return whether the digits of a variable determine its value: they leave no gaps, and the highest,
+    and no other, has no modulus."""
     own = [place for place in places if place.part.var == var]
     parts = {at.part: Digit(Affine({}, at.part.divisor), at.digit.extent) for at in own}
     order = gapless(parts) if len(parts) == len(own) else None
@@ -174,12 +180,13 @@ def _is_told(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
 
 
 def _is_exact(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
+    """Return whether the extent of a variable is a multiple of its largest divisor."""
     divisors = [place.part.divisor for place in places if place.part.var == var]
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 
 def _folded(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """An expression at values of its variables."""
+    """Return an expression at values of its variables, simplified."""
     if isinstance(expr, Var):
         return values.get(expr.name, expr)
     if isinstance(expr, Binary):

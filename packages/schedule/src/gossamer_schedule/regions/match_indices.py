@@ -1,4 +1,4 @@
-"""Matching index expressions: which values of iterators make one expression another."""
+"""Matching of index expressions against patterns with free variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Expr, Node, Var
 def match_all(
     patterns: Sequence[Expr], exprs: Sequence[Expr], *, free: Set[str]
 ) -> dict[str, Expr] | None:
-    """The values of free variables with which each pattern is an expression; None where there are none.
+    """Return the values of the free variables at which each pattern equals its expression, else None.
 
     >>> from gossamer_ir.core.build import add, index, index_var
     >>> k, position = index_var("k"), add(index_var("p"), index_var("vj"))
@@ -29,13 +29,14 @@ def match_all(
 
 
 def _matches(pattern: Any, expr: Any, free: Set[str], found: dict[str, Expr]) -> bool:
+    """Return whether a pattern matches, and add the values of its free variables to `found`."""
     if isinstance(pattern, Var) and pattern.name in free:
         return bool(found.setdefault(pattern.name, expr) == expr)
     if type(pattern) is not type(expr):
         return False
     if isinstance(pattern, tuple):
         return len(pattern) == len(expr) and all(
-            _matches(one, other, free, found) for one, other in zip(pattern, expr, strict=True)
+            _matches(part, other, free, found) for part, other in zip(pattern, expr, strict=True)
         )
     if isinstance(pattern, Node):
         return all(

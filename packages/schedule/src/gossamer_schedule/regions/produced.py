@@ -1,4 +1,4 @@
-"""What one iteration of a loop produces of the elements that a later block reads."""
+"""Produced region: the elements that one iteration of a loop writes and a later block reads."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ from gossamer_schedule.regions.match_indices import match_all
 
 
 class ProducedRange(msgspec.Struct, frozen=True):
-    """What one iteration of the loop makes along one iterator: `count` values from `base` on; count
-    is None where it makes all."""
+    """The values of one iterator that one iteration of a loop produces: `count` values from `base` on.
+
+    `count` is None if the iteration produces the whole domain. `path` names the loops that `base` depends
+    on. If `is_within` is false, some of the values may lie outside of the domain.
+    """
 
     base: Expr
     count: Affine | None
@@ -39,7 +42,10 @@ class ProducedRange(msgspec.Struct, frozen=True):
 
 
 def dimensions_of(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
-    """The dimensions along which the block reads the buffer by one of its iterators."""
+    """Return the dimensions in which the block indexes the buffer by one of its iterators.
+
+    Empty if the block reads the buffer at several indices.
+    """
     by_name = {found.var: found for found in cursor.node.iters}
     loads = {found.indices for found in collect(Load, cursor.node) if found.buffer == buffer}
     if len(loads) != 1:
@@ -55,8 +61,10 @@ def dimensions_of(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
 def matched_forms(
     cursor: Cursor, buffer: str, target: Cursor
 ) -> dict[str, list[LinearForm | None]]:
-    """How the stores below a target loop select each iterator of the block, where the indices at which the
-    block reads tell all of its iterators."""
+    """Return, for each iterator of the block, the linear form of its value at each store below the target.
+
+    Empty unless the indices at which the block reads the buffer determine all of its iterators.
+    """
     loads = {found for found in collect(Load, cursor.node) if found.buffer == buffer}
     names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
     if buffer in with_two_names(cursor.function):
@@ -76,7 +84,7 @@ def matched_forms(
     return forms
 
 
-def part_of(
+def produced_range(
     cursor: Cursor,
     found: BlockIter,
     *,
@@ -84,7 +92,8 @@ def part_of(
     path: Sequence[For],
     known: Mapping[str, ProducedRange],
 ) -> ProducedRange | None:
-    """The part of an iterator's domain, from the producers' indices along its dimension."""
+    """Return the range of an iterator that one iteration of the path produces, from the producers' indices
+    along its dimension; None if it is not known."""
     loops, names = loops_of(cursor.function), {loop.var for loop in path}
     plain = [form for form in forms if form is not None]
     if len(plain) < len(forms) or any(form.opaque & names for form in plain):
@@ -98,11 +107,11 @@ def part_of(
     extent = _domain_extent(cursor, found, known=known)
     if not is_covering(plain[0], extent, loops=loops):
         return None
-    return _made(plain[0], names, extent, loops=loops)
+    return _range_of_form(plain[0], names, extent, loops=loops)
 
 
 def _shape(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> object:
-    """What the forms of all producers must agree on: the digits of the path, all others' product."""
+    """Return what all producers must have in common: the digits of the path, and the count of the others."""
     fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
     return (fixed, _count(form, form.terms.keys() - names, loops=loops))
 
@@ -114,8 +123,11 @@ def _count(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Af
 def _outer_digits(
     form: LinearForm, names: Set[str], *, loops: Mapping[str, For]
 ) -> tuple[str, ...] | None:
-    """The path's loops from the lowest digit up, None unless they are above all other digits. Those of one
-    iteration, which are 0, may be anywhere."""
+    """Return the path's loops from the lowest digit up; None unless they are above all other digits.
+
+    Otherwise the values of one iteration are not consecutive. Loops with one iteration may be anywhere, as
+    their digit is 0.
+    """
     every = ascending(form, loops=loops)
     if every is None:
         return None
@@ -125,14 +137,14 @@ def _outer_digits(
 
 
 def _domain_extent(cursor: Cursor, found: BlockIter, *, known: Mapping[str, ProducedRange]) -> Expr:
-    """The extent of an iterator's domain by the producers' loops."""
+    """Return the extent of an iterator's domain in terms of the producers' loops."""
     values: dict[str, Expr] = {item.var: item.value for item in cursor.node.iters}
     values |= {name: part.base for name, part in known.items() if part.count == UNIT}
     resolved: Expr = resolve(found.domain.extent, values | values_at(cursor))
     return resolved
 
 
-def _made(
+def _range_of_form(
     form: LinearForm, names: Set[str], extent: Expr, *, loops: Mapping[str, For]
 ) -> ProducedRange:
     outer = _outer_digits(form, names, loops=loops) or ()

@@ -1,4 +1,4 @@
-"""What one iteration of a loop consumes of the elements that an earlier block makes."""
+"""Required region: the elements of an earlier block that one iteration of a loop reads."""
 
 from __future__ import annotations
 
@@ -30,71 +30,78 @@ from gossamer_schedule.regions.produced import ProducedRange
 RequiredRegion = dict[str, ProducedRange]
 
 
-def consumed_parts(
+def required_region(
     cursor: Cursor, own: Sequence[For], target: Cursor, *, changing: Set[str]
 ) -> RequiredRegion:
-    """The part of each iterator of a block over which it must run in one iteration of the target loop to
-    make all that is read there; an iterator without a part must run over its whole domain. `changing`
-    are the buffers that may not select parts."""
+    """Return, for each iterator of a block, the range that one iteration of the target loop requires.
+
+    Iterators missing from the result need their full domain. No range depends on a buffer in `changing`.
+    """
     block: Block = cursor.node
     names = {loop.var for loop in own}
     free = {
         item.var for item in block.iters if isinstance(item.value, Var) and item.value.name in names
     }
-    parts: list[RequiredRegion] = []
+    regions: list[RequiredRegion] = []
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer in outer_writes((block,)):
             is_named_twice = access.buffer in with_two_names(cursor.function)
             found = None if is_named_twice else _matched(cursor, access, free=free)
             if found is None:
                 return {}
-            parts.append(_parts(cursor, found, access, target=target, changing=changing))
-    return _below_fixed(reduce(_common, parts), block, free) if parts else {}
+            regions.append(_region(cursor, found, access, target=target, changing=changing))
+    return _in_one_fibre(reduce(_union, regions), block, free) if regions else {}
 
 
-def _below_fixed(parts: RequiredRegion, block: Block, free: Set[str]) -> RequiredRegion:
-    """Those of iterators in one fibre: where one that a domain depends on has several values, the
-    parts of some of its fibres need not be those of others."""
+def _in_one_fibre(region: RequiredRegion, block: Block, free: Set[str]) -> RequiredRegion:
+    """Return the ranges of iterators whose domain is one fibre.
+
+    If an iterator that the domain depends on has several values, their fibres need different ranges.
+    """
     kept: RequiredRegion = {}
     for item in block.iters:
         above = free_vars(item.domain) & free
         is_one_fibre = all(name in kept and kept[name].count == UNIT for name in above)
-        if item.var in parts and is_one_fibre:
-            kept[item.var] = parts[item.var]
+        if item.var in region and is_one_fibre:
+            kept[item.var] = region[item.var]
     return kept
 
 
-def _common(first: RequiredRegion, second: RequiredRegion) -> RequiredRegion:
-    united = {name: _united(first[name], second[name]) for name in first.keys() & second.keys()}
-    return {name: part for name, part in united.items() if part is not None}
+def _union(first: RequiredRegion, second: RequiredRegion) -> RequiredRegion:
+    """Return the ranges that contain those of both regions, where they are known."""
+    hulls = {name: _hull(first[name], second[name]) for name in first.keys() & second.keys()}
+    return {name: found for name, found in hulls.items() if found is not None}
 
 
-def _united(first: ProducedRange, second: ProducedRange) -> ProducedRange | None:
-    """The smallest part that holds two, where both are so many values a fixed number apart."""
+def _hull(first: ProducedRange, second: ProducedRange) -> ProducedRange | None:
+    """Return the smallest range that contains both; None unless their counts, and the distance between their
+    bases, are constant."""
     if first == second or first.count is None or second.count is None:
         return first if first == second else None
     apart = distance(second.base, first.base)
     if apart is None or not (first.count.is_constant and second.count.is_constant):
         return None
     if apart < 0:
-        return _united(second, first)
+        return _hull(second, first)
     count = max(first.count.constant, apart + second.count.constant)
     return replace(first, count=Affine({}, count), is_within=first.is_within and second.is_within)
 
 
 def _matched(cursor: Cursor, access: Access, *, free: set[str]) -> dict[str, Expr] | None:
-    """The values of the iterators at which the block makes the element that is touched; those of a
-    reduction have all values: others may contribute to it, and its init runs before the loops that it
-    is fed by."""
+    """Return the values of the iterators at which the block writes an accessed element, None if not known.
+
+    Reduction iterators have no value: all of their iterations may contribute to the element, and its init
+    runs before their loops.
+    """
     block: Block = cursor.node
     stores = collect(Store, block)
-    made = [found for found in stores if found.buffer == access.buffer]
-    if len({found.indices for found in made}) != 1 or not is_own_value(cursor, made[0]):
+    writes = [found for found in stores if found.buffer == access.buffer]
+    if len({found.indices for found in writes}) != 1 or not is_own_value(cursor, writes[0]):
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
     fixed = {item.var: item.value for item in block.iters if item.var not in free}
     values = fixed | values_at(cursor)
-    patterns = tuple(resolve(at, values) for at in made[0].indices)
+    patterns = tuple(resolve(at, values) for at in writes[0].indices)
     found = match_all(patterns, points, free=free)
     if found is None:
         return None
@@ -104,8 +111,10 @@ def _matched(cursor: Cursor, access: Access, *, free: set[str]) -> dict[str, Exp
 
 
 def is_own_value(cursor: Cursor, store: Store) -> bool:
-    """Whether the element that a point stores to keeps the value that this point gives it: other points
-    store to others, or all that store to it store the same."""
+    """Return whether a stored element keeps the value that a point of the block gives it.
+
+    Other points must store to other elements, or the same value to the same element.
+    """
     block: Block = cursor.node
     determined = determined_by(cursor, store)
     if all(item.var in determined for item in block.iters if item.kind == "S"):
@@ -114,37 +123,38 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
 
 
 def is_function_of_element(block: Block, store: Store) -> bool:
-    """Whether what a block stores is told by the indices of the element alone."""
+    """Return whether the stored value depends on the iterators only through the indices of its element."""
     own = {item.var for item in block.iters}
     value = with_parts(store.value, {at: index_var("") for at in store.indices})
     return store in block.body and free_vars(value).isdisjoint(own)
 
 
 def with_parts(node: Expr, parts: Mapping[Expr, Expr]) -> Expr:
-    """An expression with others in the place of some parts of it."""
+    """Return an expression with some of its subexpressions replaced."""
     if node in parts:
         return parts[node]
     return map_children(node, lambda child: with_parts(child, parts))
 
 
-def _parts(
+def _region(
     cursor: Cursor, found: Mapping[str, Expr], access: Access, *, target: Cursor, changing: Set[str]
 ) -> RequiredRegion:
-    parts: RequiredRegion = {}
+    """Return the ranges that an access requires, given the iterators' values at its element."""
+    region: RequiredRegion = {}
     for item in cursor.node.iters:
-        part = _part(cursor, item, found, access=access, target=target)
+        required = _range(cursor, item, found, access=access, target=target)
         if (
-            part is not None
-            and not mentioned((part.base, product_of(part.count or UNIT))) & changing
+            required is not None
+            and not mentioned((required.base, product_of(required.count or UNIT))) & changing
         ):
-            parts[item.var] = part
-    return parts
+            region[item.var] = required
+    return region
 
 
-def _part(
+def _range(
     cursor: Cursor, item: BlockIter, found: Mapping[str, Expr], *, access: Access, target: Cursor
 ) -> ProducedRange | None:
-    """The values that an iterator has in one iteration of the target loop."""
+    """Return the range of an iterator in one iteration of the target loop; None for the whole domain."""
     value, loops = found.get(item.var), loops_of(cursor.function)
     if value is None or not is_safe_in(cursor.function, value, (*target.loops, target.node)):
         return None
@@ -165,16 +175,19 @@ def _part(
 
 
 def _point(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:
-    """What is known of all values of a part: that the loops run which make them, not that something is
-    touched at each."""
+    """Return a program point with what holds for all values in a range.
+
+    The loops that enumerate the range run; conditions of the access are not assumed, because the range also
+    contains values without an access.
+    """
     point = point_in(cursor.function)
-    making = (loop for loop in access.held.loops if loop.var in free_vars(value))
-    for loop in (*target.loops, target.node, *making):
+    enumerating = (loop for loop in access.held.loops if loop.var in free_vars(value))
+    for loop in (*target.loops, target.node, *enumerating):
         point.assume_loop(loop)
     return point
 
 
 def _extent(item: BlockIter, found: Mapping[str, Expr]) -> Expr:
-    """The extent of an iterator's domain at some values of others."""
+    """Return the extent of an iterator's domain at given values of other iterators."""
     extent: Expr = substitute(item.domain.extent, found)
     return extent

@@ -37,7 +37,7 @@ from gossamer_schedule.motion.move_block import (
     require_plain_loops,
 )
 from gossamer_schedule.nests.init_places import blocks_with_init
-from gossamer_schedule.regions.required import consumed_parts
+from gossamer_schedule.regions.required import required_region
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -93,7 +93,7 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     _require_no_write_between(cursor, top, own=own)
     _require_own_updates(cursor, top, target, produced=produced)
     require_made_again(cursor, own, target, made=produced)
-    parts = consumed_parts(cursor, own, target, changing=buffers_written((top.node,)))
+    parts = required_region(cursor, own, target, changing=buffers_written((top.node,)))
 
     nest, names = moved(cursor, own, parts)
     buffers = [buffer for buffer in all_buffers(root.function) if buffer.name in produced]

@@ -36,8 +36,13 @@ from gossamer_schedule.motion.move_block import (
     require_plain_loops,
 )
 from gossamer_schedule.reductions.reassociation import is_reduction
-from gossamer_schedule.regions.indirect import selected_parts
-from gossamer_schedule.regions.produced import ProducedRange, dimensions_of, matched_forms, part_of
+from gossamer_schedule.regions.indirect import indirect_ranges
+from gossamer_schedule.regions.produced import (
+    ProducedRange,
+    dimensions_of,
+    matched_forms,
+    produced_range,
+)
 from gossamer_schedule.regions.required import is_own_value
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -215,13 +220,13 @@ def _require_parts(
     parts: dict[str, ProducedRange] = {}
     moving = {index_var(loop.var) for loop in own}
     for buffer, stores in produced.items():
-        selected = selected_parts(cursor, own, stores=stores, path=path)
+        selected = indirect_ranges(cursor, own, stores=stores, path=path)
         if any(parts.setdefault(name, part) != part for name, part in selected.items()):
             raise _not_proved(cursor, path)
         captured = {loop.var for loop in path if integer_value(loop.extent) == 1}
         captured |= {name for part in selected.values() for name in part.path}
         for found, forms in _selections(cursor, buffer, stores, target=target):
-            part = part_of(cursor, found, forms=forms, path=path, known=parts)
+            part = produced_range(cursor, found, forms=forms, path=path, known=parts)
             if part is None or parts.setdefault(found.var, part) != part:
                 raise _not_proved(cursor, path)
             if part.path and found.value not in moving:  # a loop around both selects it
