@@ -1,1 +1,1 @@
-"""Reductions: terms that may be combined in any order, and two-stage reductions."""
+"""Reductions: which terms may be combined in any order, and reductions in two stages."""

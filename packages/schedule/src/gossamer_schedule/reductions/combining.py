@@ -1,4 +1,4 @@
-"""Reductions by reducers of the language and of the user alike: what is combined with which elements."""
+"""Reductions as elements and terms, for built-in and user-defined reducers alike."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from gossamer_schedule.reductions.reassociation import is_reduction, reduction_o
 
 
 class Combining(msgspec.Struct, frozen=True):
-    """Elements are combined with the values of `terms`, by `op` or by a `reducer` of the function;
-    `nothing` changes them."""
+    """A reduction: elements are combined with the values of `terms`, by the operator `op` or by a `reducer`
+    of the function. `identities` has the identity of the reducer for each term."""
 
     terms: tuple[Store, ...]
-    nothing: tuple[Const, ...]
+    identities: tuple[Const, ...]
     op: ReduceOp | None = None
     reducer: str = ""
 
     def statement(self, terms: Sequence[Store]) -> Stmt:
-        """Combines the elements of other terms with their values."""
+        """Return the statement that combines the elements of `terms` with their values."""
         if self.op is None:
             return Combine(self.reducer, tuple(terms))
         (term,) = terms
-        old = Load(term.buffer, term.indices, self.nothing[0].dtype)
+        old = Load(term.buffer, term.indices, self.identities[0].dtype)
         return replace(term, value=Binary(self.op, old, term.value))
 
 
 def combining_of(block: Block, function: Function) -> Combining | None:
-    """Return what a block combines if it is only a reduction, else None."""
+    """Return the reduction that a block consists of, else None."""
     if not is_reduction(block):
         return None
     (statement,) = block.body

@@ -1,4 +1,4 @@
-"""Blocks whose terms may be combined in any order, and the mark of those where they are."""
+"""Reductions whose terms may be combined in any order, and the annotation of blocks where they are."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from gossamer_ir.verify.write_conflicts import is_accumulation
 from gossamer_schedule.cursor.cursor import BODIES
 
 REASSOCIATES = "reassociates"
-"""The annotation of a block whose terms a schedule combines in another order than the program."""
+"""The annotation of a block whose terms a schedule combines in an order other than the program's."""
 
 
 def reduction_of(block: Block) -> Reduction | None:
-    """The reduction that a block is, if it is nothing but one: what is added does not depend on the
-    buffer that it is added to."""
+    """Return the reduction that a block consists of, else None.
+
+    Neither the terms nor the predicate may depend on the buffer that the block accumulates into.
+    """
     if len(block.body) != 1 or not isinstance(block.body[0], Store):
         return None
-    is_asked = block.predicate is not None and reads(block.predicate, block.body[0].buffer)
-    return None if is_asked else match_reduction(block.body[0])
+    is_dependent = block.predicate is not None and reads(block.predicate, block.body[0].buffer)
+    return None if is_dependent else match_reduction(block.body[0])
 
 
 def is_reduction(block: Block) -> bool:
@@ -48,8 +50,10 @@ def is_reduction(block: Block) -> bool:
 
 
 def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
-    """The reducer by which statements combine elements of a buffer, if that is all that they do with it:
-    they run in any order then. Inits, which come before, only store to it.
+    """Return the reducer by which statements combine elements of a buffer, else None.
+
+    The statements must not use the buffer otherwise, so they may run in any order. Inits, which run before
+    them, may only store to it.
 
     >>> from gossamer_testkit.examples import MATMUL, SCALE
     >>> combiner_of(MATMUL.functions[0].body, "C"), combiner_of(SCALE.functions[0].body, "Y")
@@ -58,22 +62,22 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     inits: list[Stmt] = []
     updates = tuple(_without_inits(body, inits))
     combines = collect(Combine, *updates)
-    told = {id(store) for found in combines for store in found.stores}
+    combining = {id(store) for found in combines for store in found.stores}
     stores = [found for found in collect(Store, *updates) if found.buffer == buffer]
-    plain = [found for found in stores if id(found) not in told]
+    plain = [found for found in stores if id(found) not in combining]
     reducers = {_reducer_of(found) for found in plain}
     for found in combines:
         if any(store.buffer == buffer for store in found.stores):
-            reducers.add(_of_several(found))
-    reads_ = [at for at in collect(READS, *updates) if at.buffer == buffer]
+            reducers.add(_user_reducer_of(found))
+    loads = [at for at in collect(READS, *updates) if at.buffer == buffer]
     is_read = any(at.buffer == buffer for at in collect(READS, *inits))
-    if len(reducers) != 1 or len(reads_) != len(plain) or is_read:
+    if len(reducers) != 1 or len(loads) != len(plain) or is_read:
         return None
     return reducers.pop()
 
 
 def _without_inits(body: Iterable[Stmt], inits: list[Stmt]) -> Iterator[Stmt]:
-    """Statements without the inits of their blocks, which are collected, but for blocks in others."""
+    """Yield statements without the inits of their outermost blocks, which are added to `inits`."""
     for found in body:
         if isinstance(found, (Block, Iteration)):
             inits += found.init
@@ -91,16 +95,18 @@ def _reducer_of(store: Store) -> str | None:
     return "add" if store.value.op == "sub" else store.value.op
 
 
-def _of_several(combine: Combine) -> str | None:
-    """Return the user-defined reducer that combines elements, with the buffers."""
+def _user_reducer_of(combine: Combine) -> str | None:
+    """Return the user-defined reducer of a statement, with its buffers; None if it may mix elements."""
     if not _is_in_step(combine):
         return None
     return f"{combine.reducer}({', '.join(store.buffer for store in combine.stores)})"
 
 
 def _is_in_step(combine: Combine) -> bool:
-    """Return whether the elements of several buffers are always combined together: the same variables
-    select them."""
+    """Return whether the elements of several buffers are always combined together.
+
+    The same expressions must select them in all of the buffers; constant indices do not count.
+    """
     selected = {_selecting(store.indices) for store in combine.stores}
     return len(selected) == 1
 
@@ -117,7 +123,7 @@ def single_block(body: tuple[Stmt, ...]) -> Block | None:
 
 
 def reassociating(body: tuple[Stmt, ...], buffers: Set[str] | None = None) -> tuple[Stmt, ...]:
-    """The body with every block of it marked (that stores to one of these `buffers`)."""
+    """Return a body with each block annotated (with `buffers`: each block that stores to one of them)."""
     return tuple(_marked(found, buffers) for found in body)
 
 

@@ -1,4 +1,4 @@
-"""The first stage of `rfactor`: a reduction with one partial result for each iteration of a loop."""
+"""The first stage of `rfactor`: a block that reduces into one partial result per iteration of a loop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gossamer_schedule.regions.required import with_parts
 
 
 class PartialBuffers(msgspec.Struct, frozen=True):
-    """The parts of the iterations of a loop: buffers with one more dimension at `axis`."""
+    """Partial results, one for each iteration of a loop: buffers with one more dimension at `axis`."""
 
     loop: For
     axis: int
@@ -40,17 +40,19 @@ class PartialBuffers(msgspec.Struct, frozen=True):
     axes: tuple[DenseFixed, ...]
 
     def element(self, at: tuple[Expr, ...], part: str) -> tuple[Expr, ...]:
-        """Return the indices of an element of one part."""
+        """Return the indices of an element in the partial result of iteration `part`."""
         return (*at[: self.axis], index_var(part), *at[self.axis :])
 
     def added(self, function: Function) -> Function:
-        """Return the function with the buffers of parts added."""
+        """Return the function with the buffers of partial results added."""
         buffers, axes = (*function.buffers, *self.buffers), (*function.axes, *self.axes)
         return replace(function, buffers=buffers, axes=axes)
 
 
-def parts_of(loop: For, olds: Sequence[AnyBuffer], *, axis: int, namer: Namer) -> PartialBuffers:
-    """The parts of buffers for each iteration of a loop."""
+def partial_buffers(
+    loop: For, olds: Sequence[AnyBuffer], *, axis: int, namer: Namer
+) -> PartialBuffers:
+    """Return a buffer of partial results for each of `olds`, with one partial result per iteration."""
     buffers: list[AnyBuffer] = []
     new = DenseFixed(namer.fresh(f"{loop.var}_rf"), loop.extent)
     for old in olds:
@@ -71,8 +73,11 @@ def fed_iterators(block: Block, loop: str) -> tuple[BlockIter, ...]:
 
 
 def selected_by(block: Block, loop: str) -> dict[str, Var]:
-    """The spatial iterators that are one loop each, before those that a loop feeds, by that loop: an
-    iteration of it may decide how long the parts are, as those of a ragged row."""
+    """Return the spatial iterators before the first one that the loop feeds, by the loop that each is
+    bound to.
+
+    Such a loop may determine the extent of the reduction, as the loop over ragged rows does.
+    """
     first = min(block.iters.index(item) for item in fed_iterators(block, loop))
     return {
         item.value.name: index_var(item.var)
@@ -84,23 +89,26 @@ def selected_by(block: Block, loop: str) -> dict[str, Var]:
 def factored(
     cursor: Cursor, found: Combining, parts: PartialBuffers, *, namer: Namer
 ) -> tuple[Block, str]:
-    """The block at a cursor, reducing into the part of the loop's iteration, and the iterator which tells
-    the part; each iterator that the loop feeds is replaced by one for each loop that feeds it."""
+    """Return the block that reduces into the partial result of the loop's iteration, and the iterator that
+    selects the partial result.
+
+    Each iterator that the loop feeds is replaced by one iterator for each loop that feeds it.
+    """
     block: Block = cursor.node
     change = _change(cursor, parts.loop, namer=namer)
     part = change.variables[parts.loop.var].name
     iters = _iterators(block, change, part=part)
-    asked, conditions = _conditions(cursor, change, iters, loop=parts.loop.var)
+    per_part, conditions = _conditions(cursor, change, iters, loop=parts.loop.var)
 
     elements = [
         replace(term, buffer=new.name, indices=parts.element(term.indices, part))
         for term, new in zip(found.terms, parts.buffers, strict=True)
     ]
     filled, terms = [], []
-    for element, nothing in zip(elements, found.nothing, strict=True):
+    for element, identity in zip(elements, found.identities, strict=True):
         value = substitute(element.value, change.replaced)
-        filled.append(replace(element, value=nothing))
-        terms.append(replace(element, value=_where(asked, value, nothing)))
+        filled.append(replace(element, value=identity))
+        terms.append(replace(element, value=_where(per_part, value, identity)))
     made = Block(
         namer.fresh(f"{block.name}_rf"),
         iters,
@@ -112,9 +120,11 @@ def factored(
     return made, part
 
 
-class _Change(msgspec.Struct, frozen=True):
-    """What becomes of the iterators that a loop feeds: the loops that feed them get iterators instead,
-    but for those that others before are."""
+class _IteratorChange(msgspec.Struct, frozen=True):
+    """The iterators `fed` by a loop, and the variables of those that replace them.
+
+    Each of the `loops` that feed them gets an iterator. Loops in `selected` have one already.
+    """
 
     fed: tuple[BlockIter, ...]
     loops: tuple[For, ...]
@@ -123,13 +133,16 @@ class _Change(msgspec.Struct, frozen=True):
 
     @property
     def replaced(self) -> dict[str, Expr]:
-        """The values of the iterators in terms of the new ones, and of those that stay."""
+        """Return the values of the replaced iterators in terms of the new ones and of those that stay."""
         variables = self.selected | self.variables
         return {item.var: substitute(item.value, variables) for item in self.fed}
 
 
-def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _Change:
-    """An iterator that is one loop keeps its name."""
+def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
+    """Return the change of the iterators that a loop feeds.
+
+    An iterator that is bound to one loop keeps its name.
+    """
     fed = fed_iterators(cursor.node, loop.var)
     selected = selected_by(cursor.node, loop.var)
     feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
@@ -139,10 +152,11 @@ def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _Change:
         found.var: kept.get(index_var(found.var)) or namer.fresh(f"v{found.var}") for found in loops
     }
     variables = {old: index_var(new) for old, new in names.items()}
-    return _Change(fed, loops, variables, selected)
+    return _IteratorChange(fed, loops, variables, selected)
 
 
-def _iterators(block: Block, change: _Change, *, part: str) -> tuple[BlockIter, ...]:
+def _iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[BlockIter, ...]:
+    """Return the iterators of the new block; `part` is spatial, the other new ones are reductions."""
     first = block.iters.index(change.fed[0])
     before, after = block.iters[:first], block.iters[first:]
     places: dict[Expr, Expr] = {
@@ -167,20 +181,23 @@ def _iterators(block: Block, change: _Change, *, part: str) -> tuple[BlockIter, 
 
 
 def _conditions(
-    cursor: Cursor, change: _Change, iters: tuple[BlockIter, ...], *, loop: str
+    cursor: Cursor, change: _IteratorChange, iters: tuple[BlockIter, ...], *, loop: str
 ) -> tuple[list[Expr], list[Expr]]:
-    """The conditions on the loop that no reduction decides, which would keep parts from starting, and
-    the others."""
+    """Return the conditions that depend on the loop but not on the remaining reduction, and the others.
+
+    The former must not be in the predicate: partial results for which they are false would not be
+    initialised. They select the identity as the value instead.
+    """
     values = values_at(cursor)
     known = values | {item.var: item.value for item in cursor.node.iters}
     reducing = reduction_loops(replace(cursor.node, iters=iters), values)
-    asked: list[Expr] = []
+    per_part: list[Expr] = []
     others: list[Expr] = []
     for condition in conjuncts(cursor.node.predicate):
         used = free_vars(resolve(condition, known))
         is_of_part = loop in used and used.isdisjoint(reducing)
-        (asked if is_of_part else others).append(substitute(condition, change.replaced))
-    return asked, others
+        (per_part if is_of_part else others).append(substitute(condition, change.replaced))
+    return per_part, others
 
 
 def _where(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
@@ -189,5 +206,5 @@ def _where(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
 
 
 def part_iterator(parts: PartialBuffers, name: str) -> BlockIter:
-    """Return the iterator over the parts."""
+    """Return the reduction iterator over the partial results."""
     return BlockIter(name, "R", Range(ZERO, parts.loop.extent), index_var(parts.loop.var))

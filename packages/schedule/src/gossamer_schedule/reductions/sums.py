@@ -1,4 +1,4 @@
-"""Loops that are a single reduction, and the order in which they visit elements."""
+"""Loops that consist of a single reduction, and the order in which they visit its elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """The one reduction below a loop, with the indices of its element in terms of loops."""
+    """The only reduction below a loop, with the indices of its element in terms of loops."""
 
     cursor: Cursor
     block: Block
@@ -29,10 +29,10 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def require_sum(cursor: Cursor) -> Sum:
-    """Return the reduction without an init that is all that the loop at a cursor does, or refuse the loop."""
+    """Return the reduction without an init that the loop at a cursor consists of, or refuse the loop."""
     block = single_block(cursor.node.body)
     reduction = None if block is None else reduction_of(block)
-    if block is None or reduction is None or block.init or not _is_all(cursor, reduction):
+    if block is None or reduction is None or block.init or not _is_only_use(cursor, reduction):
         raise schedule_error(
             f"{cursor.primitive}.no_sum",
             f"Loop '{cursor.node.var}' does more than one reduction X[...] = X[...] op value.",
@@ -46,15 +46,15 @@ def require_sum(cursor: Cursor) -> Sum:
     return Sum(cursor, block, reduction, element, buffer)
 
 
-def _is_all(cursor: Cursor, reduction: Reduction) -> bool:
-    """Whether nothing in the loop, such as a bound of a loop inside, uses what is added up, one element at
-    a time."""
+def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
+    """Return whether nothing else in the loop, such as a bound of an inner loop, uses the buffer of the
+    reduction, which combines one element at a time."""
     store = reduction.store
     return not is_wide(store.indices) and combiner_of(cursor.node.body, store.buffer) is not None
 
 
 def require_segments(found: Sum) -> int:
-    """Return the only dimension whose index changes with the loop, provided it never decreases."""
+    """Return the only dimension whose index changes with the loop, or refuse an index that may decrease."""
     loop: For = found.cursor.node
     inner = {below.var for below in statements(loop.body) if isinstance(below, For)}
     changing = [dim for dim, at in enumerate(found.element) if loop.var in free_vars(at)]
@@ -79,7 +79,10 @@ def require_segments(found: Sum) -> int:
 
 
 def _require_every_iteration(found: Sum, inner: Set[str]) -> None:
-    """Refuse loops with iterations that have no element: a part finds its first element in its first one."""
+    """Refuse loops that may have iterations without an element.
+
+    Each part of the loop finds its first element in its first iteration.
+    """
     values = values_at(found.cursor) | {item.var: item.value for item in found.block.iters}
     outer = {loop.var for loop in found.cursor.loops} | {found.cursor.node.var}
     for part in conjuncts(found.block.predicate):

@@ -25,8 +25,10 @@ def is_reduction_loop(cursor: Cursor) -> bool:
 
 
 def is_adding_up(cursor: Cursor) -> bool:
-    """Whether all that the loop at a cursor does is to combine with elements that it does not select,
-    which has one meaning whatever the kinds of the iterators are."""
+    """Return whether the loop at a cursor only combines terms with elements that do not depend on it.
+
+    Its meaning does not depend on the kinds of the iterators that it feeds.
+    """
     return bool(cursor.node.body) and all(
         isinstance(found, Block) and not found.init and _is_lane_reduction(found, cursor)
         for found in cursor.node.body
@@ -54,6 +56,7 @@ def require_reducers(cursor: Cursor) -> None:
 
 
 def _require_apart(cursor: Cursor) -> None:
+    """Refuse a body that uses a reduced buffer otherwise: its elements are complete only after the loop."""
     for buffer in sorted(outer_writes(cursor.node.body)):
         if combiner_of(cursor.node.body, buffer) is None:
             raise schedule_error(
@@ -67,8 +70,10 @@ def _require_apart(cursor: Cursor) -> None:
 
 
 def _require_one_element(block: Block, cursor: Cursor) -> None:
-    """Lanes that may combine with the same element or with different ones are neither added up first,
-    nor stored at once."""
+    """Refuse a reduction whose element may change along the loop.
+
+    Lanes that may or may not share an element can neither be reduced first nor be stored as a vector.
+    """
     varying = _varying(block, cursor)
     if reduction_of(block) is not None and varying:
         raise schedule_error(
@@ -84,12 +89,12 @@ def _require_one_element(block: Block, cursor: Cursor) -> None:
 
 def _is_lane_reduction(block: Block, cursor: Cursor) -> bool:
     is_spatial = cursor.node.var in spatial_loops(block, values_at(cursor))
-    is_one = reduction_of(block) is not None and not _varying(block, cursor)
-    return is_one and not (is_spatial and block.init)
+    is_one_element = reduction_of(block) is not None and not _varying(block, cursor)
+    return is_one_element and not (is_spatial and block.init)
 
 
 def _varying(block: Block, cursor: Cursor) -> list[Expr]:
-    """The indices of what a reduction combines with that change along the loop, in terms of loops."""
+    """Return the indices of a reduction's element that change along the loop, in terms of loops."""
     found = reduction_of(block)
     values: dict[str, Any] = {item.var: item.value for item in block.iters} | values_at(cursor)
     indices = [] if found is None else [resolve(at, values) for at in found.store.indices]

@@ -1,4 +1,4 @@
-"""Removes outer blocks, such as `blockize` makes, around a block."""
+"""Removes enclosing blocks, as `blockize` creates them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from gossamer_schedule.reductions.reassociation import single_block
 
 
 def unblocked(cursor: Cursor) -> Cursor:
-    """The innermost block of outer ones as `blockize` makes them, where it stands once the outer ones are
-    taken away; the block itself where it holds no other, or something beside it.
+    """Return the innermost of nested blocks, with the enclosing blocks that `blockize` creates removed.
 
-    Raises `.dependence` where the init of an outer block depends on a reduction.
+    The block at the cursor itself is returned unless it consists of loops around one block.
+
+    Raises `.dependence` if the init of an enclosing block depends on a reduction.
     """
     outer: Block = cursor.node
     inner = single_block(outer.body)
@@ -46,7 +47,7 @@ def _holding(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
 
 
 def _with_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
-    """The inner block with the init of the outer one, if that is what becomes of it there."""
+    """Return the inner block with the outer block's init, if that init is what `blockize` makes of it."""
     made = single_block(outer.init)
     iters = selecting(inner)
     if inner.init or made is None or len(made.iters) != len(iters):

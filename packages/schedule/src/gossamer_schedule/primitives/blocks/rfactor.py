@@ -34,7 +34,7 @@ from gossamer_schedule.reductions.rfactor import (
     factored,
     fed_iterators,
     part_iterator,
-    parts_of,
+    partial_buffers,
     selected_by,
 )
 from gossamer_schedule.regions.iterator_dimensions import determined_by
@@ -113,7 +113,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     olds = [find_buffer(root, buffer=term.buffer) for term in found.terms]
     for old in olds:
         require_lasting_size(old, root)
-    parts = parts_of(top.node, olds, axis=axis, namer=namer)
+    parts = partial_buffers(top.node, olds, axis=axis, namer=namer)
     inner, part = factored(cursor, found, parts, namer=namer)
     changed = parts.added(replaced(cursor, reassociating((inner,))))
     outer = _combined(changed, cursor, element, found=found, parts=parts, part=part)
@@ -267,7 +267,7 @@ def _combined(
     part: str,
 ) -> Stmt:
     """The nest that combines the parts."""
-    dtypes = [nothing.dtype for nothing in found.nothing]
+    dtypes = [identity.dtype for identity in found.identities]
     terms = [
         replace(term, value=Load(buffer.name, parts.element(term.indices, part), dtype))
         for term, buffer, dtype in zip(found.terms, parts.buffers, dtypes, strict=True)
