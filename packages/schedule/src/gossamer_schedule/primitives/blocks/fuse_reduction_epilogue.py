@@ -1,4 +1,4 @@
-"""`fuse_reduction_epilogue`: what is combined with the result of a reduction becomes what it starts from."""
+"""`fuse_reduction_epilogue`: fold an epilogue into the initial value of a reduction."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, named, values_at
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
     own_nest,
     required_assignment,
@@ -59,8 +59,10 @@ _NAME = "fuse_reduction_epilogue"
 
 
 class _Epilogue(NamedTuple):
-    """What an epilogue stores, and what it combines with the result of a reduction by which operation, in
-    terms of the iterators of the reduction; the iterators of both that correspond."""
+    """An epilogue in terms of the reduction's iterators: it stores `result op operand` by `store`.
+
+    `pairs` holds the corresponding iterators of the epilogue and of the reduction.
+    """
 
     store: Store
     op: BinaryOp
@@ -72,24 +74,25 @@ class _Epilogue(NamedTuple):
 def fuse_reduction_epilogue(
     module: Module, block: str, *, epilogue: str, function: str | None = None
 ) -> Result:
-    """Folds an epilogue into a reduction: block `epilogue` combines each result of `block` by the operation
-    of the reduction itself with a value that does not depend on it, such as a bias that is added to a
-    sum. The reduction then starts from that value and reduces into what the epilogue stores to; the
-    epilogue and the buffer between them disappear.
+    """Fold an epilogue, such as the addition of a bias, into the initial value of a reduction.
 
-    A difference (`sum - x`) counts as a sum. Sums and products of floats are rounded in another order
-    than before, and the block is marked for that. Epilogues of other operations (a maximum after a sum)
-    cannot start a reduction. The result's name is that of the block.
+    Block `epilogue` combines each result of `block` with a value that does not depend on the result, by the
+    operation of the reduction. The reduction then starts from that value and reduces into the buffer that
+    the epilogue stores to. The epilogue and the buffer between the blocks are removed.
 
-    Raises `ScheduleError`: `schedule.fuse_reduction_epilogue.form` (the epilogue is not one assignment),
-    `.reduction` (the block is not one reduction with an init of one element, given by its spatial
-    iterators), `.operation` (the epilogue does not combine the result by the operation of the
-    reduction), `.element` (an iterator of one does not correspond to an iterator of the other with the
-    same domain), `.predicate` (elements are under a condition), `.parameter` (the result is the
-    caller's), `.scope` (the epilogue does not stand after the reduction's nest, in the same body),
-    `.other_access` (something else uses the result, or what the epilogue reads or writes is written or
-    used before it), `.not_proved` (the loops may not visit all elements, or an element may not exist),
-    `.no_block`, `.no_function`, `.stage`.
+    A difference (`sum - x`) counts as a sum. Sums and products of floats are rounded in another order than
+    before, so the block is annotated `reassociates`. An epilogue of another operation, such as a maximum
+    after a sum, cannot be folded. The result's name is that of the block.
+
+    Raises `ScheduleError`: `schedule.fuse_reduction_epilogue.form` (the epilogue is not a single
+    assignment), `.reduction` (the block is not a single reduction with an init, into an element indexed by
+    its spatial iterators), `.operation` (the epilogue does not combine the result by the operation of the
+    reduction), `.element` (the iterators of the two blocks do not correspond one to one, with the same
+    domains), `.predicate` (a block visits elements under a condition), `.parameter` (the result is a
+    parameter), `.scope` (the epilogue is not after the reduction's nest in the same body, or precedes the
+    end of the reduction), `.other_access` (another statement uses the result, or a statement before the
+    epilogue uses the buffer that it writes or writes one that it reads), `.not_proved` (the loops may not
+    visit all elements, or an element may not exist), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import BIASED
     >>> from gossamer_testkit.show import body_text
@@ -123,22 +126,22 @@ def fuse_reduction_epilogue(
     reduction, start = _require_reduction(cursor)
     result = reduction.store.buffer
     require_allocated(find_buffer(root, buffer=result), root)
-    found = _require_epilogue(cursor, after, reduction)
+    folded = _require_epilogue(cursor, after, reduction)
     top, moving = _require_nests(cursor, after)
-    _require_free_way(cursor, after, (top, moving), found, result=result)
-    _require_same_elements(cursor, after, (top, moving), found, result=result)
+    _require_no_conflict(cursor, after, (top, moving), folded, result=result)
+    _require_same_elements(cursor, after, (top, moving), folded, result=result)
 
-    reducing = _started_from(cursor.node, reduction, found, start=start)
+    reducing = _starting_from_epilogue(cursor.node, reduction, folded, start=start)
     changed = cursor.replaced_by((reducing,))
-    bare = without_block(find_block(changed, block=epilogue))
-    rewritten = root.with_function(without_buffer(bare, result)).module
+    without = without_block(find_block(changed, block=epilogue))
+    rewritten = root.with_function(without_buffer(without, result)).module
 
     taken = step(block=block, epilogue=epilogue, function=function)
     return Result(rewritten, (block,), Step(_NAME, taken), forwards={epilogue: (block,)})
 
 
 def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
-    """The reduction that a block is, and what it starts from."""
+    """Return the reduction that a block computes, and its initial value."""
     block: Block = cursor.node
     reduction = reduction_of(block)
     init = block.init[0] if len(block.init) == 1 else None
@@ -154,20 +157,20 @@ def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
     ):
         raise schedule_error(
             f"{_NAME}.reduction",
-            f"Block '{block.name}' is not a reduction into the element of its spatial iterators, with an "
-            "init that gives the element a value.",
+            f"Block '{block.name}' is not a single reduction with an init, into an element indexed by its "
+            "spatial iterators.",
             hint="Apply fuse_reduction_epilogue before decompose_reduction.",
         )
     return reduction, init.value
 
 
 def _names(indices: Sequence[Expr]) -> list[str]:
-    """The variables that indices are; what is more than a variable has no name."""
+    """Return the names of indices that are variables; any other index has the empty name."""
     return [at.name if isinstance(at, Var) else "" for at in indices]
 
 
 def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _Epilogue:
-    """What the epilogue does to each result of the reduction, by the iterators of that."""
+    """Return the epilogue in terms of the iterators of the reduction, or refuse it."""
     store = required_assignment(after)
     load, op, operand = _require_operation(after.node, store, reduction)
     own = {item.var: item for item in cursor.node.iters}
@@ -186,8 +189,8 @@ def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _E
     ):
         raise schedule_error(
             f"{_NAME}.element",
-            f"The iterators of block '{after.node.name}' are not those of the elements that block "
-            f"'{cursor.node.name}' makes, one for one and with the same domains.",
+            f"The iterators of block '{after.node.name}' do not correspond one to one, with the same "
+            f"domains, to those of the elements that block '{cursor.node.name}' computes.",
         )
     if after.node.predicate is not None or conditions_of_init(cursor):
         raise schedule_error(
@@ -202,7 +205,7 @@ def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _E
 def _is_same_domain(
     first: tuple[Cursor, BlockIter], second: tuple[Cursor, BlockIter], renamed: Mapping[str, Expr]
 ) -> bool:
-    """Whether an iterator has the domain of another, of whose block some iterators are called otherwise."""
+    """Return whether two iterators have the same domain, after variables of the first one are renamed."""
     domain = substitute(first[1].domain, renamed)
     return bool(
         resolve(domain, values_at(first[0])) == resolve(second[1].domain, values_at(second[0]))
@@ -212,7 +215,7 @@ def _is_same_domain(
 def _require_operation(
     block: Block, store: Store, reduction: Reduction
 ) -> tuple[Load, BinaryOp, Expr]:
-    """The load of the result in an epilogue, the operation, and the other operand."""
+    """Return the load of the result in an epilogue, the operation, and the other operand."""
     value, result = store.value, reduction.store.buffer
     if isinstance(value, Binary):
         sides = [(value.lhs, value.rhs)]
@@ -226,41 +229,43 @@ def _require_operation(
                 return load, value.op, other
     raise schedule_error(
         f"{_NAME}.operation",
-        f"Block '{block.name}' does not combine '{result}' with something else by the operation of the "
-        f"reduction, {reduction.op}.",
-        hint="Apply reverse_compute_at or reverse_compute_inline.",
+        f"Block '{block.name}' does not combine '{result}' with another value by '{reduction.op}', the "
+        "operation of the reduction.",
+        hint="Apply reverse_compute_at or reverse_compute_inline instead.",
     )
 
 
 def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
-    """The cursors of the nests around the reduction and the epilogue, which stand in the same body."""
+    """Return the cursors at the nests of the reduction and of the epilogue, which follow in one body."""
     moving = own_nest(after)
     top = nest_beside(cursor, moving)
     if top is None or position(top) >= position(moving):
         raise schedule_error(
             f"{_NAME}.scope",
-            f"Block '{after.node.name}' does not stand after the loops of block '{cursor.node.name}', in the "
-            "same body.",
+            f"Block '{after.node.name}' is not after the nest of block '{cursor.node.name}', in the same "
+            "body.",
         )
-    # the result would not start anew for each epilogue that adds to it
+    # In a reduction loop, the epilogue runs in each iteration, but the reduction starts only once.
     around = reduction_loops(cursor.node, values_at(cursor)) & {loop.var for loop in top.loops}
     if around:
         raise schedule_error(
             f"{_NAME}.scope",
-            f"Block '{after.node.name}' stands in loop '{min(around)}', in which block "
-            f"'{cursor.node.name}' has not reduced all terms.",
+            f"Block '{after.node.name}' is in loop '{min(around)}', a reduction loop of block "
+            f"'{cursor.node.name}', whose results are incomplete there.",
         )
     return top, moving
 
 
-def _require_free_way(
-    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], found: _Epilogue, *, result: str
+def _require_no_conflict(
+    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: _Epilogue, *, result: str
 ) -> None:
-    """Nothing else may use the result; nothing before the epilogue may use what it stores to, or write what
-    it reads: the reduction does both earlier."""
+    """Refuse other uses of the result, and accesses before the epilogue that conflict with it.
+
+    The reduction stores to the epilogue's buffer, and reads its operand, earlier than the epilogue did.
+    """
     top, moving = nests
     passed = top.siblings[position(top) : position(moving)]
-    target, reads = found.store.buffer, mentioned((found.operand,))
+    target, reads = epilogue.store.buffer, mentioned((epilogue.operand,))
     without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
     conflicts = ({target} & named(passed)) | (reads & outer_writes(passed))
     conflicts |= {result} & named(replaced(without, ()).body)
@@ -268,52 +273,56 @@ def _require_free_way(
     if conflicts:
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Block '{cursor.node.name}' cannot start from what '{after.node.name}' reads and make what it "
-            f"makes: there are other uses of {', '.join(sorted(conflicts))}.",
+            f"Block '{cursor.node.name}' cannot take over the reads and stores of block "
+            f"'{after.node.name}', because of other uses of {quoted(conflicts)}.",
         )
 
 
 def _require_same_elements(
-    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], found: _Epilogue, *, result: str
+    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: _Epilogue, *, result: str
 ) -> None:
-    """Both blocks must visit all elements, or those that the same loops around both select; the elements
-    of the result exist."""
+    """Refuse the blocks unless both visit the same elements, and all elements of the result exist.
+
+    They visit all elements, or those that loops around both of them select.
+    """
     top, moving = nests
-    own = [
+    own_loops = [
         tuple(at for at, _, _ in block.path[len(nest.path) :])
         for block, nest in ((cursor, top), (after, moving))
     ]
-    names = {loop.var for loops in own for loop in loops}
-    free = []
-    for pair in found.pairs:
+    names = {loop.var for loops in own_loops for loop in loops}
+    visited = []
+    for pair in epilogue.pairs:
         theirs, ours = (
             resolve(item.value, values_at(block))
             for item, block in zip(pair, (after, cursor), strict=True)
         )
         if free_vars(theirs, ours) & names or theirs != ours:
-            free.append(pair)
-    require_covered(BlockNest(cursor, own[0]), [ours for _, ours in free])
-    require_covered(BlockNest(after, own[1]), [theirs for theirs, _ in free])
-    places = tuple(index_var(ours.var) for _, ours in found.pairs)
-    iters = [ours for _, ours in found.pairs]
-    if not is_safe(cursor.function, (Load(result, places, "int64"),), iters=iters, held=()):
+            visited.append(pair)
+    require_covered(BlockNest(cursor, own_loops[0]), [ours for _, ours in visited])
+    require_covered(BlockNest(after, own_loops[1]), [theirs for theirs, _ in visited])
+    indices = tuple(index_var(ours.var) for _, ours in epilogue.pairs)
+    iters = [ours for _, ours in epilogue.pairs]
+    if not is_safe(cursor.function, (Load(result, indices, "int64"),), iters=iters, held=()):
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not proved that each element which block '{cursor.node.name}' makes exists.",
-            needs=f"its iterators are within the shape of {result}",
+            f"It is not proved that each element that block '{cursor.node.name}' computes exists.",
+            needs=f"its iterators are within the shape of '{result}'",
         )
 
 
-def _started_from(block: Block, reduction: Reduction, found: _Epilogue, *, start: Expr) -> Stmt:
-    """The reduction that starts from what the epilogue combines with its start."""
-    store = found.store
-    value: Expr = Binary(found.op, start, found.operand)
-    if found.op != "sub" and start == identity(reduction.op, dtype_of(start)):
-        value = found.operand
-    made = redirected(block, reduction.store.buffer, to=store.buffer, at=store.indices)
-    made = replace(made, init=(Store(store.buffer, store.indices, value),))
-    if found.op in ("min", "max", "and", "or") or not DType.parse(dtype_of(start)).is_float:
-        return made
-    # the operand used to be added last
-    (made_in_any_order,) = reassociating((made,))
-    return made_in_any_order
+def _starting_from_epilogue(
+    block: Block, reduction: Reduction, epilogue: _Epilogue, *, start: Expr
+) -> Stmt:
+    """Return the reduction with the epilogue applied to its initial value, into the epilogue's buffer."""
+    store = epilogue.store
+    value: Expr = Binary(epilogue.op, start, epilogue.operand)
+    if epilogue.op != "sub" and start == identity(reduction.op, dtype_of(start)):
+        value = epilogue.operand
+    fused = redirected(block, reduction.store.buffer, to=store.buffer, at=store.indices)
+    fused = replace(fused, init=(Store(store.buffer, store.indices, value),))
+    if epilogue.op in ("min", "max", "and", "or") or not DType.parse(dtype_of(start)).is_float:
+        return fused
+    # The operand was combined last and is now combined first, which changes the rounding.
+    (annotated,) = reassociating((fused,))
+    return annotated

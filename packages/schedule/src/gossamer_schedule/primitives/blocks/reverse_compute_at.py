@@ -1,4 +1,4 @@
-"""`reverse_compute_at`: a block moves into the loop that produces what it reads."""
+"""`reverse_compute_at`: move a consumer block into the loop that produces the elements it reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.move_block import (
     is_recurrence,
     meeting,
@@ -55,22 +55,24 @@ _NAME = "reverse_compute_at"
 def reverse_compute_at(
     module: Module, block: str, *, loop: str, function: str | None = None
 ) -> Result:
-    """Moves a block to the end of a loop's body, restricted to what one iteration of the loop produces.
+    """Move a consumer block to the end of a loop's body, restricted to what one iteration produces.
 
-    The block stands in loops of its own behind the nest of `loop`, and each iterator is one of them;
-    what it combines in one element, if it is a reduction, one iteration of `loop` produces. A loop of
-    the moved block runs over the part that one iteration produces (the product of the producer's inner
-    loops) and keeps its name; a loop with one iteration disappears. The result's names are those of
-    the remaining loops.
+    The block must be in loops of its own after the nest of `loop`, with one iterator bound to each of them.
+    If it is a reduction, one iteration of `loop` must produce all values that it combines into one element.
+    Each loop of the moved block runs over the region that one iteration produces (the product of the
+    producer's inner loops), and keeps its name. A loop with one iteration is removed. The result's names
+    are those of the remaining loops.
 
-    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block reads other elements of
-    what it writes, or combines several spatial points in one element), `.kind` (the loop or one around
-    it is neither serial nor unrolled), `.binding` (its iterators are not its loops, over all of their
-    domains), `.scope` (it does not stand behind the loop's nest, or uses what is bound between them),
-    `.other_access` (something between uses what it writes, or writes what it reads; or another
-    iteration of the nest may use what it writes), `.no_producer` (nothing under the loop writes what it
-    reads), `.not_proved` (an element may be produced by several iterations, or not completely, or points
-    that store to one element would come in another order), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block reads other elements of the
+    buffer that it writes, or combines several spatial points into one element), `.kind` (the loop or a
+    loop around it is neither serial nor unrolled), `.binding` (the block's iterators are not bound one to
+    one to its loops, or not over their whole domains), `.scope` (the block is not after the loop's nest in
+    the same body, or uses a variable or buffer that is bound in between), `.other_access` (a statement in
+    between uses the buffer that the block writes or writes one that it reads, or another iteration of the
+    nest may use an element that it writes), `.no_producer` (the loop does not contain all stores that
+    produce what the block reads), `.not_proved` (an element may be produced by several iterations or
+    incompletely, or points that store to one element may change their order), `.no_block`, `.no_loop`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write
@@ -108,10 +110,10 @@ def reverse_compute_at(
     _require_own_elements(cursor)
     require_plain_loops(target)
     own = require_own_loops(cursor)
-    top = _require_behind(cursor, target, own=own)
+    top = _require_after(cursor, target, own=own)
     require_bound_before(cursor.up(len(own)), top)
     path = path_between(target, top)
-    shared = _require_free_way(cursor, top, own=own)
+    shared = _require_no_conflict(cursor, top, own=own)
     produced = _require_producers(cursor, top, target=target)
     parts = _require_parts(cursor, own, path, target=target, produced=produced)
 
@@ -120,13 +122,13 @@ def reverse_compute_at(
     nest, names = moved(cursor, own, parts)
 
     consumer = cursor.up(len(own))
-    bare = consumer.replaced_by(())
-    inside = find_loop(bare, loop=loop)
+    without = consumer.replaced_by(())
+    inside = find_loop(without, loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = inside.replaced_by((extended,))
     outer = find_loop(changed, loop=path[0].var)
-    if met := meeting(outer, path, buffers=shared):
-        raise _other_access(block, {met})
+    if conflict := meeting(outer, path, buffers=shared):
+        raise _other_access(block, {conflict})
     rewritten = changed.module
 
     taken = step(block=block, loop=loop, function=function)
@@ -134,59 +136,64 @@ def reverse_compute_at(
 
 
 def _require_own_elements(cursor: Cursor) -> None:
-    """Each point, or each reduction, must be about an element of its own."""
+    """Refuse a block unless each of its points, or each of its reductions, has an element of its own."""
     block: Block = cursor.node
-    is_reducing = block.init or any(found.kind == "R" for found in block.iters)
-    stores = [found for found in statements(block.body) if isinstance(found, Store)]
+    is_reducing = block.init or any(item.kind == "R" for item in block.iters)
+    stores = [statement for statement in statements(block.body) if isinstance(statement, Store)]
     if is_recurrence(block) or (
-        is_reducing and not all(is_own_value(cursor, found) for found in stores)
+        is_reducing and not all(is_own_value(cursor, store) for store in stores)
     ):
         raise schedule_error(
             f"{_NAME}.reduction",
-            f"Block '{block.name}' uses other elements of what it writes, or reduces several points into "
-            f"one element, and {_NAME} moves neither.",
+            f"Block '{block.name}' uses other elements of the buffer that it writes, or combines several "
+            f"spatial points into one element, and {_NAME} moves neither.",
             place=cursor.place,
         )
 
 
-def _require_behind(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cursor:
-    """The cursor at the nest around `target` that stands before the block's."""
+def _require_after(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cursor:
+    """Return the cursor at the nest around `target`, which must come before the nest of the block."""
     moving = cursor.up(len(own))
     top = nest_beside(target, moving)
     if top is not None and position(top) < position(moving):
         return top
     raise schedule_error(
         f"{_NAME}.scope",
-        f"Block '{cursor.node.name}' does not stand behind the loop nest of loop "
-        f"'{target.node.var}'.",
+        f"Block '{cursor.node.name}' is not after the nest of loop '{target.node.var}', in the same body.",
+        hint="Choose a loop of a nest that precedes the block.",
         place=cursor.place,
     )
 
 
-def _require_free_way(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Set[str]:
-    """Nothing between may conflict with the move; gives the buffers that the block writes and the nest
-    uses as well."""
+def _require_no_conflict(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Set[str]:
+    """Refuse to move the block past conflicting accesses between the nest and the block.
+
+    Return the buffers that the block writes and the nest uses, too.
+    """
     consumer = cursor.up(len(own))
     writes = outer_writes((cursor.node,))
     reads = mentioned((consumer.node,)) - writes
     between = top.siblings[position(top) + 1 : position(consumer)]
-    found = (writes & mentioned(between)) | (reads & outer_writes(between))
-    if found:
-        raise _other_access(cursor.node.name, found)
+    conflicts = (writes & mentioned(between)) | (reads & outer_writes(between))
+    if conflicts:
+        raise _other_access(cursor.node.name, conflicts)
     return writes & mentioned((top.node,))
 
 
 def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
-    names = ", ".join(sorted(buffers))
     return schedule_error(
-        f"{_NAME}.other_access", f"Block '{block}' cannot move past other uses of {names}."
+        f"{_NAME}.other_access",
+        f"Block '{block}' cannot move past other uses of {quoted(buffers)}.",
     )
 
 
 def _require_producers(
     cursor: Cursor, top: Cursor, *, target: Cursor
 ) -> dict[str, list[AccessForm]]:
-    """The stores under the loop to each buffer that the block reads."""
+    """Return the stores in the loop to each buffer that the block reads and the nest writes.
+
+    Refuse the loop if it contains none of them, or if there are others in the nest.
+    """
     reads = mentioned((cursor.node,)) - outer_writes((cursor.node,))
     buffers = reads & outer_writes((top.node,))
     inside = _stores(target.node.body, buffers, target)
@@ -194,18 +201,19 @@ def _require_producers(
     if not inside or not is_all:
         raise schedule_error(
             f"{_NAME}.no_producer",
-            f"What block '{cursor.node.name}' reads is not all produced under loop "
-            f"'{target.node.var}'.",
+            f"Loop '{target.node.var}' does not contain all stores that produce what block "
+            f"'{cursor.node.name}' reads.",
+            hint="Choose a loop around all producers of the block.",
         )
     produced: dict[str, list[AccessForm]] = {name: [] for name in buffers}
-    for found in inside:
-        produced[found.buffer].append(found)
+    for store in inside:
+        produced[store.buffer].append(store)
     return produced
 
 
 def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[AccessForm]:
-    found = access_forms(body, buffers, values=values_at(at), function=at.function)
-    return [access for access in found if access.is_store]
+    accesses = access_forms(body, buffers, values=values_at(at), function=at.function)
+    return [access for access in accesses if access.is_store]
 
 
 def _require_parts(
@@ -216,7 +224,7 @@ def _require_parts(
     target: Cursor,
     produced: Mapping[str, list[AccessForm]],
 ) -> dict[str, ProducedRange]:
-    """What each iterator of the block runs over under the loop."""
+    """Return the range of each iterator of the block that one iteration of the loop produces."""
     parts: dict[str, ProducedRange] = {}
     moving = {index_var(loop.var) for loop in own}
     for buffer, stores in produced.items():
@@ -229,7 +237,8 @@ def _require_parts(
             part = produced_range(cursor, found, forms=forms, path=path, known=parts)
             if part is None or parts.setdefault(found.var, part) != part:
                 raise _not_proved(cursor, path)
-            if part.path and found.value not in moving:  # a loop around both selects it
+            # An iterator that is bound to a loop around both nests has no loop that could be restricted.
+            if part.path and found.value not in moving:
                 raise _not_proved(cursor, path)
             captured |= part.path
         if any(loop.var not in captured for loop in path):
@@ -243,7 +252,7 @@ def _require_parts(
 def _selections(
     cursor: Cursor, buffer: str, stores: Sequence[AccessForm], *, target: Cursor
 ) -> Iterator[tuple[BlockIter, list[LinearForm | None]]]:
-    """Iterators of the block, and how the stores select each."""
+    """Yield iterators of the block, each with the index by which every store selects it."""
     plain = dimensions_of(cursor, buffer)
     if len(plain) < len(cursor.node.iters):
         matched = matched_forms(cursor, buffer, target)
@@ -257,8 +266,11 @@ def _selections(
 def _require_same_order(
     cursor: Cursor, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, ProducedRange]
 ) -> None:
-    """Where the order of the points changes, which it does unless one loop of the path selects parts of the
-    outermost loop of the block, the last of several may not be the one whose value an element keeps."""
+    """Refuse a new order of points that may store to one element: the last store determines its value.
+
+    The order does not change if only one loop of the path has several iterations, and selects ranges of the
+    outermost loop of the block.
+    """
     block: Block = cursor.node
     selected = {
         item.value
@@ -276,7 +288,7 @@ def _require_same_order(
 def _not_proved(cursor: Cursor, path: Sequence[For]) -> Exception:
     return schedule_error(
         f"{_NAME}.not_proved",
-        f"It is not proved that each iteration of loop '{path[-1].var}' completes elements of its "
+        f"It is not proved that each iteration of loop '{path[-1].var}' produces complete elements of its "
         f"own for block '{cursor.node.name}'.",
-        needs=f"what the block reads is written in one iteration of '{path[-1].var}', and in no other",
+        needs=f"each element that the block reads is written in exactly one iteration of '{path[-1].var}'",
     )

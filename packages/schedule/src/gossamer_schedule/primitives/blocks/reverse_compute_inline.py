@@ -1,4 +1,4 @@
-"""`reverse_compute_inline`: what a block computes of another's results is computed where these are made."""
+"""`reverse_compute_inline`: inline a consumer block into the block that produces what it reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, named
 from gossamer_schedule.dependence.distinct_stores import require_distinct
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
     domain_conditions,
     require_no_loops,
@@ -45,23 +45,23 @@ _NAME = "reverse_compute_inline"
 
 @primitive
 def reverse_compute_inline(module: Module, block: str, *, function: str | None = None) -> Result:
-    """Lets the block that makes what another block reads store what the other block computes of it, and
-    removes the other block and the buffer between them.
+    """Inline a consumer block into the block that produces what it reads, and remove the consumer.
 
-    The other block reads the element of its iterators, `X[vi, vj]`, of a buffer that the function
-    allocates and that nothing else reads; it stores to another element for each. Where the maker may
-    make more than is read, it gets the condition as a predicate.
+    The producer then stores the result of the consumer. The buffer between the blocks is removed, too. The
+    consumer reads one element of this buffer, that of its iterators, as in `X[vi, vj]`; the function
+    allocates the buffer, and nothing else reads it. For each element the consumer stores to a different
+    one. If the producer may compute more elements than the consumer reads, its predicate excludes them.
 
-    Raises `ScheduleError`: `schedule.reverse_compute_inline.form` (one of the blocks is not one
-    assignment), `.element` (the block does not read one element, that of its iterators, of one
-    buffer that the function allocates), `.writers` (that is not written by one block),
-    `.other_access` (it is used elsewhere, or something on the way uses what the block writes or
-    writes what it reads), `.predicate` (the block uses its loops other than by iterators), `.scope` (the
-    block does not stand behind the nest of the maker in a nest of its own, or uses what is bound between
-    them), `.kind` (a loop around the maker is vectorized, and it gets a condition),
-    `.not_proved` (its loops may not visit the whole domain of an iterator, two points may store to one
-    element, also of the maker where conditions ask for its value, or an element may be left from an
-    earlier iteration of a loop), `.no_block`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.reverse_compute_inline.form` (a block is not a single assignment),
+    `.element` (the block does not read one element, that of its iterators, of an allocated buffer),
+    `.writers` (the buffer is not written by exactly one block), `.other_access` (the buffer is used
+    elsewhere, or a statement in between uses the buffer that the block writes or writes one that it reads),
+    `.predicate` (the block uses variables of its loops, not only its iterators), `.scope` (the block is not
+    in a nest of its own after that of the producer, or uses a variable or buffer that is bound in between),
+    `.kind` (a loop around the producer is vectorized, and the producer would get a condition),
+    `.not_proved` (the loops may not visit the whole domain of an iterator, two points may store to one
+    element, or an element may be left from an earlier iteration of a loop), `.no_block`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write
@@ -88,38 +88,38 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
 
     store = required_assignment(cursor)
     load = _require_own_element(cursor, store)
-    maker = required_writer(root, load.buffer)
-    made = required_assignment(maker)
-    _require_free_way(cursor, maker, between=load.buffer)
-    require_bound_before(cursor.up(len(cursor.nest)), maker.up(len(maker.nest)))
+    producer = required_writer(root, load.buffer)
+    produced = required_assignment(producer)
+    _require_no_conflict(cursor, producer, between=load.buffer)
+    require_bound_before(cursor.up(len(cursor.nest)), producer.up(len(producer.nest)))
     require_no_loops(cursor)
     require_covered(loop_nest(cursor), cursor.node.iters)
     require_distinct(cursor, store.buffer)
-    if _is_told_by_value(cursor, store, load):
-        require_distinct(maker, load.buffer)
-    _require_made(cursor, maker, load, made=made)
+    if _depends_on_value(cursor, store, load):
+        require_distinct(producer, load.buffer)
+    _require_produced(cursor, producer, load, produced=produced)
 
     iters = [at.name for at in load.indices if isinstance(at, Var)]
-    point = dict(zip(iters, made.indices, strict=True))
-    inlined = _stored(store, load, value=made.value, point=point)
-    conditions = list(_unproved(cursor, maker, load, value=made.value, point=point))
-    _require_scalar(maker, conditions)
-    making = replace(
-        maker.node,
+    point = dict(zip(iters, produced.indices, strict=True))
+    inlined = _store_at_point(store, load, value=produced.value, point=point)
+    conditions = list(_unproved(cursor, producer, load, value=produced.value, point=point))
+    _require_scalar(producer, conditions)
+    fused = replace(
+        producer.node,
         body=(inlined,),
-        predicate=_predicate(maker.node, conditions),
+        predicate=_predicate(producer.node, conditions),
         reads=None,
         writes=None,
     )
-    bare = without_block(find_block(maker.replaced_by((making,)), block=block))
-    rewritten = root.with_function(without_buffer(bare, load.buffer)).module
+    without = without_block(find_block(producer.replaced_by((fused,)), block=block))
+    rewritten = root.with_function(without_buffer(without, load.buffer)).module
 
     taken = step(block=block, function=function)
     return Result(rewritten, (), Step(_NAME, taken))
 
 
 def _require_own_element(cursor: Cursor, store: Store) -> Load:
-    """The one load of a buffer of the function's, at the iterators of the block."""
+    """Return the only load from an allocated buffer that the block indexes by all of its iterators."""
     allocated = {found.name for found in all_buffers(cursor.function) if found.handle is None}
     block: Block = cursor.node
     every = [found for found in collect(Load, block) if found.buffer in allocated]
@@ -132,62 +132,67 @@ def _require_own_element(cursor: Cursor, store: Store) -> Load:
             return load
     raise schedule_error(
         f"{_NAME}.element",
-        f"Block '{block.name}' does not read the one element at its iterators of a buffer that the "
-        "function allocates.",
+        f"Block '{block.name}' does not read exactly one element, that of its iterators, of a buffer that "
+        "the function allocates.",
     )
 
 
-def _require_free_way(cursor: Cursor, maker: Cursor, *, between: str) -> None:
-    """The block must stand in a nest of its own behind the maker's, with nothing in the way."""
-    moving, top = cursor.up(len(cursor.nest)), maker.up(len(maker.nest))
+def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> None:
+    """Refuse a block that is not in a nest of its own after that of the producer, or conflicts in between.
+
+    No other statement may use the buffer `between` the blocks.
+    """
+    moving, top = cursor.up(len(cursor.nest)), producer.up(len(producer.nest))
     is_beside = moving.path[-1][0] is top.path[-1][0] and moving.path[-1][1] == top.path[-1][1]
-    is_behind = is_beside and position(top) < position(moving)
-    if not is_behind or any(len(loop.body) != 1 for loop in cursor.nest):
+    is_after = is_beside and position(top) < position(moving)
+    if not is_after or any(len(loop.body) != 1 for loop in cursor.nest):
         raise schedule_error(
             f"{_NAME}.scope",
-            f"Block '{cursor.node.name}' does not stand in a nest of its own behind that of block "
-            f"'{maker.node.name}'.",
+            f"Block '{cursor.node.name}' is not in a nest of its own after that of block "
+            f"'{producer.node.name}'.",
             place=cursor.place,
         )
     passed = top.siblings[position(top) : position(moving)]
     writes, reads = outer_writes((moving.node,)), mentioned((moving.node,)) - {between}
-    others = named(without_block(find_block(maker.replaced_by(()), block=cursor.node.name)).body)
-    clash = (writes & mentioned(passed)) | (reads & outer_writes(passed)) | ({between} & others)
-    if clash:
+    others = named(without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body)
+    conflicts = (writes & mentioned(passed)) | (reads & outer_writes(passed)) | ({between} & others)
+    if conflicts:
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Block '{cursor.node.name}' cannot be computed in block '{maker.node.name}' because of other "
-            f"uses of {', '.join(sorted(clash))}.",
+            f"Block '{cursor.node.name}' cannot be computed in block '{producer.node.name}' because of other "
+            f"uses of {quoted(conflicts)}.",
         )
 
 
-def _is_told_by_value(cursor: Cursor, store: Store, load: Load) -> bool:
-    """Whether the value that is read tells if and where the block stores, or what else it reads: it must
-    not do so for values that are replaced before the block runs."""
-    asked = [*conjuncts(cursor.node.predicate), *store.indices]
-    asked += [found for found in collect(READS, store.value) if found != load]
-    return bool(collect(Load, *asked)) and load.buffer in mentioned(asked)
+def _depends_on_value(cursor: Cursor, store: Store, load: Load) -> bool:
+    """Return whether the loaded value determines if and where the block stores, or what else it reads.
+
+    The producer must then store each element only once: the consumer never sees values that are overwritten
+    before it runs.
+    """
+    selectors = [*conjuncts(cursor.node.predicate), *store.indices]
+    selectors += [read for read in collect(READS, store.value) if read != load]
+    return bool(collect(Load, *selectors)) and load.buffer in mentioned(selectors)
 
 
-def _require_made(cursor: Cursor, maker: Cursor, load: Load, *, made: Store) -> None:
-    """Where elements may be left from an earlier iteration of a loop around both, all that are read must
-    be made in this one."""
-    if not is_kept(maker.up(len(maker.nest)), load.buffer):
+def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced: Store) -> None:
+    """Refuse loads of elements that may be left from an earlier iteration of a loop around both blocks."""
+    if not is_kept(producer.up(len(producer.nest)), load.buffer):
         return
-    require_covered(loop_nest(maker), maker.node.iters)
-    if not is_made_for(cursor, load, maker, made):
+    require_covered(loop_nest(producer), producer.node.iters)
+    if not is_made_for(cursor, load, producer, produced):
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not proved that block '{maker.node.name}' makes all that block "
-            f"'{cursor.node.name}' reads of '{load.buffer}' each time that it runs, so an "
-            "element may be left from an earlier iteration of a loop around both.",
-            needs=f"the points of '{cursor.node.name}' are some of '{maker.node.name}'",
+            f"It is not proved that block '{producer.node.name}' computes all elements of '{load.buffer}' "
+            f"that block '{cursor.node.name}' reads each time that it runs, so an element may be left from "
+            "an earlier iteration of a loop around both.",
+            needs=f"each point of '{cursor.node.name}' is also a point of '{producer.node.name}'",
             hint=f"Allocate '{load.buffer}' in that loop.",
         )
 
 
-def _stored(store: Store, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Store:
-    """The store at a point where the load has a value."""
+def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Store:
+    """Return the consumer's store at a point, with the produced value in place of the load."""
     return replace(
         store,
         indices=tuple(_at_point(at, load, value=value, point=point) for at in store.indices),
@@ -196,19 +201,19 @@ def _stored(store: Store, load: Load, *, value: Expr, point: Mapping[str, Expr])
 
 
 def _at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
-    placed: Expr = substitute(with_parts(expr, {load: value}), point)
-    return placed
+    at_point: Expr = substitute(with_parts(expr, {load: value}), point)
+    return at_point
 
 
 def _unproved(
-    cursor: Cursor, maker: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
+    cursor: Cursor, producer: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
 ) -> Iterator[Expr]:
-    """The conditions under which the block reads what is made at a point, but for those that hold."""
-    place = point_in(cursor.function)
-    for item in maker.node.iters:
-        place.assume_domain(item)
-    if maker.node.predicate is not None:
-        place.assume(maker.node.predicate)
+    """Yield the unproved conditions under which the consumer reads the element that a point produces."""
+    known = point_in(cursor.function)
+    for item in producer.node.iters:
+        known.assume_domain(item)
+    if producer.node.predicate is not None:
+        known.assume(producer.node.predicate)
     parts = [
         part
         for item in cursor.node.iters
@@ -217,23 +222,27 @@ def _unproved(
     for part in conjuncts(cursor.node.predicate):
         parts.append(_at_point(part, load, value=value, point=point))
     for part in parts:
-        if not place.proves(part):
+        if not known.proves(part):
             yield part
 
 
-def _require_scalar(maker: Cursor, conditions: Sequence[Expr]) -> None:
-    """New conditions are not of lanes."""
-    for loop in maker.loops:
+def _require_scalar(producer: Cursor, conditions: Sequence[Expr]) -> None:
+    """Refuse new conditions in a vectorized loop: they are not the predicate of its lanes."""
+    for loop in producer.loops:
         if conditions and loop.kind == "vectorized":
             raise schedule_error(
                 f"{_NAME}.kind",
-                f"Loop '{loop.var}' around block '{maker.node.name}' is vectorized, and the block gets "
-                "conditions that are not those of its lanes.",
+                f"Loop '{loop.var}' around block '{producer.node.name}' is vectorized, and the block would "
+                "get conditions besides the predicate of its lanes.",
                 hint=f"Apply {_NAME} before '{loop.var}' is made vectorized.",
             )
 
 
 def _predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None:
-    """The conditions of a block and more, which are not evaluated where the block does nothing."""
-    every = (*conjuncts(block.predicate), *conditions)
-    return in_turn(every) if mentioned(conditions) else conjoined(every)
+    """Return the conjunction of the conditions of a block and new ones.
+
+    New conditions that read buffers are evaluated only where the others hold, since elsewhere the elements
+    that they read may not exist.
+    """
+    conjunction = (*conjuncts(block.predicate), *conditions)
+    return in_turn(conjunction) if mentioned(conditions) else conjoined(conjunction)

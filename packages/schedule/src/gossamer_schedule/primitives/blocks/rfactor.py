@@ -1,4 +1,4 @@
-"""`rfactor`: a reduction in two stages, each iteration of a loop having a part of its own."""
+"""`rfactor`: factor a reduction into partial results and their combination."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.races import require_unshared
-from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.init_places import require_init_of_nest
 from gossamer_schedule.reductions.combining import Combining, combining_of
@@ -50,27 +50,28 @@ _NAME = "rfactor"
 
 @primitive
 def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = None) -> Result:
-    """Lets each iteration of a reduction loop combine what it has in elements of its own, which are
-    combined afterwards.
+    """Factor a reduction: each iteration of a loop computes a partial result; another block combines them.
 
-    The new buffer `<buffer>_rf` has one more dimension than the one that the block writes, over the
-    iterations of the loop, at `axis`. Block `<block>_rf` takes the block's place and reduces into it; the
-    loop selects elements there, and an iterator that it fed becomes one for each loop that did. All
-    parts start at the identity of the reducer, also those that nothing is combined in. The block of the
-    old name then combines the parts, after the old init, directly after the outermost loop around: in
-    one loop for each iterator that selects an element, `i_c` for iterator `vi`, and one over the parts,
-    `j_c` for loop `j`. Both blocks are annotated `reassociates`. The result's names are the new buffers,
-    the new block, and the old one with its loops.
+    The new buffer `<buffer>_rf` has one more dimension than the buffer that the block writes, at `axis`,
+    over the iterations of the loop. Block `<block>_rf` replaces the block and reduces into this buffer. The
+    loop is spatial there, and an iterator that it fed is replaced by an iterator for each loop that fed it.
+    All partial results start at the identity of the reducer, even those without terms.
 
-    Raises `ScheduleError`: `schedule.rfactor.body` (the loop holds more than loops around one block),
-    `.not_reducer` (the block is no reduction by a known reducer), `.spatial` (the loop feeds a spatial
-    iterator, or no iterator of a reduction), `.mixed` (an iterator that it feeds is also fed by a spatial
-    loop, or one of the reduction by a loop that is not in the nest), `.extent` (it does not start at 0,
-    or runs a number of times that is not known before the function runs), `.axis` (there is no such
-    dimension), `.init` (the init is about more than the element), `.reads`, `.element`, `.domain`,
-    `.predicate`, `.other_access` (as for `cache_write`), `.not_proved` (the same, several points may meet
-    in one element, its part may start more than once, or what it goes on from may not exist), `.kind`,
-    `.no_loop`, `.no_function`, `.stage`.
+    The block of the old name then combines the partial results, starting from the old init, directly after
+    the outermost loop around the new block. It has a loop for each iterator that selects an element, `i_c`
+    for iterator `vi`, and a loop over the partial results, `j_c` for loop `j`. Both blocks are annotated
+    `reassociates`, since terms are combined in another order. The result's names are the new buffers, the
+    new block, and the old block with its loops.
+
+    Raises `ScheduleError`: `schedule.rfactor.body` (the loop contains more than loops around one block),
+    `.not_reducer` (the block is not a reduction by a known reducer), `.spatial` (the loop feeds a spatial
+    iterator, or no reduction iterator), `.mixed` (an iterator that it feeds is also fed by a spatial
+    loop, or the reduction is fed by a loop that is not in the nest), `.extent` (the loop does not start at
+    0, or its extent is not known before the function runs), `.axis` (there is no such dimension), `.init`
+    (the init depends on more than the element), `.reads`, `.element`, `.domain`, `.predicate`,
+    `.other_access` (as for `cache_write`), `.not_proved` (as for `cache_write`; or several points may
+    select one element, a partial result may be initialised more than once, or an element without an init
+    may not exist), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.loops.split import split
@@ -104,29 +105,35 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     _require_kind(top)
     _require_reduction_loop(cursor, top)
     _require_extent(top)
-    found = _require_reducer(cursor)
-    element = _require_elements(cursor, found)
-    _require_one_start(cursor, top, element)
-    _require_axis(found, axis)
+    reduction = _require_reducer(cursor)
+    element = _require_elements(cursor, reduction)
+    _require_one_init(cursor, top, element)
+    _require_axis(reduction, axis)
 
     namer = namer_of(root.function)
-    olds = [find_buffer(root, buffer=term.buffer) for term in found.terms]
-    for old in olds:
-        require_lasting_size(old, root)
-    parts = partial_buffers(top.node, olds, axis=axis, namer=namer)
-    inner, part = factored(cursor, found, parts, namer=namer)
-    changed = parts.added(replaced(cursor, reassociating((inner,))))
-    outer = _combined(changed, cursor, element, found=found, parts=parts, part=part)
+    results = [find_buffer(root, buffer=term.buffer) for term in reduction.terms]
+    for buffer in results:
+        require_lasting_size(buffer, root)
+    parts = partial_buffers(top.node, results, axis=axis, namer=namer)
+    partial, part = factored(cursor, reduction, parts, namer=namer)
+    changed = parts.added(replaced(cursor, reassociating((partial,))))
+    combination = _combination(
+        changed, cursor, element, reduction=reduction, parts=parts, part=part
+    )
     nest = BlockNest(
-        find_block(root.with_function(changed), block=inner.name), reduction_nest(cursor).around
+        find_block(root.with_function(changed), block=partial.name), reduction_nest(cursor).around
     )
     require_init_of_nest(nest)
-    rewritten = nest.top.replaced_by((nest.top.node, outer)).module
-    made = {new.name for new in parts.buffers}
-    require_unshared(nest.top, rewritten, buffers=made)
+    rewritten = nest.top.replaced_by((nest.top.node, combination)).module
+    buffers = {buffer.name for buffer in parts.buffers}
+    require_unshared(nest.top, rewritten, buffers=buffers)
 
     taken = step(loop=loop, axis=axis or None, function=function)
-    names = (*(new.name for new in parts.buffers), inner.name, *names_of_nest(outer))
+    names = (
+        *(buffer.name for buffer in parts.buffers),
+        partial.name,
+        *names_of_nest(combination),
+    )
     return Result(rewritten, names, Step(_NAME, taken))
 
 
@@ -141,16 +148,16 @@ def _require_kind(top: Cursor) -> None:
 
 
 def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
-    """The loop feeds iterators of the reduction, and loops that feed the same are like it."""
+    """Refuse a loop unless it feeds only reduction iterators, and so do all loops that feed the same ones."""
     loop, values = top.node.var, values_at(cursor)
     fed = fed_iterators(cursor.node, loop)
     spatial = spatial_loops(cursor.node, values)
     if loop in spatial or loop not in reduction_loops(cursor.node, values):
         raise schedule_error(
             f"{_NAME}.spatial",
-            f"Loop '{loop}' is none of the reduction in block '{cursor.node.name}': it feeds a spatial "
-            "iterator, or none of a reduction.",
-            hint="Split a loop that feeds both.",
+            f"Loop '{loop}' is not a reduction loop of block '{cursor.node.name}': it feeds a spatial "
+            "iterator, or no reduction iterator.",
+            hint="Split a loop that feeds both kinds of iterators.",
             place=top.place,
         )
     inside = {found.var for found in reduction_nest(cursor).loops}
@@ -158,8 +165,8 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     if outside:
         raise schedule_error(
             f"{_NAME}.mixed",
-            f"Loop '{min(outside)}' feeds the reduction, too, and something other than loops and conditions "
-            f"stands between it and block '{cursor.node.name}'.",
+            f"Loop '{min(outside)}' also feeds the reduction, and a statement other than a loop or condition "
+            f"is between it and block '{cursor.node.name}'.",
             place=top.place,
         )
     feeding = {name for item in fed for name in free_vars(item.value)}
@@ -169,8 +176,8 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     if wrong or loop not in feeding:
         raise schedule_error(
             f"{_NAME}.mixed",
-            f"What loop '{loop}' feeds in block '{cursor.node.name}' is also fed by "
-            f"{', '.join(sorted(wrong)) or 'a let'}, which is no loop of its reduction.",
+            f"An iterator that loop '{loop}' feeds in block '{cursor.node.name}' is also fed by "
+            f"{quoted(wrong) or 'a let'}, which is not a loop of the reduction.",
             place=top.place,
         )
 
@@ -182,8 +189,8 @@ def _require_extent(top: Cursor) -> None:
     if not is_known or integer_value(top.node.start) != 0:
         raise schedule_error(
             f"{_NAME}.extent",
-            f"Loop '{top.node.var}' runs from {text_of(top.node.start)} on {text_of(extent)} times, "
-            "for which no buffer can have a dimension.",
+            f"Loop '{top.node.var}' starts at {text_of(top.node.start)} and has extent {text_of(extent)}; "
+            "expected start 0 and an extent that is known before the function runs.",
             hint=f"Split '{top.node.var}', and apply {_NAME} to the inner loop.",
             place=top.place,
         )
@@ -194,14 +201,17 @@ def _require_reducer(cursor: Cursor) -> Combining:
     if found is None:
         raise schedule_error(
             f"{_NAME}.not_reducer",
-            f"Block '{cursor.node.name}' is no reduction X[...] = X[...] op value by a known reducer.",
+            f"Block '{cursor.node.name}' is not a reduction X[...] = X[...] op value by a known reducer.",
             place=cursor.place,
         )
     return found
 
 
 def _require_elements(cursor: Cursor, found: Combining) -> Element:
-    """What selects the elements that the block combines, each one point of its own."""
+    """Return the first element that the block updates; its iterators select the others, too.
+
+    Refuse the block unless different points select different elements.
+    """
     elements = [required_element(cursor, term.buffer) for term in found.terms]
     for element in elements:
         missing = {item.var for item in element.iters} - determined_by(cursor, element.store)
@@ -211,7 +221,7 @@ def _require_elements(cursor: Cursor, found: Combining) -> Element:
                 f"{_NAME}.not_proved",
                 f"It is not proved that the points of block '{cursor.node.name}' select different "
                 f"elements of '{element.store.buffer}'.",
-                needs=f"{', '.join(sorted(missing))} follow from [{at}]",
+                needs=f"[{at}] determines {quoted(missing)}",
                 place=cursor.place,
             )
     known = {item.var for item in elements[0].iters}
@@ -220,7 +230,8 @@ def _require_elements(cursor: Cursor, found: Combining) -> Element:
     if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
         raise schedule_error(
             f"{_NAME}.init",
-            f"The init of block '{cursor.node.name}' is about more than the element.",
+            f"The init of block '{cursor.node.name}' writes other buffers than the reduction, or uses "
+            "iterators that do not select the element.",
             place=cursor.place,
         )
     if not cursor.node.init:
@@ -229,8 +240,11 @@ def _require_elements(cursor: Cursor, found: Combining) -> Element:
     return elements[0]
 
 
-def _require_one_start(cursor: Cursor, top: Cursor, element: Element) -> None:
-    """The parts start once: outside of what is left of the reduction, loops select elements."""
+def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
+    """Refuse a nest in which partial results may be initialised more than once.
+
+    Their init runs outside the remaining reduction loops, so each loop there must select an element.
+    """
     own = {top.node.var, *selected_by(cursor.node, top.node.var)}
     reducing = reduction_loops(cursor.node, values_at(cursor)) - own
     selecting = {name for item in element.iters for name in free_vars(item.value)}
@@ -240,9 +254,10 @@ def _require_one_start(cursor: Cursor, top: Cursor, element: Element) -> None:
         if found.var not in selecting | {top.node.var} and integer_value(found.extent) != 1:
             raise schedule_error(
                 f"{_NAME}.not_proved",
-                f"It is not proved that the parts of block '{cursor.node.name}' start once.",
-                needs=f"loop '{found.var}' selects an element, or runs inside of a loop of the reduction",
-                hint="reorder moves loops.",
+                f"It is not proved that each partial result of block '{cursor.node.name}' is initialised "
+                "once.",
+                needs=f"loop '{found.var}' selects an element, or is inside a loop of the reduction",
+                hint="Change the order of the loops with reorder.",
                 place=top.place,
             )
 
@@ -252,30 +267,31 @@ def _require_axis(found: Combining, axis: int) -> None:
     if not 0 <= axis <= most:
         raise schedule_error(
             f"{_NAME}.axis",
-            f"The parts cannot be dimension {axis} of '{found.terms[0].buffer}'.",
-            hint=f"Expected 0 to {most}.",
+            f"The partial results of '{found.terms[0].buffer}' cannot have their new dimension at axis "
+            f"{axis}.",
+            hint=f"Expected an axis from 0 to {most}.",
         )
 
 
-def _combined(
+def _combination(
     function: Function,
     cursor: Cursor,
     element: Element,
     *,
-    found: Combining,
+    reduction: Combining,
     parts: PartialBuffers,
     part: str,
 ) -> Stmt:
-    """The nest that combines the parts."""
-    dtypes = [identity.dtype for identity in found.identities]
+    """Return the nest of the block that combines the partial results."""
+    dtypes = [identity.dtype for identity in reduction.identities]
     terms = [
         replace(term, value=Load(buffer.name, parts.element(term.indices, part), dtype))
-        for term, buffer, dtype in zip(found.terms, parts.buffers, dtypes, strict=True)
+        for term, buffer, dtype in zip(reduction.terms, parts.buffers, dtypes, strict=True)
     ]
     nest = copy_nest(
         cursor.node.name,
         (*element.iters, part_iterator(parts, part)),
-        (found.statement(terms),),
+        (reduction.statement(terms),),
         conditions=element.conditions,
         tiles=element.tiles,
         init=cursor.node.init,

@@ -1,4 +1,4 @@
-"""`sparse_tensorize`: an intrinsic computes what a loop nest over stored elements computes."""
+"""`sparse_tensorize`: replace a loop nest that reads through index arrays by an intrinsic."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def sparse_tensorize(
     function: str | None = None,
     intrinsics: Sequence[Intrinsic] = (),
 ) -> Result:
-    """Replaces a loop nest around one store by the emission of an intrinsic, as `tensorize` does, also
-    where elements are selected through index arrays: the rows that the coordinates of a sparse row
-    gather are those of a dense operand of the intrinsic.
+    """Replace a loop nest around one store by an intrinsic, even if it reads through index arrays.
 
-    Raises `ScheduleError`: the reasons of `tensorize` but for `.indirect`, as
-    `schedule.sparse_tensorize.match` and so on.
+    As `tensorize`, except that index arrays may select the elements: the rows that the coordinates of a
+    sparse row gather may be the rows of a dense operand of the intrinsic.
+
+    Raises `ScheduleError`: the errors of `tensorize` except `.indirect`, with codes such as
+    `schedule.sparse_tensorize.match`.
 
     >>> from gossamer_testkit.examples import DOT_4, SPMV
     >>> from gossamer_schedule.primitives.loops.split import split

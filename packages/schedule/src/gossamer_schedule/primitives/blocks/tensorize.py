@@ -1,4 +1,4 @@
-"""`tensorize`: an intrinsic computes what a loop nest computes."""
+"""`tensorize`: replace a loop nest by an intrinsic."""
 
 from __future__ import annotations
 
@@ -20,24 +20,27 @@ def tensorize(
     function: str | None = None,
     intrinsics: Sequence[Intrinsic] = (),
 ) -> Result:
-    """Replaces a loop nest around one store by the emission of the intrinsic of a name, which does the
-    same up to names, the order of loops, and where the elements of its buffers are.
+    """Replace a loop nest around one store by the implementation of an equivalent intrinsic.
 
-    The nest becomes a block `<block>_o`, as by `blockize`, which is annotated with the name and the
-    digest of the intrinsic, and as reassociating. Where the nest is not whole, because a condition of
-    its block does not hold in all iterations, or a loop has none, it runs as before. What the emission
-    uses in vectors must be next to each other in memory; all else may have any strides and offset. The
-    result's names are those of `blockize`. `intrinsics` are those of the machine, and no part of the
-    step: a builder or `replay` is given them.
+    `intrinsic` is the name of one of `intrinsics`, those of the machine. Its description must match the
+    nest up to names, the order of loops, and the locations of elements in buffers. The nest becomes a block
+    `<block>_o`, as in `blockize`, which is annotated with the name and digest of the intrinsic, and as
+    `reassociates`. Where the nest is incomplete, because the predicate of its block fails in an iteration
+    or a loop has no iteration, the original loops run.
 
-    Raises `ScheduleError`: `schedule.tensorize.no_intrinsic` (none, or several, of that name),
-    `.intrinsic` (its description is no nest around one store), `.body` (the loop holds more than loops
-    around one block), `.store` (the block is more than one store), `.match` (they do not do the same; the
-    error shows both), `.layout` (a vector is no run of elements), `.indirect` (elements are selected
-    through an index array), `.alias` (what is written is read in other ways), `.init` (spatial points
-    initialise one element), `.not_proved` (points may meet in an element, or what selects elements may
-    change), `.predicate` (where the nest is whole is not known), `.mixed`, `.dependence` (as for
-    `blockize`), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Elements that the implementation accesses as a vector must be contiguous in memory; other accesses may
+    have any strides and offset. The result's names are those of `blockize`. The step does not record
+    `intrinsics`; pass them to the builder or to `replay`.
+
+    Raises `ScheduleError`: `schedule.tensorize.no_intrinsic` (none or several have that name),
+    `.intrinsic` (its description is not a nest around one store), `.body` (the loop contains more than
+    loops around one block), `.store` (the block is more than one store), `.match` (the nest and the
+    intrinsic are not equivalent; the error shows both), `.layout` (the elements of a vector are not
+    contiguous), `.indirect` (elements are selected through an index array), `.alias` (other elements of the
+    buffer that is written are read), `.init` (several spatial points initialise one element), `.not_proved`
+    (several points may share an element, or an index may change in the loop), `.predicate` (the condition
+    under which the nest is complete is not known), `.mixed`, `.dependence` (as for `blockize`), `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import DOT_4, MATMUL
     >>> from gossamer_schedule.primitives.loops.reorder import reorder
