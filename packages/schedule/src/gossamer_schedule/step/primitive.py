@@ -34,7 +34,7 @@ def primitive(
     >>> unroll(SCALE, "i")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ScheduleError: Loop 'i' has no constant extent ... [schedule.unroll.extent]
+    gossamer_ir.errors.ScheduleError: The extent of loop 'i' is n, not a constant ... [schedule.unroll.extent]
     @T.prim_func
     def scale(
         x: T.handle,

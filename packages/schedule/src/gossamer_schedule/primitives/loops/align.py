@@ -1,4 +1,4 @@
-"""`align`: a loop begins early, so that its vectors lie as the memory that they read does."""
+"""`align`: start a loop early, so that its vectors begin at aligned addresses."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ from gossamer_schedule.step.recorded import step
 def align(
     module: Module, loop: str, *, buffer: str, lanes: int, function: str | None = None
 ) -> Result:
-    """Lets an innermost serial loop that starts at 0 begin as many iterations early as the first
-    element of a buffer lies behind an address that is a multiple of `lanes` elements.
+    """Start an innermost loop early, so that vectors of `lanes` iterations begin at aligned addresses.
 
-    Takes a module of the loop stage. There are `lanes` more iterations; in those before the old first
-    one and behind the old last one nothing happens. Where the loop runs along the rows of the buffer,
-    vectors of `lanes` iterations then read at such addresses, in all rows: where they fill a cache
-    line, each reads one line instead of two. Which lane adds up what, and so the rounding of sums over
-    the loop, then depends on where the buffer begins.
+    Takes a module of the loop stage. The loop is serial, starts at 0 and contains only blocks. It starts
+    as many iterations early as the first element of `buffer` lies after an address that is a multiple of
+    `lanes` elements, and runs `lanes` iterations longer. Predicates mask the iterations outside of the old
+    range. If the loop runs along the rows of the buffer, vectors of `lanes` iterations are then aligned
+    in all rows; one that fills a cache line loads one line instead of two. The lane in which a term is
+    added, and so the rounding of sums over the loop, depends on the address of the buffer. The result's
+    name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.align.lanes` (less than two, or too many), `.rows` (the buffer has
-    rows that are no multiple of `lanes` long), `.buffer` (it is no parameter), `.innermost` (the loop holds
-    more than blocks), `.not_proved` (the extent may change while
-    the loop runs, or an iterator of theirs may have no value in the further iterations),
-    `.start`, `.kind`, `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.align.lanes` (less than two, or too many), `.rows` (rows of the buffer
+    may not be multiples of `lanes` long), `.buffer` (not a parameter), `.innermost` (the loop contains
+    more than blocks), `.not_proved` (the extent may change while the loop runs or may overflow, or an
+    iterator may be undefined in the added iterations), `.start` (the loop does not start at 0), `.kind`,
+    `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -76,7 +77,7 @@ def align(
     _require_extent(cursor, lanes)
     early = sub(index_var(loop), _misalignment(found, lanes))
 
-    blocks = _blocks(cursor)
+    blocks = _require_blocks(cursor)
     require_unchanged_bounds((cursor.node,), at=root)
     _require_plain_values(blocks, cursor)
 
@@ -93,17 +94,22 @@ def align(
 
 def _require_zero_start(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
-        text = f"Loop '{cursor.node.var}' does not start at 0."
-        raise schedule_error("align.start", text, place=cursor.place)
+        raise schedule_error(
+            "align.start",
+            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and align needs a loop that "
+            "starts at 0.",
+            place=cursor.place,
+        )
 
 
-def _blocks(cursor: Cursor) -> tuple[Block, ...]:
-    """What the loop holds."""
+def _require_blocks(cursor: Cursor) -> tuple[Block, ...]:
+    """Return the body of the loop, refused unless all statements are blocks: only these have predicates,
+    which mask the added iterations."""
     blocks = tuple(found for found in cursor.node.body if isinstance(found, Block))
     if len(blocks) != len(cursor.node.body):
         raise schedule_error(
             "align.innermost",
-            f"Loop '{cursor.node.var}' holds something else than blocks.",
+            f"Loop '{cursor.node.var}' contains statements other than blocks.",
             hint="Align the innermost loop, before it is split.",
             place=cursor.place,
         )
@@ -111,16 +117,16 @@ def _blocks(cursor: Cursor) -> tuple[Block, ...]:
 
 
 def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
-    """The values of iterators must exist in iterations that the loop did not have."""
+    """Refuse iterator values that may be undefined in the added iterations, by a load or a division."""
     values = [found.value for block in blocks for found in block.iters]
     divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
     divisors = [found.rhs for found in divided]
     if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
         raise schedule_error(
             "align.not_proved",
-            f"It is not proved that the iterators of the blocks in loop '{cursor.node.var}' have values "
-            "before and behind it.",
-            needs="they read nothing, and divide by constants",
+            f"It is not proved that the iterators of the blocks in loop '{cursor.node.var}' are defined "
+            "before its first iteration and after its last one.",
+            needs="their values read no buffer and divide by constants only",
             hint="Align the loop before it is split or fused.",
             place=cursor.place,
         )
@@ -130,7 +136,8 @@ def _require_lanes(lanes: int, cursor: Cursor) -> None:
     if not is_count(lanes, least=2):
         raise schedule_error(
             "align.lanes",
-            f"Loop '{cursor.node.var}' is aligned to {lanes} elements, expected from 2 to {LARGEST_SIZE}.",
+            f"Loop '{cursor.node.var}' cannot be aligned with lanes={lanes}; expected from 2 to "
+            f"{LARGEST_SIZE}.",
         )
 
 
@@ -140,8 +147,8 @@ def _require_extent(cursor: Cursor, lanes: int) -> None:
         raise schedule_error(
             "align.not_proved",
             f"It is not proved that loop '{cursor.node.var}' can have {lanes} more iterations.",
-            needs=f"{text_of(extent)} does not wrap around",
-            hint="Only sizes of arrays are known not to be as large.",
+            needs=f"{text_of(extent)} does not overflow int64",
+            hint="Extents that are sizes of arrays are known not to be as large.",
             place=cursor.place,
         )
 
@@ -152,16 +159,17 @@ def _require_rows(buffer: Buffer, lanes: int) -> None:
         raise schedule_error(
             "align.rows",
             f"It is not proved that rows of '{buffer.name}' are multiples of {lanes} elements long.",
-            hint="Only then all of them begin alike.",
+            hint="All rows must have the same alignment: choose lanes that divide the length of a row.",
         )
 
 
 def _misalignment(buffer: Buffer, lanes: int) -> Expr:
-    """How many elements a buffer begins behind a multiple of `lanes` elements."""
+    """Return the number of elements by which a buffer begins after a multiple of `lanes` elements."""
     if buffer.handle is None:
         raise schedule_error(
             "align.buffer",
-            f"The buffer '{buffer.name}' is no parameter: where it begins is not known.",
+            f"Buffer '{buffer.name}' is not a parameter, so its address is not known.",
+            hint="Align the loop to a buffer that the caller passes.",
         )
     address = Reinterpret("int64", handle(buffer.handle))
     elements = floordiv(address, index(max(DType.parse(buffer.dtype).bits // 8, 1)))

@@ -1,4 +1,4 @@
-"""`fission`: a loop around several statements becomes several loops."""
+"""`fission`: distribute a loop over the statements of its body."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ Statements: TypeAlias = tuple[Stmt, ...]
 def fission(
     module: Module, loop: str, *, after: str | None = None, function: str | None = None
 ) -> Result:
-    """Distributes a serial loop over the statements that it holds: loops `<loop>_0`, `<loop>_1`, ..., each
-    with a part of them, which run one after the other. The loop is cut after the loop or block `after` in
-    it, else after each statement.
+    """Distribute a serial loop over the parts of its body, as loops `<loop>_0`, `<loop>_1`, ...
 
-    That takes what a part touches in an iteration to be out of reach of later iterations of the parts
-    before it, which now run first.
+    The body is cut after its loop or block `after`; without `after`, it is cut after each statement. The
+    new loops run one after the other, so all iterations of a part precede those of the parts after it.
+    Therefore an iteration of a part must not depend on later iterations of earlier parts: they must not
+    access the same element, unless both read it. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.fission.parts` (there is nothing to cut there), `.scope` (a part uses
-    a variable or buffer of a part before), `.dependence` (a later iteration of a part before touches the
-    same element), `.not_proved` (it may, or an init may not run later, or the bounds of the loop may
-    change), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.fission.parts` (the body has no statement to cut after), `.scope` (a
+    part uses a variable or buffer that an earlier one defines), `.dependence` (a later iteration of an
+    earlier part touches the same element), `.not_proved` (it may do so, an init may not run later, or the
+    bounds of the loop may change), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import STAGED
     >>> from gossamer_testkit.show import body_text
@@ -107,10 +107,10 @@ def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
     body: Statements = cursor.node.body
     names = [name_of(found) for found in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
-    # What is bound belongs to the statements after it.
+    # Without `after`, a let or an allocation stays with the statements that use it.
     cuts = [at for at in cuts if after or not isinstance(body[at - 1], (Let, Allocate))]
     if not cuts:
-        what = "holds one statement" if after is None else f"is not cut after '{after}'"
+        what = "has only one part" if after is None else f"cannot be cut after '{after}'"
         raise schedule_error(
             f"{_NAME}.parts",
             f"Loop '{cursor.node.var}' {what}.",
@@ -122,8 +122,11 @@ def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
 
 
 def _require_unchanged(cursor: Cursor) -> None:
-    """Each part evaluates the bounds of the loop again. The domains of iterators are not accesses, so what
-    they read must not be written at all."""
+    """Refuse a loop that may change its bounds, which each part evaluates again, or iterator domains.
+
+    Domains are not among the accesses that `_require_independent` compares, so the loop must not write
+    what they read.
+    """
     loop = cursor.node
     require_unchanged_bounds((loop,), at=cursor)
     blocks = (found for found in statements(loop.body) if isinstance(found, Block))
@@ -132,6 +135,7 @@ def _require_unchanged(cursor: Cursor) -> None:
 
 
 def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> None:
+    """Refuse a part that uses a variable or buffer which an earlier part defines."""
     effects = [effects_of(found) for found in statements(before)]
     buffers = {found.allocates.name for found in effects if found.allocates is not None}
     variables = {name for found in effects for name in found.binds}
@@ -146,8 +150,8 @@ def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> 
 
 
 def _require_independent(before: Statements, part: Statements, cursor: Cursor) -> None:
-    """What a part touches in an iteration is not touched in later ones by the parts before it, if one of
-    them writes it."""
+    """Refuse a part that touches an element in an iteration, and an earlier part in a later one, if one of
+    them writes it: the earlier part now runs all its iterations first."""
     loop, varying = cursor.node.var, loops_within((cursor.node,))
     shared = (outer_writes(before) & mentioned(part)) | (mentioned(before) & outer_writes(part))
     for buffer in sorted(shared):
@@ -166,7 +170,7 @@ def _require_independent(before: Statements, part: Statements, cursor: Cursor) -
 def _pairs(
     before: Statements, part: Statements, buffer: str, cursor: Cursor
 ) -> Iterator[tuple[AccessForm, AccessForm]]:
-    """An access of the parts before and one of this part, of which one is a store."""
+    """Yield the pairs of an access in earlier parts and one in this part that include a store."""
     changing, values = buffers_written(cursor.node.body), values_at(cursor)
     first, second = (
         [
@@ -199,7 +203,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
 
 
 def _require_late_inits(before: Statements, part: Statements, cursor: Cursor) -> None:
-    """An init that runs before the loop comes to run after the parts before its own."""
+    """Refuse an init that ran before the loop, and would run after earlier parts that use its elements."""
     for block in blocks_with_init(cursor):
         reducing = reduction_loops(block.node, values_at(block))
         is_own = block.path[len(cursor.path)][2] >= len(before)

@@ -1,4 +1,4 @@
-"""`lift_loop`: a loop moves out of the block that holds it."""
+"""`lift_loop`: move a loop out of the block that contains it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from gossamer_schedule.step.recorded import step
 
 @primitive
 def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Result:
-    """Moves a serial loop, which is all that a block does, around that block, which gets a spatial
-    iterator `v<loop>` for it.
+    """Move a serial loop out of the block of which it is the whole body.
 
-    Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not all that a block does),
-    `.init` (the block has one, or one in the loop that the loop is a reduction of, or whose points may
-    meet in an element in several of its iterations), `.not_proved` (the
-    loop may change its extent, or what the block's predicate reads), `.kind`, `.no_loop`,
-    `.no_function`, `.stage`.
+    The block gets a spatial iterator `v<loop>` for the loop. The result's name is that of the loop.
+
+    Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not the whole body of a block),
+    `.init` (the block has an init, or a block inside has one that runs before the loop), `.not_proved`
+    (the loop may change its bounds, or what the predicate or iterators of the block read), `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import NESTED
     >>> from gossamer_testkit.show import body_text
@@ -82,13 +82,13 @@ def _require_block(cursor: Cursor) -> Block:
     if not isinstance(block, Block) or block.body != (cursor.node,):
         raise schedule_error(
             "lift_loop.not_alone",
-            f"Loop '{cursor.node.var}' is not all that a block does.",
+            f"Loop '{cursor.node.var}' is not the whole body of a block.",
             place=cursor.place,
         )
     if block.init:
         raise schedule_error(
             "lift_loop.init",
-            f"Block '{block.name}' has an init, which belongs before loop '{cursor.node.var}'.",
+            f"Block '{block.name}' has an init, which must run before loop '{cursor.node.var}'.",
             hint="Apply decompose_reduction before.",
             place=cursor.up(1).place,
         )
@@ -96,46 +96,51 @@ def _require_block(cursor: Cursor) -> Block:
 
 
 def _require_unchanged(cursor: Cursor, block: Block) -> None:
-    """Where the block runs, and what its new iterator ranges over, is evaluated in each iteration."""
+    """Refuse a loop that may change its bounds, or the predicate and iterator values of the block.
+
+    After the move they are evaluated in each iteration of the loop.
+    """
     require_unchanged_bounds((cursor.node,), at=cursor)
-    asked = () if block.predicate is None else (block.predicate,)
+    predicate = () if block.predicate is None else (block.predicate,)
     values = (found.value for found in block.iters)
-    require_unchanged(cursor.node, (*asked, *values), at=cursor, what="the block")
+    what = "the predicate or an iterator of the block"
+    require_unchanged(cursor.node, (*predicate, *values), at=cursor, what=what)
 
 
 def _require_no_reduction(cursor: Cursor, block: Block) -> None:
-    """An init below, which runs once before the loop, would run in each iteration or in none."""
+    """Refuse a loop before which the init of a block inside runs: in the block around, that init would run
+    in each iteration of the loop, or in none."""
     for found in cursor.below():
         if not isinstance(found.node, Block) or not found.node.init or _is_in_block(found, cursor):
             continue
-        loop, why = cursor.node.var, ""
+        loop, role = cursor.node.var, ""
         if loop in reduction_loops(found.node, values_at(found)):
-            why = f"is one of a reduction in block '{found.node.name}', whose init belongs"
+            role = "is a reduction loop of"
         elif meeting_loops(found, {loop}):
-            why = (
-                f"may initialise an element again in block '{found.node.name}', whose init belongs"
-            )
-        if why:
+            role = "may visit an element several times in"
+        if role:
             raise schedule_error(
                 "lift_loop.init",
-                f"Loop '{loop}' {why} before it, in block '{block.name}'.",
+                f"Loop '{loop}' {role} block '{found.node.name}', whose init must run before the loop, in "
+                f"block '{block.name}'.",
                 hint="Apply decompose_reduction before.",
                 place=cursor.place,
             )
 
 
 def _is_in_block(found: Cursor, top: Cursor) -> bool:
-    """Whether a block stands between a loop and a statement in it."""
+    """Return whether a block stands between the loop at `top` and a statement in it."""
     return any(isinstance(parent, Block) for parent in found.parents[len(top.path) :])
 
 
 def _around(loop: For, block: Block, iterator: str) -> For:
-    """The loop, its range said by what the block's iterators stand for, around the block."""
+    """Return the loop around the block, with the block's iterators in its bounds replaced by their values."""
     values = {found.var: found.value for found in block.iters}
     start, extent = substitute(loop.start, values), substitute(loop.extent, values)
     if block.predicate is not None and (free_vars(loop.extent) or mentioned((extent, start))):
-        asked = substitute(block.predicate, values)
-        start, extent = (IfThenElse(asked, bound, ZERO) for bound in (start, extent))
+        # Bounds were evaluated only where the predicate holds; elsewhere they may be undefined.
+        predicate = substitute(block.predicate, values)
+        start, extent = (IfThenElse(predicate, bound, ZERO) for bound in (start, extent))
     domain = Range(loop.start, loop.extent)
     added = BlockIter(iterator, "S", domain, index_var(loop.var))
     body = substitute_body(loop.body, {loop.var: index_var(iterator)})

@@ -1,4 +1,4 @@
-"""`reorder`: loops of one nest change places."""
+"""`reorder`: permute the loops of a nest."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from gossamer_schedule.step.recorded import step
 
 @primitive
 def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
-    """Puts loops of one nest into the given order; other loops of the nest stay where they are.
+    """Reorder loops of one nest; its other loops keep their positions.
 
-    Between the outermost and the innermost of them there may be nothing but loops. Where the order
-    in which a reduction adds up its terms changes, its block is annotated `reassociates`.
+    `loops` are the loops in their new order, outermost first. The nest contains nothing but loops between
+    the outermost and the innermost of them. If the order in which a reduction combines its terms changes,
+    its block is annotated `reassociates`. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.reorder.loops` (fewer than two, or one twice), `.not_nested`,
-    `.kind` (a loop that is neither serial nor unrolled), `.dependence` (an extent depends on a loop
-    that would be inside), `.not_proved` (iterations may not be exchanged, or an init may not run as
-    before), `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.reorder.loops` (fewer than two, or one twice), `.not_nested` (not in
+    one nest, or the nest contains other statements), `.kind` (a loop is neither serial nor unrolled),
+    `.dependence` (the bounds of a loop depend on one that would be inside), `.not_proved` (iterations
+    may not be exchanged, or an init may not run as before), `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_testkit.show import body_text
@@ -53,28 +54,31 @@ def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
                         C[vi, vl] = 0.0
                     C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
-    return in_order(module, loops, function=function, op="reorder", require=_require_exchangeable)
+    return reorder_loops(
+        module, loops, function=function, op="reorder", require=_require_exchangeable
+    )
 
 
-Exchange: TypeAlias = Callable[[Cursor, Sequence[For], Sequence[For]], tuple[Stmt, ...]]
-"""Refuses to put the loops of a nest, the first at the cursor, into another order, or returns their body,
-in which the blocks are marked that this reassociates."""
+ReorderCheck: TypeAlias = Callable[[Cursor, Sequence[For], Sequence[For]], tuple[Stmt, ...]]
+"""Returns the body of a nest for a new order, with blocks that it reassociates annotated, or refuses.
+
+The arguments are the cursor at the outermost loop, the loops in the old order and in the new one."""
 
 
-def in_order(
-    module: Module, loops: tuple[str, ...], *, function: str | None, op: str, require: Exchange
+def reorder_loops(
+    module: Module, loops: tuple[str, ...], *, function: str | None, op: str, require: ReorderCheck
 ) -> Result:
-    """What `reorder` and `unsafe_reorder` do, which require different things of the iterations."""
+    """Reorder loops as the primitive `op`, if `require` allows the exchange of their iterations."""
     require_stage(module, op, stages=LOOP_STAGES)
     root = find_function(module, op, function=function)
-    found = [find_loop(root, loop=name) for name in loops]
+    cursors = [find_loop(root, loop=name) for name in loops]
 
     _require_distinct(loops)
-    chain = _require_nest(found)
+    chain = _require_nest(cursors)
     moved = _permuted(chain, loops)
     _require_kinds(chain, moved)
     _require_bounds(moved)
-    top = min(found, key=lambda cursor: len(cursor.path))
+    top = min(cursors, key=lambda cursor: len(cursor.path))
     body = require(top, chain, moved)
 
     nest = _nest(moved, body)
@@ -88,30 +92,30 @@ def _require_distinct(loops: Sequence[str]) -> None:
     if len(loops) < 2 or len(set(loops)) != len(loops):
         raise schedule_error(
             "reorder.loops",
-            f"'{', '.join(loops)}' does not name two or more different loops.",
+            f"reorder needs two or more different loops, not '{', '.join(loops)}'.",
         )
 
 
-def _require_nest(found: Sequence[Cursor]) -> tuple[For, ...]:
-    """The loops from the outermost to the innermost of those found, others between them too."""
-    bottom = max(found, key=lambda cursor: len(cursor.path))
+def _require_nest(cursors: Sequence[Cursor]) -> tuple[For, ...]:
+    """Return the loops of a nest from the outermost to the innermost of those at the cursors."""
+    bottom = max(cursors, key=lambda cursor: len(cursor.path))
     chain = (*bottom.nest, bottom.node)
-    inside = {loop.var: position for position, loop in enumerate(chain)}
-    missing = [cursor for cursor in found if cursor.node.var not in inside]
+    depths = {loop.var: depth for depth, loop in enumerate(chain)}
+    missing = [cursor for cursor in cursors if cursor.node.var not in depths]
     if missing:
-        names = ", ".join(inside)
+        names = ", ".join(depths)
         raise schedule_error(
             "reorder.not_nested",
             f"Loop '{missing[0].node.var}' and loop '{bottom.node.var}' are not in one nest.",
-            hint=f"The loops directly around '{bottom.node.var}' are {names}.",
+            hint=f"The loops of the nest of '{bottom.node.var}' are {names}.",
             place=missing[0].place,
         )
-    first = min(inside[cursor.node.var] for cursor in found)
+    first = min(depths[cursor.node.var] for cursor in cursors)
     for outer, inner in zip(chain[first:], chain[first + 1 :], strict=False):
         if len(outer.body) != 1:
             raise schedule_error(
                 "reorder.not_nested",
-                f"Loop '{outer.var}' holds more than loop '{inner.var}'.",
+                f"Loop '{outer.var}' contains other statements besides loop '{inner.var}'.",
                 place=bottom.place,
             )
     return chain[first:]
@@ -134,6 +138,7 @@ def _require_kinds(chain: Sequence[For], moved: Sequence[For]) -> None:
 
 
 def _require_bounds(moved: Sequence[For]) -> None:
+    """Refuse an order in which the bounds of a loop use the variable of a loop inside it."""
     for position, loop in enumerate(moved):
         used = free_vars(loop.start) | free_vars(loop.extent)
         for inner in moved[position:]:
@@ -148,9 +153,9 @@ def _require_bounds(moved: Sequence[For]) -> None:
 def _require_exchangeable(
     top: Cursor, chain: Sequence[For], moved: Sequence[For]
 ) -> tuple[Stmt, ...]:
-    combined = require_exchangeable(top, chain, moved)
+    reassociated = require_exchangeable(top, chain, moved)
     body = chain[-1].body
-    return reassociating(body, combined) if combined else body
+    return reassociating(body, reassociated) if reassociated else body
 
 
 def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:

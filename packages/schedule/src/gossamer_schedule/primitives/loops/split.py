@@ -1,4 +1,4 @@
-"""`split`: one loop becomes a nest of loops."""
+"""`split`: divide a loop into a nest of loops."""
 
 from __future__ import annotations
 
@@ -57,16 +57,18 @@ def split(
     factors: tuple[int | str | None, ...],
     function: str | None = None,
 ) -> Result:
-    """Splits a serial loop that starts at 0 into loops `<loop>_0`, `<loop>_1`, ..., outermost first.
+    """Split a serial loop into a nest of loops `<loop>_0`, `<loop>_1`, ..., outermost first.
 
-    `factors` are the new extents: positive integers, or texts such as "4 * T.vscale()"; one may be
-    None, which stands for the extent divided by the others, rounded up. Where the factors do
-    not provably divide the extent, the blocks below get the bound of the old loop as a predicate.
+    The loop starts at 0. `factors` are the extents of the new loops: positive integers, or texts such as
+    "4 * T.vscale()". One factor may be None; it stands for the extent divided by the product of the
+    others, rounded up. If the factors are not known to divide the extent, the blocks inside get a
+    predicate that skips iterations past the end of the old loop. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small), `.text` (a factor is no
-    expression), `.not_proved` (the factors may not cover the extent, the extent may change while the loop
-    runs, or an init may not leave the loops that a factor depends on), `.start`, `.kind`,
-    `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.split.factors` (none, not positive, more than one None, or too few
+    iterations), `.text` (a factor is not an expression), `.not_proved` (the factors may not cover the
+    extent, the extent may change while the loop runs, or an init may not run outside of the loops that a
+    factor depends on), `.start` (the loop does not start at 0), `.kind`, `.no_loop`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -101,7 +103,8 @@ def split(
     else:
         _require_unchanged(cursor)
         body = _bounded_body(cursor.node.body, loop, extent=cursor.node.extent)
-        if _may_wrap(cursor, _times_all(counts)):
+        if _may_wrap(cursor, _product_of_known(counts)):
+            # Past the largest int64 the old variable wraps around to a negative number, below the extent.
             body = (If(Compare("ge", index_var(loop), ZERO), body),)
         body = _bounded_digits(split_variable(body, loop, digits), set(names))
     nest = _nest(cursor.node, names, extents, body=body)
@@ -113,13 +116,16 @@ def split(
 
 
 def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
-    """All but the first extent are factors in what the loop feeds."""
+    """Refuse factors that depend on loops outside of which an init runs.
+
+    All extents but the first become coefficients in the values of iterators.
+    """
     feeding = {cursor.node.var}
     require_inits_beside(cursor, feeding, extents[1:])
 
 
 def _require_unchanged(cursor: Cursor) -> None:
-    """Each iteration asks for the end of the old loop, and for the domains of iterators that it feeds."""
+    """Refuse an extent or domain that the loop may change: each iteration is checked against it."""
     require_unchanged_bounds((cursor.node,), at=cursor)
     iters = (item for found in collect(Block, cursor.node) for item in found.iters)
     domains = (item.domain for item in iters if cursor.node.var in free_vars(item.value))
@@ -130,7 +136,8 @@ def _require_zero_start(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
         raise schedule_error(
             "split.start",
-            f"Loop '{cursor.node.var}' does not start at 0.",
+            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and split needs a loop that "
+            "starts at 0.",
             place=cursor.place,
         )
 
@@ -140,69 +147,69 @@ def _require_factors(
 ) -> tuple[Affine | None, ...]:
     if not factors or list(factors).count(None) > 1:
         raise _bad_factors(
-            f"Factors {tuple(factors)} are none, or have more than one None.", cursor
+            f"the factors {tuple(factors)} are none, or more than one is None", cursor
         )
-    counts = tuple(_count_of(factor, cursor) for factor in factors)
-    whole = _times_all(counts)
-    number, _ = factored(whole)
+    counts = tuple(_required_factor(factor, cursor) for factor in factors)
+    total = _product_of_known(counts)
+    number, _ = factored(total)
     if not is_count(number):
-        raise _bad_factors(f"The factors make {number} iterations.", cursor)
-    if None not in counts and quotient(whole, affine_of(cursor.node.extent)) is None:
-        _require_cover(whole, cursor)
+        raise _bad_factors(f"the product of the factors is {number}", cursor)
+    if None not in counts and quotient(total, affine_of(cursor.node.extent)) is None:
+        _require_cover(total, cursor)
     return counts
 
 
-def _count_of(factor: int | str | None, cursor: Cursor) -> Affine | None:
+def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
     if factor is None:
         return None
-    count = Affine({}, factor) if isinstance(factor, int) else _count_said(factor, cursor)
+    count = Affine({}, factor) if isinstance(factor, int) else _parsed_factor(factor, cursor)
     number, others = factored(count)
     if not is_count(number) or any(not isinstance(other, VScale) for other in others):
-        raise _bad_factors(f"Factor {factor!r} is not positive, or too large.", cursor)
+        raise _bad_factors(f"factor {factor!r} is not positive, or too large", cursor)
     return count
 
 
-def _count_said(factor: str, cursor: Cursor) -> Affine:
+def _parsed_factor(factor: str, cursor: Cursor) -> Affine:
     return affine_of(expression_of(factor, cursor, argument="factors"))
 
 
-def _bad_factors(message: str, cursor: Cursor) -> Exception:
+def _bad_factors(reason: str, cursor: Cursor) -> Exception:
     return schedule_error(
         "split.factors",
-        f"{message[:-1]}, for loop '{cursor.node.var}'.",
-        hint="Expected positive integers or multiples of T.vscale(), one may be None; their product is at "
+        f"Loop '{cursor.node.var}' cannot be split: {reason}.",
+        hint="Expected positive integers or multiples of T.vscale(), at most one None, and a product of at "
         f"most {LARGEST_SIZE}.",
     )
 
 
-def _require_cover(whole: Affine, cursor: Cursor) -> None:
+def _require_cover(total: Affine, cursor: Cursor) -> None:
     extent = integer_value(cursor.node.extent)
     if extent is None:
         raise schedule_error(
             "split.not_proved",
             f"It is not proved that the factors cover the extent of loop '{cursor.node.var}'.",
-            needs=f"{text_of(product_of(whole))} >= {text_of(cursor.node.extent)}",
-            hint="Use None as a factor.",
+            needs=f"{text_of(product_of(total))} >= {text_of(cursor.node.extent)}",
+            hint="Use None as one of the factors.",
             place=cursor.place,
         )
-    number, _ = factored(whole)
+    number, _ = factored(total)
     if number < extent:
-        text = f"The factors make {number} iterations of {extent}."
-        raise _bad_factors(text, cursor)
+        reason = f"the product of the factors is {number}, and its extent is {extent}"
+        raise _bad_factors(reason, cursor)
 
 
-def _times_all(counts: Iterable[Affine | None]) -> Affine:
+def _product_of_known(counts: Iterable[Affine | None]) -> Affine:
     return reduce(times, (count for count in counts if count is not None), UNIT)
 
 
 def _is_exact(cursor: Cursor, counts: tuple[Affine | None, ...]) -> bool:
-    """Whether the new loops run exactly as often as the old one."""
-    made = _times_all(counts)
-    return _divides(made, cursor) if None in counts else made == affine_of(cursor.node.extent)
+    """Return whether the new loops have exactly as many iterations as the old one."""
+    known = _product_of_known(counts)
+    return _divides(known, cursor) if None in counts else known == affine_of(cursor.node.extent)
 
 
 def _divides(divisor: Affine, cursor: Cursor) -> bool:
-    """Whether an extent is a multiple of a divisor, also where it wraps around."""
+    """Return whether a divisor divides the extent, even if computing the extent wraps around."""
     extent: Expr = cursor.node.extent
     if quotient(affine_of(extent), divisor) is None:
         return False
@@ -210,21 +217,24 @@ def _divides(divisor: Affine, cursor: Cursor) -> bool:
 
 
 def _is_power_of_two(divisor: Affine) -> bool:
-    """Whether a divisor divides the number of integers."""
+    """Return whether a divisor is a power of two: these divide 2**64, so wrapping keeps their multiples."""
     return divisor.is_constant and divisor.constant.bit_count() == 1
 
 
 def _extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
-    left = _count(cursor, _times_all(counts))
-    found = tuple(left if count is None else product_of(count) for count in counts)
+    inferred = _inferred_extent(cursor, _product_of_known(counts))
+    extents = tuple(inferred if count is None else product_of(count) for count in counts)
     iterations = integer_value(cursor.node.extent)
     if iterations is None or iterations > 0 or None in counts:
-        return found
-    return (ZERO, *found[1:])  # a loop that never runs reads nothing, whatever the factors are
+        return extents
+    return (ZERO, *extents[1:])  # an empty loop stays empty, and so reads nothing
 
 
-def _count(cursor: Cursor, divisor: Affine) -> Expr:
-    """The extent over a divisor, rounded up; without the sum that this takes, where it may wrap around."""
+def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
+    """Return the extent divided by a divisor, rounded up.
+
+    The usual sum, extent + divisor - 1, is avoided where it may wrap around.
+    """
     extent: Expr = cursor.node.extent
     count = ceildiv_by(extent, divisor)
     if _divides(divisor, cursor) or magnitudes_of(cursor.function).is_exact(count):
@@ -234,7 +244,7 @@ def _count(cursor: Cursor, divisor: Affine) -> Expr:
 
 
 def _may_wrap(cursor: Cursor, divisor: Affine) -> bool:
-    """Whether the loops may go on to an iteration beyond the largest integer, which then is negative."""
+    """Return whether the loops may run past the largest int64, where the old variable becomes negative."""
     end = add(cursor.node.extent, product_of(divisor))
     return not _is_power_of_two(divisor) and not magnitudes_of(cursor.function).is_exact(end)
 
@@ -248,8 +258,11 @@ def _nest(
 
 
 def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
-    """The body, where iterators that are fed by some of the new loops, as digits of a fused one, stay in
-    their domains: the init of a block runs without the others, and without what is said about them."""
+    """Return the body with bounds on the iterators that only some of the new loops feed.
+
+    An iterator may be a digit of a fused loop. The init of a block runs without the loops that feed the
+    other iterators, and so without the predicates that depend on them.
+    """
 
     def rule(node: Any) -> Block | None:
         if not isinstance(node, Block) or not node.init:
@@ -264,27 +277,29 @@ def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]
 
 
 def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
-    """The body, doing nothing where the loop's variable is not below its extent."""
+    """Return the body, restricted to iterations below the extent of the old loop."""
     inner = tuple(_bounded(found, loop, extent=extent) for found in body)
-    if all(isinstance(found, (For, Block)) for found in _above_blocks(body)):
+    # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
+    if all(isinstance(found, (For, Block)) for found in _outside_blocks(body)):
         return inner
     return (If(below(index_var(loop), extent), inner),)
 
 
-def _above_blocks(body: tuple[Stmt, ...]) -> list[Any]:
+def _outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
+    """Return the statements of a body and of the loops in it, without those inside blocks."""
     found: list[Any] = []
     for child in body:
         found.append(child)
         if isinstance(child, For):
-            found += _above_blocks(child.body)
+            found += _outside_blocks(child.body)
     return found
 
 
-def _is_read_by(loop: For) -> bool:
-    """Whether more iterations of a loop may read more: what is read where no predicate keeps it from that,
-    in headers, the values of iterators, and predicates themselves, depends on the loop."""
+def _loads_depend_on(loop: For) -> bool:
+    """Return whether further iterations of a loop may load further elements that no predicate protects: in
+    loop bounds, iterator values and predicates themselves."""
     names = {loop.var}
-    for found in _above_blocks(loop.body):
+    for found in _outside_blocks(loop.body):
         if isinstance(found, For):
             names.add(found.var)
         elif isinstance(found, Block):
@@ -296,11 +311,12 @@ def _is_read_by(loop: For) -> bool:
 
 
 def _is_reduced(node: Any, loop: str) -> bool:
-    """Whether the init of a block is run without the conditions on a loop."""
+    """Return whether a loop is a reduction loop of a block, whose init runs without conditions on it."""
     return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
 
 
 def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
+    """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
     if isinstance(node, Block):
         return bounded(node, loop, extent=extent)
     changed: dict[str, Any] = {
@@ -314,8 +330,9 @@ def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
 
 
 def _bounded_extent(inner: For, loop: str, *, extent: Expr) -> Expr:
-    """The extent of an inner loop; 0 beyond the end of the loop that is split, where that matters."""
-    is_read = _is_read_by(inner)
+    """Return the extent of an inner loop, 0 past the end of the split loop if it would otherwise load
+    elements that may not exist, or run an init."""
+    is_read = _loads_depend_on(inner)
     if is_read and loop in free_vars(inner.start):
         return IfThenElse(below(index_var(loop), extent), inner.extent, ZERO)
     is_rerun = any(_is_reduced(found, loop) for found in statements(inner.body))

@@ -1,4 +1,4 @@
-"""`unroll`: a loop of constant extent becomes straight code."""
+"""`unroll`: replace a loop of constant extent by straight-line code."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
 MAX_EXTENT = 1024
-"""Longer loops are refused: the code would be too large to be of use."""
+"""The largest extent to unroll: the code of longer loops would be too large to be useful."""
 
 
 @primitive
 def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
-    """Marks a serial loop as unrolled.
+    """Mark a serial loop of constant extent as unrolled: its body is repeated for each iteration.
 
-    Raises `ScheduleError`: `schedule.unroll.extent` where the extent is no constant in
-    [0, `MAX_EXTENT`], `schedule.unroll.kind`, `.no_loop`, `.no_function`, `.stage`.
+    The extent is at most 1024. The result's name is that of the loop.
+
+    Raises `ScheduleError`: `schedule.unroll.extent` (not a constant from 0 to 1024), `.kind` (not serial),
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.split import split
@@ -69,7 +71,8 @@ def _require_constant_extent(cursor: Cursor) -> None:
     if extent is None or not 0 <= extent <= MAX_EXTENT:
         raise schedule_error(
             "unroll.extent",
-            f"Loop '{cursor.node.var}' has no constant extent of at most {MAX_EXTENT}.",
+            f"The extent of loop '{cursor.node.var}' is {text_of(cursor.node.extent)}, not a constant from "
+            f"0 to {MAX_EXTENT}.",
             hint="Split it by a constant factor and unroll the inner loop.",
             place=cursor.place,
         )

@@ -1,4 +1,4 @@
-"""`vectorize`: the iterations of an innermost loop become the lanes of vectors."""
+"""`vectorize`: execute the iterations of an innermost loop as lanes of vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.races import require_no_race
-from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.primitives.accumulation.lane_terms import terms_in_lanes
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.sums import require_sum
@@ -39,25 +39,29 @@ def vectorize(
     accumulate: str | None = None,
     function: str | None = None,
 ) -> Result:
-    """Marks an innermost serial loop of constant extent (or a multiple of vscale) as vectorized.
+    """Mark an innermost serial loop as vectorized: its iterations become the lanes of vectors.
 
-    Either the loop is spatial, and lanes store to different elements. Elements that lie side by side,
-    along the last dimension, are then read and written at once; others are gathered and scattered, such
-    as rows of a format that stores the slots of a row side by side, or rows of a permutation. Or all it
-    does is reductions (`X[i] = X[i] + value`) into elements that it does not select, whose terms are
-    then added up lane by lane: such a block is annotated `reassociates`. The terms of such a loop that
-    fill no whole vector are then added one by one (`rest="scalar"`, better where lengths repeat) or as
-    one masked vector (`rest="masked"`, better where they do not).
+    The extent is a constant from 1 to 1024, or such a multiple of `T.vscale()`. The loop is one of these:
 
-    Where lanes may share elements, and all the loop does is one reduction `X[...] = X[...] op value`
-    without an init, `accumulate="atomic"` (at the loop stage) computes its terms in lanes, into a
-    buffer, and lets each lane combine its own by itself, in their order: in a loop `<loop>_turn` behind
-    that of a block `<block>_terms`. Results stay as they are.
+    * Spatial: lanes store to different elements. Accesses to consecutive elements of the last dimension
+      become vector loads and stores; others become gathers and scatters.
+    * A reduction: the loop contains only reductions, such as `X[i] = X[i] + value`, into elements that it
+      does not select. Each lane accumulates its own terms and the lanes are combined afterwards, so the
+      blocks are annotated `reassociates`. `rest` says how the terms that do not fill a vector are added:
+      one by one ("scalar", faster if lengths repeat) or as one masked vector ("masked", faster if not).
+    * With `accumulate="atomic"`, at the loop stage, one reduction `X[...] = X[...] op value` without an
+      init into elements that lanes may share. Lanes compute the terms into a buffer, in block
+      `<block>_terms`; loop `<loop>_turn` then combines them one by one in their order, so that results
+      do not change.
 
-    Raises `ScheduleError`: `schedule.vectorize.rest` (neither of the two), `.innermost`, `.extent`,
-    `.race` (the lanes write one element), `.not_proved` (they may, or of a reduction: they may not),
-    `.not_reducer`, `.accumulate` (in another way, or with a rest), `.no_sum` (the loop does more than a
-    reduction), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    The result's name is that of the loop; with `accumulate`, the names of `<loop>_turn`, the buffer and
+    block `<block>_terms` follow.
+
+    Raises `ScheduleError`: `schedule.vectorize.rest` (neither "scalar" nor "masked"), `.innermost` (the
+    loop contains another loop), `.extent`, `.race` (lanes write the same element), `.not_proved` (lanes
+    may write the same element, or lanes of a reduction may write different ones), `.not_reducer` (a block
+    of a reduction loop is not a reduction), `.accumulate` (not "atomic", or with `rest`), `.no_sum` (the
+    loop contains more than one reduction), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.split import split
@@ -80,8 +84,8 @@ def vectorize(
     """
     if accumulate is not None:
         _require_form(accumulate, rest)
-        return _in_turn(module, loop, accumulate, function=function)
-    return in_vectors(
+        return _vectorize_terms(module, loop, accumulate, function=function)
+    return vectorize_loop(
         module, loop, rest, function=function, op="vectorize", require=require_no_race
     )
 
@@ -90,13 +94,13 @@ def _require_form(accumulate: str, rest: str) -> None:
     if accumulate != ATOMIC or rest != "scalar":
         raise schedule_error(
             "vectorize.accumulate",
-            f"Lanes cannot share elements by accumulate={accumulate!r} and rest={rest!r}.",
-            hint="Expected accumulate='atomic' alone.",
+            f"vectorize does not support accumulate={accumulate!r} with rest={rest!r}.",
+            hint="Expected accumulate='atomic' without rest=.",
         )
 
 
-def _in_turn(module: Module, loop: str, accumulate: str, *, function: str | None) -> Result:
-    """Computes the terms of a sum in lanes, which are added one after another."""
+def _vectorize_terms(module: Module, loop: str, accumulate: str, *, function: str | None) -> Result:
+    """Compute the terms of a reduction in lanes, and combine them one by one."""
     require_stage(module, "vectorize", stages=("loop",))
     root = find_function(module, "vectorize", function=function)
     cursor = find_loop(root, loop=loop)
@@ -112,7 +116,7 @@ def _in_turn(module: Module, loop: str, accumulate: str, *, function: str | None
     return Result(root.with_function(made).module, names, Step("vectorize", taken))
 
 
-def in_vectors(
+def vectorize_loop(
     module: Module,
     loop: str,
     rest: str,
@@ -121,7 +125,7 @@ def in_vectors(
     op: str,
     require: Requirement,
 ) -> Result:
-    """What `vectorize` and `unsafe_vectorize` do, which require different things of a spatial loop."""
+    """Vectorize a loop as the primitive `op`; `require` checks a loop that is not a reduction."""
     require_stage(module, op, stages=LOOP_STAGES)
     root = find_function(module, op, function=function)
     cursor = find_loop(root, loop=loop)
@@ -151,7 +155,7 @@ def _require_rest(rest: str) -> None:
     if rest not in ("scalar", "masked"):
         raise schedule_error(
             "vectorize.rest",
-            f"The rest of a reduction is '{rest}'.",
+            f"vectorize does not support rest={rest!r}.",
             hint="Expected 'scalar' or 'masked'.",
         )
 
@@ -161,7 +165,7 @@ def _require_innermost(cursor: Cursor) -> None:
         if isinstance(found, For):
             raise schedule_error(
                 "vectorize.innermost",
-                f"Loop '{cursor.node.var}' is not innermost: it holds loop '{found.var}'.",
+                f"Loop '{cursor.node.var}' is not innermost: it contains loop '{found.var}'.",
                 hint=f"Reorder '{cursor.node.var}' to the inside, or vectorize '{found.var}'.",
                 place=cursor.place,
             )
@@ -172,8 +176,8 @@ def _require_lanes(cursor: Cursor) -> None:
     if atoms not in ((), (VScale(),)) or not 1 <= count <= MAX_LANES:
         raise schedule_error(
             "vectorize.extent",
-            f"The extent of loop '{cursor.node.var}' is neither a constant from 1 to {MAX_LANES} nor "
-            "such a multiple of vscale.",
+            f"The extent of loop '{cursor.node.var}' is {text_of(cursor.node.extent)}, neither a constant "
+            f"from 1 to {MAX_LANES} nor such a multiple of T.vscale().",
             hint="Split it by a constant factor and vectorize the inner loop.",
             place=cursor.place,
         )

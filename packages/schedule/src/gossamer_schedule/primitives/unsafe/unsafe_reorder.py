@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Module, Stmt
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.primitives.loops.reorder import in_order
+from gossamer_schedule.primitives.loops.reorder import reorder_loops
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -30,7 +30,7 @@ def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> 
     >>> result.module.functions[0].annotations
     (('unsafe', 'reorder(l, i)'),)
     """
-    result = in_order(module, loops, function=function, op="unsafe_reorder", require=_trusted)
+    result = reorder_loops(module, loops, function=function, op="unsafe_reorder", require=_trusted)
     return marked_result(result)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_schedule.primitives.loops.vectorize import in_vectors
+from gossamer_schedule.primitives.loops.vectorize import vectorize_loop
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.unsafe_mark import marked_result, trusted
@@ -34,7 +34,7 @@ def unsafe_vectorize(
     >>> result.module.functions[0].annotations
     (('unsafe', 'vectorize(i_1)'),)
     """
-    result = in_vectors(
+    result = vectorize_loop(
         module, loop, rest, function=function, op="unsafe_vectorize", require=trusted
     )
     return marked_result(result)
