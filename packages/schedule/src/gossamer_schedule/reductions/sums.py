@@ -35,7 +35,7 @@ def require_sum(cursor: Cursor) -> Sum:
     if block is None or reduction is None or block.init or not _is_only_use(cursor, reduction):
         raise schedule_error(
             f"{cursor.primitive}.no_sum",
-            f"Loop '{cursor.node.var}' does more than one reduction X[...] = X[...] op value.",
+            f"Loop '{cursor.node.var}' is not a single reduction X[...] = X[...] op value.",
             hint="Apply decompose_reduction to a block with an init.",
             place=cursor.place,
         )

@@ -47,7 +47,7 @@ def require_reducers(cursor: Cursor) -> None:
             name = f"Block '{found.name}'" if isinstance(found, Block) else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.not_reducer",
-                f"{name} under reduction loop '{cursor.node.var}' is no reduction over it.",
+                f"{name} under reduction loop '{cursor.node.var}' is not a reduction over it.",
                 hint="Expected a block with the one statement X[...] = X[...] op value, where op "
                 "is +, *, min, max, and, or.",
                 place=cursor.place,
@@ -61,7 +61,7 @@ def _require_apart(cursor: Cursor) -> None:
         if combiner_of(cursor.node.body, buffer) is None:
             raise schedule_error(
                 f"{cursor.primitive}.not_reducer",
-                f"Reduction loop '{cursor.node.var}' does more with '{buffer}' than to combine its elements "
+                f"Reduction loop '{cursor.node.var}' uses '{buffer}' for more than combining its elements "
                 "by one reducer.",
                 hint="Expected blocks with the one statement X[...] = X[...] op value, where op is +, *, "
                 "min, max, and, or, and no block uses what another one writes.",
