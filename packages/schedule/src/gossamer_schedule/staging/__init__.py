@@ -1,1 +1,1 @@
-"""Copies of what blocks load and store, in buffers of their own."""
+"""Caches: buffers with copies of the elements that a block loads and stores."""

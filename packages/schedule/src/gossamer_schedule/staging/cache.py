@@ -1,4 +1,4 @@
-"""What the primitives that make a cache of a buffer have in common, apart from what they copy."""
+"""Steps that the primitives which create a cache share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gossamer_schedule.staging.copies import require_scope
 def cached_buffer(
     module: Module, primitive: str, *, block: str, buffer: str, scope: str, function: str | None
 ) -> tuple[Cursor, AnyBuffer]:
-    """The block and the buffer of which it gets a cache in a scope.
+    """Return the cursor at a block and the buffer to cache for it.
 
     Raises `.stage`, `.no_function`, `.no_block`, `.no_buffer` and `.scope`.
     """
@@ -41,10 +41,10 @@ def with_cache(
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
 ) -> Module:
-    """The module with a new buffer, with the block of a nest replaced by one that uses it, and with copies
-    before and after the nest.
+    """Return the module with a cache: the block of a nest is replaced by `block`, which uses the cache, and
+    the copies `before` and `after` are added around the nest.
 
-    Raises `.race` and `.not_proved` where iterations around the nest that run at once share the cache.
+    Raises `.race` and `.not_proved` if concurrent iterations around the nest would share the cache.
     """
     made = find_block(nest.block.replaced_by((block,)), block=block.name)
     top = BlockNest(made, nest.around).top

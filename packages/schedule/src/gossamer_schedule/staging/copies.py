@@ -1,4 +1,4 @@
-"""Copies between a buffer and its cache: the elements that are copied, and the nest that copies them."""
+"""Copies between a buffer and its cache: checks of the copied elements, and the nest that copies them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gossamer_schedule.nests.block_nest import BlockNest
 
 
 def require_scope(scope: str, cursor: Cursor) -> None:
-    """Refuses what is no storage scope."""
+    """Refuse an unknown storage scope."""
     if scope not in get_args(Scope):
         raise schedule_error(
             f"{cursor.primitive}.scope",
@@ -42,21 +42,21 @@ def require_scope(scope: str, cursor: Cursor) -> None:
 
 
 def require_outside(nest: BlockNest, buffer: str) -> None:
-    """A buffer must be there outside of the nest of a block, where it will be used, too.
+    """Refuse a buffer that is allocated inside the nest of a block; it will be used outside, too.
 
     Raises `.inner`.
     """
     if buffer in buffers_allocated((nest.top.node,)):
         raise schedule_error(
             f"{nest.block.primitive}.inner",
-            f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
-            "which it would be used.",
-            hint=f"Apply {nest.block.primitive} before what makes it moves there.",
+            f"Buffer '{buffer}' is allocated inside the loop nest of block '{nest.name}', and "
+            f"{nest.block.primitive} would use it outside of the nest.",
+            hint=f"Apply {nest.block.primitive} before moving the writer of '{buffer}' into the nest.",
         )
 
 
 def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
-    """The iterators that expressions mention, and those that the domains of these depend on."""
+    """Return the iterators that expressions use, and those that the domains of these depend on."""
     needed = {name for found in selectors for name in free_vars(found)}
     for found in reversed(block.iters):
         if found.var in needed:
@@ -67,8 +67,11 @@ def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter,
 def require_own_selectors(
     nest: BlockNest, iters: Sequence[BlockIter], selectors: Sequence[Node]
 ) -> None:
-    """What selects elements must be the same outside of the nest: it depends on iterators, on what is
-    bound around the nest, and on buffers that the nest neither writes nor allocates; domains start at 0."""
+    """Refuse selectors of elements whose values may differ outside of the nest.
+
+    They may depend on iterators, on variables bound around the nest, and on buffers that the nest neither
+    writes nor allocates. The domains of the iterators must start at 0.
+    """
     domains = [found.domain for found in iters]
     needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
     known = {found.var for found in iters} | nest.known_above
@@ -82,14 +85,13 @@ def require_own_selectors(
     ):
         raise schedule_error(
             f"{nest.block.primitive}.domain",
-            f"The elements of block '{nest.name}' depend on more than its iterators, what is bound "
-            "around its nest, and buffers that its nest does not write.",
+            f"The elements that block '{nest.name}' selects depend on more than its iterators, variables "
+            "bound around its nest, and buffers that the nest does not write.",
         )
 
 
 def require_lasting_size(buffer: AnyBuffer, cursor: Cursor) -> None:
-    """A new buffer of the function as large as another one: its size may depend on nothing that is bound
-    only where the other one is allocated, or that changes before.
+    """Refuse a buffer whose size is not constant in the function, where a buffer of this size is added.
 
     Raises `.inner`.
     """
@@ -102,13 +104,13 @@ def require_lasting_size(buffer: AnyBuffer, cursor: Cursor) -> None:
     if others:
         raise schedule_error(
             f"{cursor.primitive}.inner",
-            f"The size of buffer '{buffer.name}' depends on {', '.join(sorted(others))}, and a buffer of "
-            "the function cannot have it.",
+            f"The size of buffer '{buffer.name}' depends on {', '.join(sorted(others))}, which is not "
+            "constant in the function; a buffer that the function declares cannot have this size.",
         )
 
 
 def cache_of(old: AnyBuffer, scope: str, *, namer: Namer) -> AnyBuffer:
-    """A new buffer of the same shape in a scope."""
+    """Return a new buffer of the same shape in a scope."""
     return replace(old, name=namer.fresh(f"{old.name}_{scope}"), handle=None, scope=scope)
 
 
@@ -123,8 +125,11 @@ def copy_nest(
     tiles: Mapping[str, Range] | None = None,
     namer: Namer,
 ) -> Stmt:
-    """A block of the stores for all values of some iterators, in one loop each, or for those in `tiles`,
-    in no loop where that is one; all but the one that is `reduced` become spatial."""
+    """Return a loop nest that runs `stores` at all points of the iterators, with one loop for each iterator.
+
+    An iterator in `tiles` only has the values of its tile, and no loop if that is one value. The `conditions`
+    become the predicate of the block. All iterators become spatial, except `reduced`.
+    """
     tiles, conditions = tiles or {}, tuple(conditions)
     fresh = {found.var: namer.fresh(f"{found.var}_c") for found in iters}
     looped = [found for found in iters if found.var not in tiles or tiles[found.var].extent != ONE]
@@ -149,27 +154,30 @@ def copy_nest(
         predicate=conjoined(substitute(part, in_block) for part in conditions),
     )
     for item in reversed(looped):
-        whole = substitute(_whole(item, iters, tiles, conditions), in_loops)
+        whole = substitute(_loop_extent(item, iters, tiles, conditions), in_loops)
         extent = tiles[item.var].extent if item.var in tiles else whole
         nest = For(loops[item.var], item.domain.start, extent, (nest,))
     return nest
 
 
-def _whole(
+def _loop_extent(
     item: BlockIter,
     iters: Sequence[BlockIter],
     tiles: Mapping[str, Range],
     conditions: Sequence[Expr],
 ) -> Expr:
-    """How often the loop of an iterator runs; never where a tile that tells it reaches beyond a domain,
-    and what it is read from may have no element."""
+    """Return the extent of the loop of an iterator.
+
+    If the extent is loaded at an index in a tile, which may reach beyond its domain, the element may not
+    exist there. The loop is then empty.
+    """
     extent, needed = item.domain.extent, free_vars(item.domain.extent)
     if not needed & tiles.keys() or not mentioned((extent,)):
         return extent
     others = {found.var for found in iters} - needed
-    told = (part for part in conditions if not free_vars(part) & others)
-    held = conjoined(part for part in told if free_vars(part) & needed)
-    return extent if held is None else IfThenElse(held, extent, ZERO)
+    evaluable = (part for part in conditions if not free_vars(part) & others)
+    condition = conjoined(part for part in evaluable if free_vars(part) & needed)
+    return extent if condition is None else IfThenElse(condition, extent, ZERO)
 
 
 def _variables(names: Mapping[str, str]) -> dict[str, Expr]:
@@ -177,11 +185,12 @@ def _variables(names: Mapping[str, str]) -> dict[str, Expr]:
 
 
 def _stem(var: str) -> str:
+    """Return the name of an iterator without the prefix "v" of iterators."""
     return var[1:] if var.startswith("v") and var[1:].isidentifier() else var
 
 
 def names_of_nest(nest: Stmt) -> tuple[str, ...]:
-    """The block of a nest and its loops."""
+    """Return the names of the block of a nest and of its loops, from the outermost."""
     loops = []
     while isinstance(nest, For):
         loops.append(nest.var)

@@ -1,4 +1,4 @@
-"""The elements of a buffer that a block reads, and copying them before its nest."""
+"""The elements of a buffer that a block reads, and the statements that copy them before its nest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from gossamer_schedule.staging.loads import Read, reads_of
 
 
 class Elements(msgspec.Struct, frozen=True):
-    """What a block reads of a buffer: for all values of the iterators for which the conditions hold."""
+    """The elements of a buffer that a block reads, at all points of the iterators at which the conditions
+    hold."""
 
     reads: tuple[Read, ...]
     iters: tuple[BlockIter, ...]
@@ -44,7 +45,7 @@ class Elements(msgspec.Struct, frozen=True):
 
 
 def required_elements(cursor: Cursor, buffer: str) -> Elements:
-    """The elements that the body of a block reads, all of which may be read before its nest.
+    """Return the elements that the body of a block reads, if all of them may be read before its nest.
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
@@ -54,7 +55,7 @@ def required_elements(cursor: Cursor, buffer: str) -> Elements:
 
 
 def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Elements:
-    """The elements of some accesses in the body of a block, all of which may be read before its nest.
+    """Return the elements of given reads in the body of a block, if all may be read before its nest.
 
     Raises `.domain` and `.not_proved`.
     """
@@ -69,6 +70,8 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Element
     known = {found.var for found in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = Elements(reads, iters, own)
+    # These iterators may select more elements than the block reads: the conditions on others are dropped.
+    # If one of them may be out of bounds, exactly the points of the block are visited.
     if not is_safely_read(cursor, elements, buffer=buffer):
         elements = Elements(reads, block.iters, conditions)
         require_covered(nest, elements.iters)
@@ -88,24 +91,25 @@ def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
     if any(buffer in mentioned([item.domain for item in found.iters]) for found in inside):
         raise schedule_error(
             f"{cursor.primitive}.domain",
-            f"The domains of a block inside of block '{cursor.node.name}' are read from '{buffer}'.",
+            f"A block inside block '{cursor.node.name}' loads the domain of an iterator from '{buffer}'.",
         )
     if buffer in buffers_written((cursor.up(len(cursor.nest)).node,)):
         raise schedule_error(
             f"{cursor.primitive}.written",
-            f"The nest of block '{cursor.node.name}' writes '{buffer}' itself.",
+            f"The nest of block '{cursor.node.name}' writes '{buffer}', and copies made before it would be "
+            "outdated.",
         )
     return reads
 
 
 def _selectors(reads: Sequence[Read]) -> tuple[Expr, ...]:
-    """What says which elements are read."""
+    """Return the expressions that determine which elements are read."""
     conditions = (read.condition for read in reads if read.condition is not None)
     return (*(at for read in reads for at in read.indices), *conditions)
 
 
 def is_safely_read(cursor: Cursor, elements: Elements, *, buffer: str) -> bool:
-    """Whether all elements are proved to be in bounds for all values of the iterators."""
+    """Return whether all elements are proved in bounds at all points of the iterators."""
     return all(
         is_safe(
             cursor.function,
@@ -118,7 +122,7 @@ def is_safely_read(cursor: Cursor, elements: Elements, *, buffer: str) -> bool:
 
 
 def require_stored(cursor: Cursor, old: AnyBuffer, elements: Elements, *, hint: str = "") -> None:
-    """What is read beyond a varied fibre is the fill value: no copy of it can be stored there.
+    """Refuse reads beyond the end of a varied fibre: they give the fill value, which a copy cannot store.
 
     Raises `.not_proved`.
     """
@@ -131,7 +135,7 @@ def require_stored(cursor: Cursor, old: AnyBuffer, elements: Elements, *, hint: 
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
             f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
-            "has no place for them.",
+            "cannot store them.",
             needs="each position lies in its fibre",
             hint=hint,
         )
@@ -144,7 +148,7 @@ def _condition(read: Read) -> tuple[Expr, ...]:
 def copying(
     elements: Elements, buffer: str, *, to: str, places: Sequence[tuple[Expr, ...]]
 ) -> tuple[Stmt, ...]:
-    """The statements that copy the elements of one point to their places in a cache."""
+    """Return the statements that copy the elements of one point into a cache, at the indices `places`."""
     return tuple(
         _under(read, Store(to, place, Load(buffer, read.indices, read.dtype)))
         for read, place in zip(elements.reads, places, strict=True)
@@ -158,7 +162,8 @@ def _under(read: Read, store: Store) -> Stmt:
 def reading_from(
     block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
 ) -> Block:
-    """The block, its body reading from another buffer, and (at) at other indices, what it reads from one."""
+    """Return the block with its body loading from buffer `to` instead of `buffer`, at the indices `at` if
+    given."""
 
     def rule(node: Any) -> Any | None:
         if isinstance(node, Load) and node.buffer == buffer:

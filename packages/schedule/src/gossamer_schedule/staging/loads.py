@@ -40,8 +40,8 @@ Indices = tuple[Expr, ...]
 
 
 class Read(msgspec.Struct, frozen=True):
-    """An element that is loaded where the condition holds (None: wherever the block runs), in terms of
-    what is bound outside of the block's body."""
+    """A loaded element and the condition of the load (None: wherever the block runs), in terms of variables
+    bound outside of the block's body."""
 
     indices: tuple[Expr, ...]
     dtype: str
@@ -49,28 +49,33 @@ class Read(msgspec.Struct, frozen=True):
 
 
 def reads_of(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
-    """Each element of the buffer that the body of the block at a cursor loads, once."""
-    return _once(_Reading(buffer).body(cursor, "body", {}, _Place((), ())))
+    """Return the distinct elements of the buffer that the body of the block at a cursor loads."""
+    return _distinct(_LoadCollector(buffer).body(cursor, "body", {}, _Context((), ())))
 
 
 def accesses_of(
     cursor: Cursor, buffer: str, dtype: str
 ) -> tuple[tuple[Read, ...], frozenset[Indices]]:
-    """Each element of the buffer that the body of the block at a cursor loads or stores to, once; and the
-    indices of those that it stores to."""
-    start = _Place((), ())
-    stored = list(_Storing(buffer, dtype).body(cursor, "body", {}, start))
-    every = chain(_Reading(buffer).body(cursor, "body", {}, start), stored)
-    return _once(every), frozenset([found.indices for found, _ in stored])
+    """Return the distinct elements of the buffer that the body of the block at a cursor loads or stores, and
+    the indices of those that it stores."""
+    start = _Context((), ())
+    stored = list(_StoreCollector(buffer, dtype).body(cursor, "body", {}, start))
+    every = chain(_LoadCollector(buffer).body(cursor, "body", {}, start), stored)
+    return _distinct(every), frozenset([found.indices for found, _ in stored])
 
 
 def evaluated_under(cursor: Cursor, expr: Expr) -> Expr | None:
-    """The condition under which the body of the block at a cursor evaluates an expression of the block's
-    iterators, but for what the headers of loops and blocks evaluate; None for everywhere."""
-    return _any_of([held for _, held in _Looking(expr).body(cursor, "body", {}, _Place((), ()))])
+    """Return the condition under which the body of the block at a cursor evaluates an expression of the
+    block's iterators; None if it always does.
+
+    Occurrences in the headers of loops, blocks and allocations are not counted.
+    """
+    return _any_of(
+        [held for _, held in _EvaluationCollector(expr).body(cursor, "body", {}, _Context((), ()))]
+    )
 
 
-def _once(every: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
+def _distinct(every: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
     found: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
     for load, held in every:
         _, cases = found.setdefault(load.indices, (load.dtype, []))
@@ -79,7 +84,7 @@ def _once(every: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
 
 
 def _add(cases: list[Conditions], held: Conditions) -> None:
-    """One more case, unless it is a part of another; those that are parts of it are dropped."""
+    """Add a case to a disjunction, unless another case covers it; drop the cases that it covers."""
     if any(set(case) <= set(held) for case in cases):
         return
     cases[:] = [case for case in cases if not set(held) <= set(case)]
@@ -87,7 +92,7 @@ def _add(cases: list[Conditions], held: Conditions) -> None:
 
 
 def _any_of(cases: Iterable[Conditions]) -> Expr | None:
-    """Where one of some cases holds; None for everywhere."""
+    """Return the condition that one of the cases holds; None if it always does."""
     condition: Expr | None = None
     for case in cases:
         held = in_turn(case)
@@ -97,29 +102,32 @@ def _any_of(cases: Iterable[Conditions]) -> Expr | None:
     return condition
 
 
-class _Place(NamedTuple):
-    """What a statement stands in: conditions that hold outside of the block around it, and loops and
-    conditions in that block, the outermost first."""
+class _Context(NamedTuple):
+    """The enclosing conditions and loops of a statement: `above` holds where the innermost enclosing block
+    runs, and `within` has the loops and conditions inside that block, the outermost first."""
 
     above: Conditions
     within: tuple[LoopOrCondition, ...]
 
     def held(self) -> Conditions:
-        """What holds where the statement runs."""
-        return (*self.above, *(condition for part in self.within for condition in _holding(part)))
+        """Return the conditions that hold where the statement runs."""
+        return (
+            *self.above,
+            *(condition for part in self.within for condition in _conditions_of(part)),
+        )
 
 
-class _Reading:
-    """The loads of a buffer in what is inside of a block, each with what holds where it is made."""
+class _LoadCollector:
+    """Collects the loads of a buffer in a block, each with the conditions under which it is evaluated."""
 
     def __init__(self, buffer: str) -> None:
         self._buffer = buffer
 
     def body(
-        self, cursor: Cursor, field: str, values: Mapping[str, Expr], around: _Place
+        self, cursor: Cursor, field: str, values: Mapping[str, Expr], context: _Context
     ) -> Iterator[tuple[Any, Conditions]]:
-        """The loads in a body of the statement at a cursor."""
-        values, held = dict(values), around.held()
+        """Yield the loads in a body of the statement at a cursor."""
+        values, held = dict(values), context.held()
         for index, statement in enumerate(getattr(cursor.node, field)):
             below = cursor.down(field, index)
             if isinstance(statement, Block):
@@ -128,34 +136,36 @@ class _Reading:
             if isinstance(statement, Let):
                 values[statement.var.name] = resolve(statement.value, values)
             if isinstance(statement, Block):
-                yield from self._init(below, values, around)
+                yield from self._init(below, values, context)
             for inner, last in _bodies(statement):
                 inside = None if last is None else _resolved(last, values)
-                yield from self.body(below, inner, values, _inside(around, statement, inside))
+                yield from self.body(below, inner, values, _nested(context, statement, inside))
 
     def _own(
         self, statement: Stmt, values: Mapping[str, Expr], held: Conditions
     ) -> Iterator[tuple[Any, Conditions]]:
-        """The loads in a statement itself."""
+        """Yield the loads in the expressions of a statement itself."""
         for part in parts_of(statement):
             yield from self._expression(resolve(part, values), held)
 
     def _init(
-        self, cursor: Cursor, values: Mapping[str, Expr], around: _Place
+        self, cursor: Cursor, values: Mapping[str, Expr], context: _Context
     ) -> Iterator[tuple[Any, Conditions]]:
-        """What an init reads runs also where loops are empty that only feed the reduction; so do the
-        bounds and conditions of the loops that it needs."""
+        """Yield the loads of an init, which also runs if the loops of the reduction are empty.
+
+        The bounds and conditions of the loops around the init are evaluated for it, too.
+        """
         if not cursor.node.init:
             return
-        held = around.above
+        held = context.above
         own = (_resolved(part, values) for part in conditions_of_init(cursor))
-        for part in (*without_loops(around.within, left_out(cursor)), *own):
-            for asked in (part.start, part.extent) if isinstance(part, For) else (part,):
-                yield from self._expression(asked, held)
-            held = (*held, *_holding(part))
-        yield from self.body(cursor, "init", values, _Place(held, ()))
+        for part in (*without_loops(context.within, left_out(cursor)), *own):
+            for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
+                yield from self._expression(expr, held)
+            held = (*held, *_conditions_of(part))
+        yield from self.body(cursor, "init", values, _Context(held, ()))
 
-    def _is_sought(self, expr: Node) -> bool:
+    def _is_match(self, expr: Node) -> bool:
         return isinstance(expr, Load) and expr.buffer == self._buffer
 
     def _expression(self, expr: Node, held: Conditions) -> Iterator[tuple[Any, Conditions]]:
@@ -163,17 +173,17 @@ class _Reading:
             case IfThenElse():
                 yield from self._expression(expr.condition, held)
                 yield from self._expression(expr.if_true, (*held, expr.condition))
-                no = Unary("not", expr.condition)
-                yield from self._expression(expr.if_false, (*held, no))
+                negated = Unary("not", expr.condition)
+                yield from self._expression(expr.if_false, (*held, negated))
             case _:
-                if self._is_sought(expr):
+                if self._is_match(expr):
                     yield expr, held
                 for child in children(expr):
                     yield from self._expression(child, held)
 
 
-class _Storing(_Reading):
-    """The stores to a buffer, each as a load of its element."""
+class _StoreCollector(_LoadCollector):
+    """Collects the stores to a buffer, each as a load of its element."""
 
     def __init__(self, buffer: str, dtype: str) -> None:
         super().__init__(buffer)
@@ -189,17 +199,17 @@ class _Storing(_Reading):
 
 
 HEADERS = (Allocate, Block, For)
-"""The statements whose own expressions say where others run."""
+"""The statements whose own expressions are ranges, sizes and predicates."""
 
 
-class _Looking(_Reading):
-    """The places where an expression is evaluated, apart from `HEADERS`."""
+class _EvaluationCollector(_LoadCollector):
+    """Collects the evaluations of an expression outside of `HEADERS`."""
 
     def __init__(self, expr: Expr) -> None:
         super().__init__("")
         self._expr = expr
 
-    def _is_sought(self, expr: Node) -> bool:
+    def _is_match(self, expr: Node) -> bool:
         return expr == self._expr
 
     def _own(
@@ -209,30 +219,30 @@ class _Looking(_Reading):
             yield from super()._own(statement, values, held)
 
 
-def _inside(around: _Place, statement: Stmt, part: LoopOrCondition | None) -> _Place:
-    """What a body of a statement stands in."""
-    within = around.within if part is None else (*around.within, part)
-    inner = _Place(around.above, within)
-    return _Place(inner.held(), ()) if isinstance(statement, Block) else inner
+def _nested(context: _Context, statement: Stmt, part: LoopOrCondition | None) -> _Context:
+    """Return the context of a body of a statement, which `part` encloses."""
+    within = context.within if part is None else (*context.within, part)
+    inner = _Context(context.above, within)
+    return _Context(inner.held(), ()) if isinstance(statement, Block) else inner
 
 
 def _resolved(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:
-    """A condition, or the header of a loop, in terms of what is bound outside."""
+    """Return a condition, or a loop without its body, in terms of variables bound outside."""
     header = replace(part, body=()) if isinstance(part, For) else part
     found: LoopOrCondition = resolve(header, values)
     return found
 
 
-def _holding(part: LoopOrCondition) -> Conditions:
-    """What holds in a loop, or under a condition."""
+def _conditions_of(part: LoopOrCondition) -> Conditions:
+    """Return the conditions that hold in a loop, or under a condition."""
     if not isinstance(part, For):
         return (part,)
     return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
 
 
 def _bodies(statement: Any) -> Iterator[tuple[str, LoopOrCondition | None]]:
-    """The fields of the bodies of a statement but for an init, with the loop or the condition that they
-    stand in."""
+    """Return the fields of the bodies of a statement except an init, each with the loop or condition that
+    encloses it."""
     fields = BODIES.get(type(statement))
     return zip(fields, AROUND[type(statement)](statement), strict=True) if fields else iter(())
 
@@ -244,4 +254,4 @@ AROUND: dict[type, Callable[[Any], tuple[LoopOrCondition | None, ...]]] = {
     Block: lambda stmt: (stmt.predicate,),
     Combine: lambda stmt: (None,),
 }
-"""What each body of a kind of statement stands in; a test compares the kinds with `BODIES`."""
+"""The loop or condition that encloses each body, by type of statement; a test compares it with `BODIES`."""

@@ -1,4 +1,4 @@
-"""The one element of a buffer that a block writes at a time, and what selects it."""
+"""The element of a buffer that one point of a block writes, and what selects it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
 
 
 class Element(msgspec.Struct, frozen=True):
-    """What a block writes of a buffer: the element of `store`, for all values of the iterators, or those
-    in `tiles`, for which the conditions hold."""
+    """The elements of a buffer that a block writes: that of `store` at all points of the iterators at which
+    the conditions hold. Iterators in `tiles` only have the values of their tile."""
 
     store: Store
     iters: tuple[BlockIter, ...]
@@ -36,7 +36,7 @@ class Element(msgspec.Struct, frozen=True):
 
 
 def required_element(cursor: Cursor, buffer: str) -> Element:
-    """The element that a block writes, all of which may be copied behind its nest.
+    """Return the element that each point of a block writes, if all of them may be copied after its nest.
 
     Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
     `.not_proved`.
@@ -65,26 +65,26 @@ def _require_one_store(cursor: Cursor, buffer: str) -> Store:
     if len(found) != 1:
         raise schedule_error(
             f"{cursor.primitive}.stores",
-            f"Block '{cursor.node.name}' stores to '{buffer}' in {len(found)} places, not in one.",
+            f"Block '{cursor.node.name}' has {len(found)} stores to '{buffer}'; expected one.",
         )
     return found[0]
 
 
 def _require_own_element(cursor: Cursor, store: Store) -> None:
-    """Every access in the block must be to the element of the store."""
+    """Refuse a block that accesses elements other than that of the store: they have no copy in the cache."""
     for node in walk(replace(cursor.node, reads=None, writes=None)):
         if not isinstance(node, (Load, Search, Store)) or node.buffer != store.buffer:
             continue
         if isinstance(node, Search) or node.indices != store.indices:
             raise schedule_error(
                 f"{cursor.primitive}.reads",
-                f"Block '{cursor.node.name}' uses other elements of '{store.buffer}' than the one it "
+                f"Block '{cursor.node.name}' accesses elements of '{store.buffer}' other than the one it "
                 "writes.",
             )
 
 
 def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
-    """Nothing in the loop at `top` but the block at a cursor may use the buffer.
+    """Refuse a buffer that the loop at `top` uses outside of the block at a cursor.
 
     Raises `.other_access`.
     """
@@ -113,8 +113,10 @@ def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store
 def _require_conditions(
     nest: BlockNest, iters: Sequence[BlockIter], whole: Sequence[BlockIter], *, store: Store
 ) -> tuple[Expr, ...]:
-    """What must hold of an element that the block visits, but that an iterator is in its domain of which
-    the `whole` is visited."""
+    """Return the conditions that hold for the elements that the block visits.
+
+    Bounds of iterators whose `whole` domain is visited are left out.
+    """
     cursor = nest.block
     of_elements = conditions_of_init(cursor)
     bounded = [found for found in cursor.node.iters if found in whole or found not in iters]
@@ -128,14 +130,15 @@ def _require_conditions(
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
         raise schedule_error(
             f"{nest.block.primitive}.predicate",
-            f"A condition of block '{cursor.node.name}' is not one of the element it writes.",
+            f"A condition of block '{cursor.node.name}' is not determined by the element that it writes.",
             hint=f"Apply {nest.block.primitive} before the loops are split again.",
         )
     return kept
 
 
 def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
-    """What must hold around a block of an element that it visits, by iterators where these are loops."""
+    """Yield the conditions around a block that hold for the elements it visits, in terms of its iterators if
+    these are bound to loops."""
     block: Block = nest.block.node
     at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
     for part in nest.conditions:
@@ -144,8 +147,10 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
 
 
 def require_existing(cursor: Cursor, element: Element) -> None:
-    """What a block goes on from is looked at before it starts: the element must exist, also where the
-    reduction turns out to be empty, or the block does not store to it.
+    """Refuse a block that updates an element which may be out of bounds.
+
+    The cache loads the old value before the block runs. The element must therefore exist even if the
+    reduction is empty or the block does not store.
 
     Raises `.not_proved`.
     """
@@ -155,15 +160,15 @@ def require_existing(cursor: Cursor, element: Element) -> None:
         return
     raise schedule_error(
         f"{cursor.primitive}.not_proved",
-        f"It is not proved that the element of '{store.buffer}' which block '{block.name}' goes on from "
-        "exists, also where its reduction is empty or it stores nothing.",
+        f"It is not proved that the element of '{store.buffer}' that block '{block.name}' updates exists, "
+        "even if its reduction is empty or it does not store.",
         needs=f"{', '.join(map(text_of, store.indices))} in bounds",
         hint="Give the block an init.",
     )
 
 
 def _exists(cursor: Cursor, element: Element) -> bool:
-    """Whether the element is in bounds wherever the iterators that select it are in their domains."""
+    """Return whether the element is in bounds at all points of the iterators that select it."""
     store = element.store
     above = [parent for parent in cursor.parents if isinstance(parent, Block)]
     iters = [found for block in above for found in block.iters]
@@ -177,17 +182,17 @@ def _exists(cursor: Cursor, element: Element) -> bool:
 
 
 def gives_values(block: Block, buffer: str) -> bool:
-    """Whether a block gives each element that it visits a value, whatever it held before."""
+    """Return whether a block without an init gives each element that it visits a new value."""
     return not block.init and gives_value(block.body, buffer)
 
 
 def is_initialising(block: Block, buffer: str) -> bool:
-    """Whether the init of a block gives its element of a buffer a value, whatever it held before."""
+    """Return whether the init of a block gives its element of a buffer a new value."""
     return gives_value(block.init, buffer)
 
 
 def redirected(block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None) -> Block:
-    """The block with another buffer, and (at) other indices, in the place of one."""
+    """Return the block with buffer `to` instead of `buffer`, at the indices `at` if given."""
 
     def rule(node: Any) -> Any | None:
         if isinstance(node, (Load, Store)) and node.buffer == buffer:
