@@ -174,7 +174,7 @@ def test_a_key_out_of_range_stops_the_kernel():
     text = SEGMENTS.replace("COMBINED", COMBINED["add"]).replace("DTYPE", "float32")
     kernel = gossamer.compile(text, schedule=atomic("e"))
     y = np.zeros((2, 1), np.float32)
-    with pytest.raises(ArgumentError, match="accessed Y out of bounds"):
+    with pytest.raises(ArgumentError, match="accessed 'Y' out of bounds"):
         kernel(keys=np.array([0, 2]), v=np.ones((2, 1), np.float32), y=y, n=2, m=2, K=1)
 
 

@@ -70,8 +70,8 @@ class OnDevice:
 
 
 REFUSED = {
-    "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' is a list, expected a NumPy array"),
-    "None": ({"a": None}, "kernel.array", "'a' is a NoneType"),
+    "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' has the type 'list', expected a NumPy array"),
+    "None": ({"a": None}, "kernel.array", "'a' has the type 'NoneType'"),
     "a GPU array": ({"b": OnDevice()}, "kernel.array", "Copy it to the CPU"),
     "a masked array": ({"b": np.ma.ones((4, 2), np.float32)}, "kernel.array", "filled"),
     "another dtype": (
@@ -176,7 +176,9 @@ def test_operands_may_be_given_in_order():
 
 def test_arguments_are_counted():
     check = Arguments(SPMM).check
-    with pytest.raises(ArgumentError, match="10 arguments were given, expected at most 9"):
+    with pytest.raises(
+        ArgumentError, match="The number of positional arguments is 10, expected at most 9"
+    ):
         check((0,) * 10, {})
     with pytest.raises(ArgumentError, match="'a' is given by position and by name"):
         check((operands()["a"],), operands())
@@ -261,7 +263,7 @@ def test_a_size_may_be_the_last_offset():
     assert Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {}).values["m"] == 2
     with pytest.raises(ArgumentError, match=re.escape("'x' has shape (5,), expected (4,)")):
         Arguments(BY_LAST_OFFSET).check((np.zeros(5, np.float32), indptr), {})
-    with pytest.raises(ArgumentError, match="element 7 of J_indptr, which has 3 elements"):
+    with pytest.raises(ArgumentError, match="element 7 of 'J_indptr', which has 3 elements"):
         Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {"m": 7})
 
 
@@ -329,5 +331,5 @@ def test_facts_about_another_name_of_an_array_are_checked():
 
 
 def test_a_signature_with_unknown_sizes_is_a_bug():
-    with pytest.raises(InternalError, match=r"\{'n'\}, which are no parameters"):
+    with pytest.raises(InternalError, match=r"\{'n'\}, which are not parameters"):
         Arguments(Signature("f", (buffer("x", (N,)),), (), ("x",)))

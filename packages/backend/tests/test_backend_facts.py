@@ -134,7 +134,7 @@ def test_each_value_is_there_once(dtype):
             first, second = sorted(random.choice(size, 2, replace=False))
             wrong = good.copy()
             wrong[second] = wrong[first]
-            found = f"Element {second} of 'x' is {wrong[first]}, as element {first} is"
+            found = f"Element {second} of 'x' is {wrong[first]}, as is element {first}"
             with pytest.raises(ArgumentError, match=found) as caught:
                 check_facts(needed, {}, arrays={"X": wrong}, names=names)
             assert caught.value.code == "kernel.distinct"
@@ -157,7 +157,7 @@ def test_padding_may_be_there_several_times():
     needed = (Distinct("X"), PaddedSlots("X", index(9)))
     check_facts(needed, {}, arrays={"X": values}, names=names)
     wrong = np.array([9, 9, 3, 1, 3], np.int32)
-    with pytest.raises(ArgumentError, match="Element 4 of 'x' is 3, as element 2 is"):
+    with pytest.raises(ArgumentError, match="Element 4 of 'x' is 3, as is element 2"):
         check_facts(needed, {}, arrays={"X": wrong}, names=names)
 
 

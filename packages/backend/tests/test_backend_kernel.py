@@ -98,13 +98,13 @@ def returning(status, failed):
 
 def test_a_failed_guard_names_the_buffer(make_kernel):
     kernel = make_kernel(NOTHING, returning(OUT_OF_BOUNDS, 1), guarded=("A_data", "B_data"))
-    with pytest.raises(ArgumentError, match="accessed B_data out of bounds") as caught:
+    with pytest.raises(ArgumentError, match="accessed 'B_data' out of bounds") as caught:
         kernel()
     assert caught.value.code == "kernel.out_of_bounds"
 
 
 def test_no_memory_is_a_memory_error(make_kernel):
-    with pytest.raises(MemoryError, match="kernel nothing could not allocate"):
+    with pytest.raises(MemoryError, match="kernel 'nothing' could not allocate"):
         make_kernel(NOTHING, returning(OUT_OF_MEMORY, -1))()
 
 
@@ -150,5 +150,5 @@ def test_calls_from_two_threads_have_a_workspace_each(make_kernel):
         thread.start()
     for thread in threads:
         thread.join()
-    assert "accessed A out" in failures[0]
-    assert "accessed B out" in failures[1]
+    assert "accessed 'A' out" in failures[0]
+    assert "accessed 'B' out" in failures[1]

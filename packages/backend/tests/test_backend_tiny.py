@@ -55,6 +55,6 @@ def test_a_failed_guard_is_an_error_that_names_the_buffer(tiny):
     x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
     kernel = compiled(tiny, axpy(guarded=True))
     kernel(x, y, a=1.0, limit=4)
-    with pytest.raises(ArgumentError, match="accessed X out of bounds") as caught:
+    with pytest.raises(ArgumentError, match="accessed 'X' out of bounds") as caught:
         kernel(x, y, a=1.0, limit=2)
     assert caught.value.code == "kernel.out_of_bounds"

@@ -172,7 +172,7 @@ def test_a_row_that_is_there_twice_stops_the_call() -> None:
     rows = arguments["rows"].copy()
     rows[1, 7] = rows[0, 2]
     with pytest.raises(
-        ArgumentError, match=r"Element 15 of 'rows' is .*, as element 2 is"
+        ArgumentError, match=r"Element 15 of 'rows' is .*, as is element 2"
     ) as caught:
         kernel(**(arguments | {"rows": rows}))
     assert caught.value.code == "kernel.distinct"

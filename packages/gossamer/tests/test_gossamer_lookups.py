@@ -221,7 +221,7 @@ def assert_fails(module, arguments, *, buffer, fails=True):
         assert caught.value.buffer in (buffer, f"{buffer}_data")
     for kernel in kernels(module):
         if fails:
-            with pytest.raises(UserError, match=f"accessed {buffer}_data out of bounds"):
+            with pytest.raises(UserError, match=f"accessed '{buffer}_data' out of bounds"):
                 call(kernel, arguments)
         else:
             call(kernel, arguments)

@@ -32,10 +32,10 @@ BAD_SPMM = [
     ("operand.shape", A, np.ones((4, 3), dtype=np.float32), "(4, 3); expected (3, any)"),
     ("operand.shape", A, X, "B has the shape (3,)"),
     ("operand.shape", A, B.reshape(3, 2, 2), "B has the shape (3, 2, 2)"),
-    ("operand.kind", A, B.tolist(), "B is a list; expected a NumPy array"),
-    ("operand.kind", A, None, "B is a NoneType"),
-    ("operand.kind", A, sparse.csr_array(B), "B is a csr_array"),
-    ("operand.kind", A, np.ma.masked_array(B), "B is a MaskedArray"),
+    ("operand.kind", A, B.tolist(), "B has the type 'list'; expected a NumPy array"),
+    ("operand.kind", A, None, "B has the type 'NoneType'"),
+    ("operand.kind", A, sparse.csr_array(B), "B has the type 'csr_array'"),
+    ("operand.kind", A, np.ma.masked_array(B), "B has the type 'MaskedArray'"),
     ("format.kind", B, B, "The matrix has the type 'ndarray'"),
     ("format.dtype", A.astype(np.int64), B, "int64"),
     ("format.dtype", A.astype(np.complex64), B, "complex64"),
@@ -62,7 +62,7 @@ BAD_SPMV = [
     ("operand.shape", A, B, "x has the shape (3, 4); expected (3,)"),
     ("operand.shape", A, np.ones(2, dtype=np.float32), "x has the shape (2,)"),
     ("operand.dtype", A, np.ones(3), "x has the dtype float64, the matrix float32"),
-    ("operand.kind", A, [1.0, 2.0, 3.0], "x is a list"),
+    ("operand.kind", A, [1.0, 2.0, 3.0], "x has the type 'list'"),
 ]
 
 
@@ -81,7 +81,7 @@ def read_only():
 
 
 BAD_OUT = [
-    ("operand.kind", [[0.0] * 4] * 2, "out is a list"),
+    ("operand.kind", [[0.0] * 4] * 2, "out has the type 'list'"),
     ("operand.dtype", np.zeros((2, 4)), "out has the dtype float64; expected float32"),
     ("operand.dtype", np.zeros((2, 4), dtype=">f4"), "out has the dtype >f4"),
     ("operand.shape", np.zeros((4, 2), dtype=np.float32), "(4, 2); expected (2, 4)"),

@@ -306,5 +306,5 @@ def test_rows_that_are_looked_up_are_guarded(sizes):
         np.testing.assert_array_equal(call.result, call.expected, matrix.name)
         if len(matrix.indices):
             order[matrix.indices[0]] = len(order)
-            with pytest.raises(UserError, match="accessed B_data out of bounds"):
+            with pytest.raises(UserError, match="accessed 'B_data' out of bounds"):
                 kernel(**{param.name: arguments[param.name] for param in names})

@@ -287,11 +287,11 @@ BAD_OPERANDS = [
     ("operand.shape", A, X[0], Y, "X has the shape (4,)"),
     ("operand.shape", A, X, Y[0], "Y has the shape (4,)"),
     ("operand.shape", A, X[:, :, None], Y, "X has the shape (2, 4, 1)"),
-    ("operand.kind", A, X.tolist(), Y, "X is a list; expected a NumPy array"),
-    ("operand.kind", A, X, Y.tolist(), "Y is a list; expected a NumPy array"),
-    ("operand.kind", A, None, Y, "X is a NoneType"),
-    ("operand.kind", A, X, sparse.csr_array(Y), "Y is a csr_array"),
-    ("operand.kind", A, np.ma.masked_array(X), Y, "X is a MaskedArray"),
+    ("operand.kind", A, X.tolist(), Y, "X has the type 'list'; expected a NumPy array"),
+    ("operand.kind", A, X, Y.tolist(), "Y has the type 'list'; expected a NumPy array"),
+    ("operand.kind", A, None, Y, "X has the type 'NoneType'"),
+    ("operand.kind", A, X, sparse.csr_array(Y), "Y has the type 'csr_array'"),
+    ("operand.kind", A, np.ma.masked_array(X), Y, "X has the type 'MaskedArray'"),
     ("format.kind", X, X, Y, "The matrix has the type 'ndarray'"),
     ("format.dtype", A.astype(np.complex64), X, Y, "complex64"),
     ("format.indptr.start", tampered("indptr", 0, 1), X, Y, "indptr[0] is 1"),
@@ -334,7 +334,7 @@ def read_only():
 
 
 BAD_OUT = [
-    ("operand.kind", [0.0] * 3, "out is a list"),
+    ("operand.kind", [0.0] * 3, "out has the type 'list'"),
     ("operand.dtype", np.zeros(3), "out has the dtype float64; expected float32"),
     ("operand.dtype", np.zeros(3, dtype=">f4"), "out has the dtype >f4"),
     ("operand.shape", np.zeros((2, 3), dtype=np.float32), "(2, 3); expected (3,)"),
@@ -390,7 +390,7 @@ BAD_BINDINGS = [
     ),
     ("operand.contiguous", "sddmm", (X, np.asfortranarray(Y)), "strides (4, 12)"),
     ("operand.contiguous", "sddmm", (np.ones((2, 8), "float32")[:, ::2], Y), "strides (32, 8)"),
-    ("operand.kind", "sddmm", (X.tolist(), Y), "X is a list"),
+    ("operand.kind", "sddmm", (X.tolist(), Y), "X has the type 'list'"),
 ]
 
 

@@ -318,7 +318,7 @@ def test_a_position_beyond_a_fixed_axis_is_no_other_element(shift):
             run(found, arguments)
         assert caught.value.buffer in ("X", "X_data")
     for kernel in kernels(module):
-        with pytest.raises(UserError, match="accessed X_data out of bounds"):
+        with pytest.raises(UserError, match="accessed 'X_data' out of bounds"):
             call(kernel, arguments)
 
 

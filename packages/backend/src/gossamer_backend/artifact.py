@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
 
@@ -41,7 +42,7 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         except msgspec.MsgspecError as error:
             raise ArgumentError(
                 "artifact.malformed",
-                f"{len(data)} bytes are not an encoded artifact: {error}.",
+                f"The data ({counted(len(data), 'byte')}) is not an encoded artifact: {error}.",
                 hint="Pass the bytes that Artifact.encode returned.",
             ) from error
 

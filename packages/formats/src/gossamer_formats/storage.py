@@ -83,7 +83,8 @@ def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
                 raise FormatError("format.shape", "A size of the format is divided by zero.")
             return UNBOUNDED[expr.op](left, right)
     raise UnsupportedError(
-        "formats.size", f"A size of a format description cannot be a {type(expr).__name__}."
+        "formats.size",
+        f"A size of a format description cannot be an expression of kind '{type(expr).__name__}'.",
     )
 
 

@@ -40,8 +40,8 @@ def bounds_check_flat(module: Module) -> Module:
     if found is not None:
         raise UnsupportedError(
             "lower.flat_guards",
-            f"Cannot insert bounds checks into a flat module with a '{type(found).__name__}', and its "
-            "accesses are not proved in bounds.",
+            f"Cannot insert bounds checks into a flat module that has the statement "
+            f"'{type(found).__name__}'; its accesses are not proved in bounds.",
             hint="Compile the program of the loop stage from which it was lowered.",
         )
     return lower_to_flat(msgspec.structs.replace(module, stage="loop"))

@@ -82,7 +82,9 @@ def _not_an_array(name: str, value: object) -> ArgumentError:
     else:
         hint = "Convert it with numpy.asarray."
     return ArgumentError(
-        "kernel.array", f"The argument '{name}' is a {found}, expected a NumPy array.", hint=hint
+        "kernel.array",
+        f"The argument '{name}' has the type '{found}', expected a NumPy array.",
+        hint=hint,
     )
 
 
@@ -133,5 +135,5 @@ def require_no_overlap(
                     "kernel.overlap",
                     f"The array '{param.name}', which is written, shares memory with "
                     f"'{other.name}'.",
-                    hint="Pass an array of its own for what is written.",
+                    hint="Pass a separate array for the output.",
                 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gossamer_backend.arguments.sizes import Array, Scalars, evaluate
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.index_arrays import (
     Segments,
     first_decrease,
@@ -125,7 +126,7 @@ def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None
             "kernel.subset",
             f"Element {where} of '{name}' is {left.values[where]}, which is not in its segment of "
             f"'{of}'.",
-            hint="Pass index arrays of which the one holds all of the other.",
+            hint="Pass index arrays of which one contains all values of the other.",
         )
 
 
@@ -191,8 +192,8 @@ def check_distinct(name: str, array: Array, *, pad: int | None = None) -> None:
         where, before = found
         raise ArgumentError(
             "kernel.distinct",
-            f"Element {where} of '{name}' is {array.reshape(-1)[where]}, as element {before} is.",
-            hint="Pass an array in which each value is there once.",
+            f"Element {where} of '{name}' is {array.reshape(-1)[where]}, as is element {before}.",
+            hint="Pass an array without duplicates.",
         )
 
 
@@ -204,7 +205,7 @@ def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) 
         return
     if where == 0:
         expected = f"as many elements as '{left}' and '{right}' have"
-        found = f"'{name}' has {array.size} elements"
+        found = f"'{name}' has {counted(array.size, 'element')}"
     else:
         found = f"Element {where} of '{name}' is {array[where]}"
         rise = " * ".join(str(int(side[where]) - int(side[where - 1])) for side in (first, second))

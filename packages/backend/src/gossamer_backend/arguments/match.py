@@ -72,7 +72,7 @@ class Arguments:
             name for param in signature.buffers for size in param.shape for name in free_vars(size)
         )
         if unknown := self._sizes - self._scalars.keys():
-            raise InternalError(f"Shapes of a signature use {unknown}, which are no parameters.")
+            raise InternalError(f"Shapes of a signature use {unknown}, which are not parameters.")
         self._limits = {
             param.name: limits_of(param, is_size=param.name in self._sizes)
             for param in signature.scalars
@@ -111,7 +111,7 @@ class Arguments:
         if len(args) > len(self._order):
             raise ArgumentError(
                 "kernel.arguments",
-                f"{len(args)} arguments were given, expected at most {len(self._order)}: "
+                f"The number of positional arguments is {len(args)}, expected at most {len(self._order)}: "
                 f"{', '.join(self._order)}.",
             )
         given = dict(zip(self._order, args, strict=False))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.integers import UNBOUNDED
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
@@ -43,7 +44,7 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
             return _element(expr.buffer, evaluate(position, scalars, arrays=arrays), arrays)
         case _:
             raise UnsupportedError(
-                "backend.size", f"A size cannot be a {type(expr).__name__} expression yet."
+                "backend.size", f"A size cannot be an expression of kind '{type(expr).__name__}'."
             )
 
 
@@ -52,7 +53,7 @@ def _element(buffer: str, position: int, arrays: Mapping[str, Array]) -> int:
     if not 0 <= position < array.size:
         raise ArgumentError(
             "kernel.size",
-            f"A size is element {position} of {buffer}, which has {array.size} elements.",
+            f"A size is element {position} of '{buffer}', which has {counted(array.size, 'element')}.",
         )
     return int(array.reshape(-1)[position])
 

@@ -198,15 +198,17 @@ class BoundCall:
 
 def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:
     if status == OUT_OF_MEMORY:
-        raise MemoryError(f"The kernel {artifact.signature.entry} could not allocate its buffers.")
+        raise MemoryError(
+            f"The kernel '{artifact.signature.entry}' could not allocate its buffers."
+        )
     if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.guarded):
         raise ArgumentError(
             "kernel.out_of_bounds",
-            f"The kernel {artifact.signature.entry} stopped before it would have accessed "
-            f"{artifact.guarded[failed]} out of bounds.",
+            f"The kernel '{artifact.signature.entry}' stopped before it would have accessed "
+            f"'{artifact.guarded[failed]}' out of bounds.",
             hint="Check the index arrays; the output is incomplete.",
         )
     raise InternalError(
-        f"The kernel {artifact.signature.entry} returned the unknown status {status} "
+        f"The kernel '{artifact.signature.entry}' returned the unknown status {status} "
         f"(failed buffer {failed})."
     )

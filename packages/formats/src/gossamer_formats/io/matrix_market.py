@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 import numpy as np
 
 from gossamer_formats.storage import Array
+from gossamer_ir.core.counted import counted
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array
@@ -70,7 +71,9 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
     has_values = FIELDS[header.field] == 1
     entries = _table(stream, has_values=has_values)
     if entries.size != header.entries:
-        raise ValueError(f"it holds {entries.size} entries, expected {header.entries}")
+        raise ValueError(
+            f"it holds {counted(entries.size, 'entry', 'entries')}, expected {header.entries}"
+        )
     index = np.int32 if max(header.rows, header.columns) < 2**31 else np.int64
     row = _coordinates("row", entries["row"], length=header.rows).astype(index)
     column = _coordinates("column", entries["column"], length=header.columns).astype(index)

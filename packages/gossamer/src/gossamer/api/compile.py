@@ -151,5 +151,5 @@ def _require_mapping(name: str, found: object, *, values: tuple[type, ...]) -> N
         found = bad[0]
     kinds = " or ".join(kind.__name__ for kind in values)
     raise ArgumentError(
-        "compile.names", f"{name} has {found!r}; expected a mapping of names to {kinds}."
+        "compile.names", f"{name} contains {found!r}; expected a mapping of names to {kinds}."
     )

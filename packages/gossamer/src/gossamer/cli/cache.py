@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from gossamer_backend.store.cache import ArtifactCache
+from gossamer_ir.core.counted import counted
 
 cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
 
@@ -29,4 +30,4 @@ def clear() -> None:
 
     Kernels are compiled again when they are next needed.
     """
-    print(f"removed {ArtifactCache().clear()} entries")
+    print(f"removed {counted(ArtifactCache().clear(), 'entry', 'entries')}")

@@ -25,6 +25,7 @@ from gossamer.cli.options import (
 )
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
+from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import Trace
 
 OPERATORS = ("spmm", "spmv")
@@ -153,7 +154,7 @@ def _mkl_call(work: Workload) -> Call:
 def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
     threads = count_threads(get_num_threads())
     table = Table(
-        title=f"median ms, float32, {features} features, {threads} (SciPy has one)",
+        title=f"median ms, float32, {counted(features, 'feature')}, {threads} (SciPy has one)",
         title_justify="left",
     )
     table.add_column("operator")

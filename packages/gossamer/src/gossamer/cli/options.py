@@ -77,6 +77,6 @@ def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) 
     if needed > memory:
         raise ArgumentError(
             "option.memory",
-            f"{features} features of a {rows} by {columns} matrix take {needed / 1e9:.3g} GB; "
-            f"expected at most the {memory / 1e9:.3g} GB of this machine.",
+            f"The operands and results for a matrix of {rows} by {columns} and --features {features} take "
+            f"{needed / 1e9:.3g} GB; expected at most the {memory / 1e9:.3g} GB of this machine.",
         )

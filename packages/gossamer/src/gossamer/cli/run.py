@@ -29,6 +29,7 @@ from gossamer.operators import operator_named
 from gossamer.pipeline import registry
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
+from gossamer_ir.core.counted import counted
 
 
 def run(
@@ -105,7 +106,9 @@ def _record(work: Workload, times: Mapping[str, float], *, error: float) -> dict
 
 def _summary(record: Mapping[str, Any], found: Comparison) -> str:
     rows, columns = record["shape"]
-    features = f", {record['features']} features" if record["features"] is not None else ""
+    features = (
+        f", {counted(record['features'], 'feature')}" if record["features"] is not None else ""
+    )
     source = "loaded from the cache" if record["cached"] else "compiled"
     verdict = "within" if found.is_within else "NOT within"
     return "\n".join(

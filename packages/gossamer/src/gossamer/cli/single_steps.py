@@ -61,7 +61,7 @@ def to_trace(text: str) -> Trace:
         raise ArgumentError(
             "option.trace",
             f"The trace is not a list of steps: {error}.",
-            hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
+            hint='Each step has the form {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
         ) from None
     return tuple(_step(found.op, found.args) for found in steps)
 

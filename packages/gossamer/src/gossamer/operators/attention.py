@@ -142,7 +142,8 @@ def _scale(scale: float | None, features: int | None, dtype: str) -> Array:
         return _single(1.0 / math.sqrt(features or 1), dtype)
     if not isinstance(scale, (int, float, np.floating)):
         raise ArgumentError(
-            "operand.kind", f"scale is a {type(scale).__name__}; expected a number or None."
+            "operand.kind",
+            f"scale has the type '{type(scale).__name__}'; expected a number or None.",
         )
     return _single(float(scale), dtype)
 

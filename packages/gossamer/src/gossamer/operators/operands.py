@@ -143,7 +143,7 @@ def dense_operand(
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(
             "operand.kind",
-            f"{name} is a {type(value).__name__}; expected a NumPy array.",
+            f"{name} has the type '{type(value).__name__}'; expected a NumPy array.",
             hint=f"Convert it with numpy.asarray({name}, dtype='{dtype}').",
         )
     native = NATIVE[dtype]
@@ -168,7 +168,9 @@ def output(
         return fresh, fresh
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         kind = type(value).__name__
-        raise ArgumentError("operand.kind", f"out is a {kind}; expected a NumPy array or None.")
+        raise ArgumentError(
+            "operand.kind", f"out has the type '{kind}'; expected a NumPy array or None."
+        )
     if value.dtype != NATIVE[dtype]:
         raise ArgumentError("operand.dtype", f"out has the dtype {value.dtype}; expected {dtype}.")
     _require_shape("out", value, shape=shape)
@@ -178,7 +180,7 @@ def output(
             raise ArgumentError(
                 "operand.overlap",
                 "out overlaps an input.",
-                hint="Pass an array of its own, or no out at all.",
+                hint="Pass a separate array, or leave out 'out'.",
             )
     return value, value.view(np.ndarray)
 

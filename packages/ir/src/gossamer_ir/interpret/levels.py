@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interpret.values import Array, storage_type
 from gossamer_ir.nodes import (
@@ -132,7 +133,7 @@ class Levels(dict[str, Level]):
             raise ArgumentError(
                 "interpret.indptr",
                 f"'{axis.indptr}' ends with {found[-1]}, but axis '{axis.name}' has "
-                f"{self.number(axis.nnz)} elements.",
+                f"{counted(self.number(axis.nnz), 'element')}.",
             )
         return found
 
@@ -147,7 +148,8 @@ class Levels(dict[str, Level]):
         if array.dtype != storage_type(dtype) or array.size != size:
             raise ArgumentError(
                 "interpret.argument",
-                f"'{handle}' has {array.size} elements of {array.dtype}, expected {size} of {dtype}.",
+                f"'{handle}' has {counted(array.size, 'element')} of {array.dtype}, "
+                f"expected {size} of {dtype}.",
             )
         return array.reshape(-1)
 

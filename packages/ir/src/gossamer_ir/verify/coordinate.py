@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.marks import PREPROCESS
 from gossamer_ir.nodes import (
     AttachAxis,
@@ -35,8 +36,9 @@ def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
     if not len(axes) == len(node.kinds) == len(node.vars) or set(node.kinds) - {"S", "R"}:
         ctx.report(
             "verify.iteration.kinds",
-            f"The iteration '{node.name}' over {len(axes)} axes has the kinds '{node.kinds}' and "
-            f"{len(node.vars)} variables, expected one letter (S or R) and one variable for each.",
+            f"The iteration '{node.name}' over {counted(len(axes), 'axis', 'axes')} has the kinds "
+            f"'{node.kinds}' and {counted(len(node.vars), 'variable')}, "
+            "expected one letter (S or R) and one variable for each.",
             at,
         )
     with ctx.scope():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, TransposeReduce, VScale
 from gossamer_ir.verify.context import At, Context, ExprCheck
@@ -64,9 +65,7 @@ def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str |
         for number, value in enumerate(node.values)
     ]
     if not _is_power_of_two(len(dtypes)) or not 2 <= len(dtypes) <= MAX_VALUES:
-        message = (
-            f"{len(dtypes)} values are reduced, expected a power of two from 2 to {MAX_VALUES}."
-        )
+        message = f"The number of values is {len(dtypes)}, expected a power of two from 2 to {MAX_VALUES}."
         ctx.report("verify.lanes.count", message, at)
         return None
     first = dtypes[0]
@@ -113,9 +112,11 @@ def _is_reduced_by(op: str, dtype: str) -> bool:
 
 
 def _vector(ctx: Context, scalar: str, lanes: Lanes, at: At) -> str | None:
-    if lanes.count >= (1 if lanes.scalable else 2):
+    least = 1 if lanes.scalable else 2
+    if lanes.count >= least:
         return vector_of(scalar, lanes)
-    ctx.report("verify.lanes.count", f"A vector cannot have {lanes.count} lanes.", at)
+    message = f"A vector cannot have {counted(lanes.count, 'lane')}, expected at least {least}."
+    ctx.report("verify.lanes.count", message, at)
     return None
 
 

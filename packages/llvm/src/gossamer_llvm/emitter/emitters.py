@@ -223,7 +223,7 @@ class FunctionEmitter:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnsupportedError(
-                "llvm.depth", f"The nesting of the function is deeper than {MAX_DEPTH}."
+                "llvm.depth", f"The function is nested deeper than {MAX_DEPTH} levels."
             )
 
 

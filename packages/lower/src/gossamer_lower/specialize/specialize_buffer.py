@@ -131,7 +131,10 @@ def _require_only_loaded(function: Function, name: str) -> None:
     for stmt in function.body:
         for node in walk(stmt):
             if isinstance(node, Store) and node.buffer == name:
-                raise UnsupportedError("lower.specialize_buffer.written", f"'{name}' is written.")
+                raise UnsupportedError(
+                    "lower.specialize_buffer.written",
+                    f"The buffer '{name}' is written, so it cannot be replaced by an expression.",
+                )
             if isinstance(node, Search) and node.buffer == name:
                 raise UnsupportedError(
                     "lower.specialize_buffer.search",

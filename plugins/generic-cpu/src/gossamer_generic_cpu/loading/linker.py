@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 from gossamer_backend.fork import compiling
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine
+from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError
 
 _numbers = itertools.count(1)
@@ -29,7 +30,8 @@ def link_object(code: bytes, symbol: str) -> tuple[int, object]:
         except RuntimeError as error:
             raise ArgumentError(
                 "generic_cpu.object",
-                f"{len(code)} bytes cannot be loaded as object code: {str(error).rstrip('.')}.",
+                f"The data ({counted(len(code), 'byte')}) cannot be loaded as object code: "
+                f"{str(error).rstrip('.')}.",
                 hint="Compile the module again.",
             ) from error
     return int(library[symbol]), library

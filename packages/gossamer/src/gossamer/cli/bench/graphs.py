@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer_formats import SparseTensor, from_arrays
+from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError
 
 EXPONENT = 2.3
@@ -26,8 +27,8 @@ def power_law(
     if nodes < 1 or not 0 <= edges <= nodes * nodes // 4:
         raise ArgumentError(
             "graph.size",
-            f"{nodes} nodes and {edges} edges make no sparse graph; expected at least one node and "
-            "edges up to a quarter of all pairs.",
+            f"A sparse graph cannot have {counted(nodes, 'node')} and {counted(edges, 'edge')}; expected at "
+            "least one node and edges up to a quarter of all pairs.",
         )
     random = np.random.default_rng(seed)
     pairs = _distinct_pairs(random, _shares(nodes, exponent), edges=edges)
