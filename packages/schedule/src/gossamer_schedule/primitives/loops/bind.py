@@ -1,4 +1,4 @@
-"""`bind`: the iterations of a loop run on the threads of a grid."""
+"""`bind`: run the iterations of a loop on the threads of a grid."""
 
 from __future__ import annotations
 
@@ -28,23 +28,27 @@ from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
 TAGS: tuple[str, ...] = get_args(ThreadTag)
-MOST_THREADS = 1024
-"""The threads of a block along one axis."""
+MAX_THREADS = 1024
+"""The largest number of threads of a block along one axis."""
 
 
 @primitive
 def bind(module: Module, loop: str, *, thread: str, function: str | None = None) -> Result:
-    """Binds a serial loop that starts at 0 to a thread axis such as "blockIdx.x" or "threadIdx.x".
+    """Bind a serial loop to a thread axis such as "blockIdx.x" or "threadIdx.x".
 
-    Different iterations must touch different elements, as in `parallel`; or, for threads of one block,
-    the loop feeds only reduction iterators of reductions, whose terms the threads then combine: such a
-    block is annotated `reassociates`. Below the outermost loop that is bound to any axis, which is what
-    a device runs at once, all loops on one axis have one extent, and none is in another.
+    The loop starts at 0, and different iterations touch different elements, as in `parallel`. A loop bound
+    to the threads of a block (a "threadIdx" axis) may instead feed only reduction iterators of reductions:
+    the threads combine the terms, and the blocks are annotated `reassociates`.
 
-    Raises `ScheduleError`: `schedule.bind.thread` (no thread axis), `.twice` (a loop around or inside
-    has the axis), `.extent` (another loop on the axis has another extent; or the threads of a block
-    are no constant from 1 to 1024; or an extent differs inside of what is started), `.start`, `.race`,
-    `.not_proved`, `.not_reducer`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    The outermost bound loop launches a kernel. Within it, loops bound to one axis have the same extent and
+    are not nested, and extents do not vary. The extent of a "threadIdx" axis is a constant from 1 to 1024.
+    The result's name is that of the loop.
+
+    Raises `ScheduleError`: `schedule.bind.thread` (not a thread axis), `.twice` (a loop around or inside is
+    bound to the axis), `.extent` (another loop on the axis has another extent, the number of threads of a
+    block is not a constant from 1 to 1024, or an extent varies within the kernel), `.start` (the loop does
+    not start at 0), `.race` (iterations touch the same element), `.not_proved` (they may), `.not_reducer`
+    (a block of a reduction loop is not a reduction), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -66,7 +70,7 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
     require_serial(cursor)
     _require_axis(thread)
     _require_start(cursor)
-    _require_free(cursor, thread=thread)
+    _require_unnested(cursor, thread=thread)
     _require_extent(cursor, thread=thread)
     is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
     if is_reduction:
@@ -94,46 +98,49 @@ def _require_start(cursor: Cursor) -> None:
     if integer_value(cursor.node.start) != 0:
         raise schedule_error(
             "bind.start",
-            f"Loop '{cursor.node.var}' does not start at 0, as threads do.",
+            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and bind needs a loop that "
+            "starts at 0.",
             place=cursor.place,
         )
 
 
-def _require_free(cursor: Cursor, *, thread: str) -> None:
+def _require_unnested(cursor: Cursor, *, thread: str) -> None:
     for found in (*cursor.loops, *statements(cursor.node.body)):
         if isinstance(found, For) and found.thread == thread:
             raise schedule_error(
                 "bind.twice",
-                f"Loop '{cursor.node.var}' and loop '{found.var}', of which one is inside the other, "
-                f"cannot both be bound to {thread}.",
+                f"Loops '{cursor.node.var}' and '{found.var}' are nested and cannot both be bound to "
+                f"'{thread}'.",
+                hint="Choose another thread axis.",
                 place=cursor.place,
             )
 
 
 def _require_extent(cursor: Cursor, *, thread: str) -> None:
     count = integer_value(cursor.node.extent)
-    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MOST_THREADS):
+    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MAX_THREADS):
         raise schedule_error(
             "bind.extent",
-            f"Loop '{cursor.node.var}' has {text_of(cursor.node.extent)} iterations; the threads of a "
-            f"block are a constant from 1 to {MOST_THREADS}.",
+            f"The extent of loop '{cursor.node.var}' is {text_of(cursor.node.extent)}, and '{thread}' needs "
+            f"a constant from 1 to {MAX_THREADS}.",
             hint="Split it by a constant factor and bind the inner loop.",
             place=cursor.place,
         )
-    inside = _kernel(cursor)
+    inside = _loops_of_kernel(cursor)
     _require_launch(cursor, inside=inside)
     for found in inside:
         if found.thread == thread and found.extent != cursor.node.extent:
             raise schedule_error(
                 "bind.extent",
-                f"Loop '{found.var}' is bound to {thread} with extent {text_of(found.extent)}, and "
-                f"loop '{cursor.node.var}' has {text_of(cursor.node.extent)}.",
+                f"Loop '{found.var}' is bound to '{thread}' with extent {text_of(found.extent)}, and "
+                f"loop '{cursor.node.var}' has extent {text_of(cursor.node.extent)}.",
+                hint="Loops bound to one axis in a kernel need the same extent.",
                 place=cursor.place,
             )
 
 
 def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
-    """How many threads there are is known before any of them runs."""
+    """Refuse extents that vary within the kernel: the numbers of threads are fixed when it is launched."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
     varying = {outermost.var, *(found.var for found in inside)}
     loops = loops_of(cursor.function)
@@ -142,14 +149,14 @@ def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
         if free_vars(extent) & varying:
             raise schedule_error(
                 "bind.extent",
-                f"Loop '{found.var}' has {text_of(extent)} iterations, which differ inside of what is "
-                f"started for loop '{outermost.var}'.",
-                hint="Bind a loop whose extent is the same for all of them.",
+                f"The extent of loop '{found.var}', {text_of(extent)}, varies within the kernel of loop "
+                f"'{outermost.var}'.",
+                hint="Bind a loop whose extent is known when the kernel is launched.",
                 place=cursor.place,
             )
 
 
-def _kernel(cursor: Cursor) -> list[For]:
-    """The loops below the outermost loop that is bound to a thread axis, or will be."""
+def _loops_of_kernel(cursor: Cursor) -> list[For]:
+    """Return the loops inside the outermost loop that is bound to a thread axis, or will be."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
     return [found for found in statements(outermost.body) if isinstance(found, For)]

@@ -1,4 +1,4 @@
-"""`parallel`: the iterations of a loop run on several threads."""
+"""`parallel`: run the iterations of a loop on several threads."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from gossamer_schedule.step.unsafe_mark import Requirement, trusted
 
 FORMS = ("atomic", "privatised", "segmented")
 DEFAULT_PARTS = 8
-MOST_PARTS = 2**16
-"""Each part may have a copy of the buffer."""
+MAX_PARTS = 2**16
+"""The largest number of parts, each of which may have a copy of the buffer."""
 
 
 @primitive
@@ -47,32 +47,36 @@ def parallel(
     parts: int | None = None,
     function: str | None = None,
 ) -> Result:
-    """Marks a serial loop as parallel, where different iterations write different elements.
+    """Mark a serial loop as parallel: its iterations run on several threads.
 
-    Where iterations share elements, `accumulate` says how. With "atomic" they make each step by
-    itself: all that they do to the buffers that they share is a reduction `X[...] = X[...] op value` by
-    addition, minimum or maximum, and what else they write, they do not share. The loop is annotated
-    `atomic`, with the names of these buffers. Otherwise one such reduction, by any `op`, is all that the
-    loop does, and `parts` (by default 8) equal parts of it run in parallel: "privatised", each having a
-    copy of `X`; or "segmented", where the loop visits the elements in order, so that a part shares only
-    the first one with parts before. What parts have of their own is combined afterwards, in order:
-    results do not depend on the number of threads. Those of atomic sums of floats do, as they are made
-    in any order.
+    Different iterations must write different elements, unless `accumulate` says how they share them:
 
-    Where one parallel loop is inside another, threads share the iterations of the outermost, and each
-    runs the loops inside serially. `fuse` makes one loop of two, whose iterations are all shared out.
+    * "atomic": each update is atomic. The loop updates shared buffers only by reductions
+      `X[...] = X[...] op value` with addition, minimum or maximum; it is annotated `atomic` with the names
+      of these buffers. Updates run in any order, so sums of floats vary between runs.
+    * "privatised": the loop contains one such reduction, with any `op`. It is cut into `parts` equal parts
+      (8 by default), which run in parallel; each has its own copy of `X`.
+    * "segmented": as "privatised", if the loop visits the elements in order. A part shares only its first
+      element with earlier parts, so it has its own copy of that element only.
 
-    `weight` is the text of an int64 expression in the loop's variable: the work before an
-    iteration, which must not decrease. `grain` is the weight (without one: the iterations) below
-    which a further thread does not pay.
+    Copies are combined after the loop, in order, so results do not depend on the number of threads.
 
-    Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
-    `.not_proved` (they may, or the weight may read out of bounds), `.weight` (not proved to be
-    monotone), `.text` (the weight is no expression), `.grain` (less than one, or too large),
-    `.nested` (parts, in or around another parallel loop), `.accumulate` (none of the forms,
-    or parts with a weight or grain), `.parts` (fewer than two, too many, or of an atomic form), `.not_atomic`
-    (another reducer, or no numbers), `.no_sum` (the loop does more than a reduction, or more to what it
-    shares), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    `weight` is the text of an int64 expression in the loop variable: the cumulative work before an
+    iteration, used to give each thread equal work. It must not decrease, and is also evaluated at the end
+    of the loop. `grain` is the minimum weight for each thread or, without `weight`, the minimum number of
+    iterations.
+
+    Inside a parallel loop, further parallel loops run serially. To distribute the iterations of both,
+    apply `fuse` first. The result's name is that of the loop; with parts, the names are those of the
+    loop over parts, the loop inside it and the blocks that fill and combine the copies.
+
+    Raises `ScheduleError`: `schedule.parallel.race` (two iterations write the same element),
+    `.not_proved` (they may, or the weight may read out of bounds), `.weight` (not int64, or may decrease),
+    `.text` (the weight is not an expression), `.grain` (less than one, or too large), `.nested` (parts
+    inside or around another parallel loop), `.accumulate` (none of the forms, or parts with a weight or
+    grain), `.parts` (fewer than two, too many, or with "atomic"), `.not_atomic` (another reducer, or not
+    numbers), `.no_sum` (the loop contains more than a reduction, or other accesses to shared elements),
+    `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text
@@ -97,12 +101,12 @@ def parallel(
     if accumulate is not None or parts is not None:
         _require_form(accumulate, parts, weight or grain)
         if accumulate == ATOMIC:
-            return in_parallel(
+            return parallelize_loop(
                 module, loop, weight, grain=grain, function=function, op="parallel",
                 require=trusted, accumulate=ATOMIC,
             )  # fmt: skip
-        return _shared(module, loop, accumulate or "", parts=parts, function=function)
-    return in_parallel(
+        return _parallelize_parts(module, loop, accumulate or "", parts=parts, function=function)
+    return parallelize_loop(
         module, loop, weight, grain=grain, function=function, op="parallel", require=require_no_race
     )
 
@@ -111,26 +115,29 @@ def _require_form(accumulate: str | None, parts: int | None, weight: str | int |
     if accumulate not in FORMS or (weight is not None and accumulate != ATOMIC):
         raise schedule_error(
             "parallel.accumulate",
-            f"Iterations cannot share elements by accumulate={accumulate!r}"
-            f"{'' if weight is None else ' and a weight or grain'}.",
+            f"parallel does not support accumulate={accumulate!r}"
+            f"{'' if accumulate else f' with parts={parts}'}"
+            f"{'' if weight is None else ' with a weight or grain'}.",
             hint="Expected 'atomic', or 'privatised' or 'segmented' without weight= and grain=.",
         )
     if parts is not None and accumulate == ATOMIC:
         raise schedule_error(
-            "parallel.parts", "Iterations that share elements atomically have no parts."
+            "parallel.parts",
+            f"parallel does not support parts={parts} with accumulate='atomic'.",
+            hint="Leave parts= out, or use accumulate='privatised' or 'segmented'.",
         )
-    if parts is not None and not 2 <= parts <= MOST_PARTS:
+    if parts is not None and not 2 <= parts <= MAX_PARTS:
         raise schedule_error(
             "parallel.parts",
-            f"{parts} parts cannot run in parallel.",
-            hint=f"Expected from 2 to {MOST_PARTS} parts.",
+            f"parallel does not support parts={parts}.",
+            hint=f"Expected from 2 to {MAX_PARTS} parts.",
         )
 
 
-def _shared(
+def _parallelize_parts(
     module: Module, loop: str, accumulate: str, *, parts: int | None, function: str | None
 ) -> Result:
-    """Runs equal parts of a loop that share elements, which they add up to."""
+    """Run equal parts of a reduction in parallel, and combine their results afterwards."""
     require_stage(module, "parallel", stages=("loop",))
     root = find_function(module, "parallel", function=function)
     cursor = find_loop(root, loop=loop)
@@ -144,7 +151,7 @@ def _shared(
     return Result(rewritten, names, Step("parallel", taken), {loop: names[:2]})
 
 
-def in_parallel(
+def parallelize_loop(
     module: Module,
     loop: str,
     weight: str | None,
@@ -155,7 +162,7 @@ def in_parallel(
     require: Requirement,
     accumulate: str | None = None,
 ) -> Result:
-    """What `parallel` and `unsafe_parallel` do, which require different things of the loop."""
+    """Mark a loop as parallel as the primitive `op`, if `require` allows it."""
     require_stage(module, op, stages=LOOP_STAGES)
     root = find_function(module, op, function=function)
     cursor = find_loop(root, loop=loop)
@@ -179,14 +186,13 @@ def in_parallel(
 
 
 def _require_not_nested(cursor: Cursor) -> None:
-    around = (*cursor.loops, *statements(cursor.node.body))
-    for found in around:
+    for found in (*cursor.loops, *statements(cursor.node.body)):
         if isinstance(found, For) and found.kind == "parallel":
             raise schedule_error(
                 "parallel.nested",
-                f"Parts of loop '{cursor.node.var}' cannot run in parallel, as loop '{found.var}' does: one "
-                "is inside the other.",
-                hint="Expected accumulate='atomic', or no parallel loop around or inside.",
+                f"Parts of loop '{cursor.node.var}' cannot run in parallel, because loop '{found.var}' "
+                "around or inside it is parallel.",
+                hint="Use accumulate='atomic', or make only one of the loops parallel.",
                 place=cursor.place,
             )
 
@@ -198,19 +204,21 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
     if dtype_of(weight) != "int64" or not is_monotone(weight, cursor):
         raise schedule_error(
             "parallel.weight",
-            f"It is not proved that the weight {text} does not decrease along loop "
+            f"It is not proved that the weight '{text}' is an int64 that does not decrease along loop "
             f"'{cursor.node.var}'.",
-            hint="Expected an int64 sum of multiples of the variable and of loads from monotone buffers.",
+            hint="Expected an int64 sum of multiples of the variable and loads from buffers that never "
+            "decrease.",
             place=place,
         )
     require_unchanged(cursor.node, (weight,), at=cursor, what="the weight")
+    # The weight at the end of the loop is its total work, so it is evaluated there, too.
     past = replace(cursor.node, extent=add(cursor.node.extent, ONE))
     if not is_safe_in(cursor.function, weight, (*cursor.loops, past)):
         end = text_of(add(cursor.node.start, cursor.node.extent))
         raise schedule_error(
             "parallel.not_proved",
-            f"It is not proved that the weight {text}, which is also evaluated behind the last iteration "
-            f"of loop '{cursor.node.var}', reads nothing out of bounds.",
+            f"It is not proved that the weight '{text}', which is also evaluated at the end of loop "
+            f"'{cursor.node.var}', reads nothing out of bounds.",
             needs=f"each element that it reads exists wherever {cursor.node.var} <= {end}",
             hint="Leave the weight out, or use the offsets of the loop's own axis.",
             place=place,

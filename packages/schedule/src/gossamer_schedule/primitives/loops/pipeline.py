@@ -1,4 +1,4 @@
-"""`pipeline`: what later iterations of a loop copy is copied while earlier ones compute."""
+"""`pipeline`: overlap the copies of later iterations with the computation of earlier ones."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ from gossamer_schedule.step.recorded import step
 
 @primitive
 def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None = None) -> Result:
-    """Records that so many iterations of a serial loop are under way at once: the first statements of
-    its body, which fill buffers for the others from what the loop does not write, may run up to
-    `stages - 1` iterations ahead of these. The buffers are allocated in the loop, or of the function
-    and used nowhere else. A backend without asynchronous copies ignores it.
+    """Mark a serial loop as a software pipeline: `stages` of its iterations may overlap.
 
-    Raises `ScheduleError`: `schedule.pipeline.stages` (not from 2 to 8), `.no_producer` (the body does
-    not begin with such a copy), `.not_proved` (an iteration may read what others have filled), `.kind`,
-    `.no_loop`, `.no_function`, `.stage`.
+    The first statements of the body are copies: they fill buffers from data that the loop does not write,
+    for the other statements. They may run up to `stages - 1` iterations ahead of these. The buffers are
+    allocated in the loop, or by the function and used nowhere else. A backend without asynchronous copies
+    ignores the annotation `pipeline`. The result's name is that of the loop.
+
+    Raises `ScheduleError`: `schedule.pipeline.stages` (not from 2 to 8), `.no_producer` (the body does not
+    begin with a copy), `.not_proved` (an iteration may read elements that another one has filled),
+    `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import STAGED
     >>> from gossamer_testkit.show import body_text
@@ -78,26 +80,27 @@ def _require_stages(stages: int) -> None:
     if not FEWEST_STAGES <= stages <= MOST_STAGES:
         raise schedule_error(
             "pipeline.stages",
-            f"A pipeline has from {FEWEST_STAGES} to {MOST_STAGES} stages, and {stages} are asked for.",
+            f"pipeline does not support stages={stages}.",
+            hint=f"Expected from {FEWEST_STAGES} to {MOST_STAGES} stages.",
         )
 
 
 def _require_copies(cursor: Cursor) -> tuple[Stmt, ...]:
-    """The first statements of the loop's body, which may run ahead."""
+    """Return the first statements of the loop's body that may run ahead; refuse a loop without any."""
     found = copies_ahead(cursor.node, cursor.function)
     if not found:
         raise schedule_error(
             "pipeline.no_producer",
             f"The body of loop '{cursor.node.var}' does not begin with a copy that may run ahead.",
-            hint="Expected a statement that fills a buffer of the function, which only the others in the "
-            "loop read, from what the loop does not write; cache_read makes one.",
+            hint="Expected a statement that fills an allocated buffer, which only later statements of the "
+            "loop read, from data that the loop does not write; cache_read makes one.",
             place=cursor.place,
         )
     return found
 
 
 def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
-    """What the others read of a buffer that is filled ahead was filled in the same iteration."""
+    """Refuse copies whose buffers the other statements read beyond what the same iteration has filled."""
     loop: For = cursor.node
     inside = {found.buffer.name for found in copies if isinstance(found, Allocate)}
     others = regions_of(cursor.function, loop.body[len(copies) :])
@@ -108,16 +111,19 @@ def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
         if read is not None and not (is_filled and read.region == filled.region):
             raise schedule_error(
                 "pipeline.not_proved",
-                f"It is not proved that each iteration of loop '{loop.var}' fills all that it reads of "
-                f"'{name}'.",
+                f"It is not proved that each iteration of loop '{loop.var}' fills all elements of '{name}' "
+                "that it reads.",
                 needs=f"an element of {name} that an iteration reads is written in it",
-                hint="Move what fills it into the loop by compute_at, so that each iteration has its own.",
+                hint="Move the block that fills it into the loop with compute_at.",
                 place=cursor.place,
             )
 
 
 def _may_be_idle(copies: tuple[Stmt, ...], name: str) -> bool:
-    """Whether a store to a buffer is in a loop that selects no element and may have no iteration."""
+    """Return whether a loop around a store to a buffer may be empty, and selects no element that is stored.
+
+    The region of the stores then has elements that are not written.
+    """
     return any(
         (integer_value(loop.extent) or 0) < 1
         for access in accesses(copies)

@@ -1,4 +1,4 @@
-"""`prefetch`: what later iterations of a loop will gather is asked for in time."""
+"""`prefetch`: load elements that later iterations of a loop will read into the cache."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
 LINE_BYTES = 64
-"""What a cache moves at once, on nearly every machine."""
+"""The size of a cache line on nearly every machine."""
 
 
 @primitive
@@ -80,18 +80,17 @@ def prefetch(
     distance: int,
     function: str | None = None,
 ) -> Result:
-    """Asks, in each iteration of a loop, for what a block in it reads of a buffer `distance`
-    iterations later.
+    """Prefetch the elements of a buffer that a block will read `distance` iterations of a loop later.
 
-    Takes a module of the loop stage. Nothing is asked for in iterations in which the block's own
-    condition says that it does not run. Loops inside may run over elements side by side; all their
-    cache lines are asked for then. Where an index array ends before that, nothing is asked for.
-    Results do not depend on it.
+    Takes a module of the loop stage. The prefetch is appended to the body of the loop. If loops inside
+    run over consecutive elements, each cache line of these is prefetched. Nothing is prefetched for
+    iterations in which the predicate of the block does not hold, or past the end of an index array that
+    selects the elements. Results do not change. The result's name is that of the loop.
 
     Raises `ScheduleError`: `schedule.prefetch.distance` (less than one, or too large), `.no_access` (the
-    block reads no such buffer in the loop), `.range` (loops inside run over elements that are not side by
-    side), `.changing` (an index is read from what the loop writes, or the buffer is allocated in it),
-    `.no_loop`, `.no_block`, `.no_buffer`, `.no_function`, `.stage`.
+    block reads no element of the buffer that changes with the loop), `.range` (loops inside may run over
+    elements that are not consecutive), `.changing` (the loop writes what selects the elements, or
+    allocates the buffer), `.no_loop`, `.no_block`, `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text
@@ -116,15 +115,18 @@ def prefetch(
     inside = find_block(root, block=block)
 
     _require_distance(distance, cursor)
-    _require_around(found, cursor)
+    _require_allocated_outside(found, cursor)
     reads = _require_reads(inside, found, cursor=cursor)
     spans = [_require_span(read, found, cursor=cursor) for read in reads]
-    _require_lasting(spans, cursor)
+    _require_unchanged(spans, cursor)
 
     namer = namer_of(root.function)
-    runs = _running(inside, cursor)
-    asked = tuple(_asked(cursor, span, found, distance, runs=runs, namer=namer) for span in spans)
-    body = (*cursor.node.body, *asked)
+    conditions = _known_conditions(inside, cursor)
+    prefetches = tuple(
+        _guarded_prefetch(cursor, span, found, distance, conditions=conditions, namer=namer)
+        for span in spans
+    )
+    body = (*cursor.node.body, *prefetches)
 
     rewritten = cursor.replaced_by((replace(cursor.node, body=body),)).module
 
@@ -139,25 +141,25 @@ def _require_distance(distance: int, cursor: Cursor) -> None:
     if not is_count(distance):
         raise schedule_error(
             "prefetch.distance",
-            f"The distance is {distance}; expected at least one iteration of '{cursor.node.var}', and at "
-            f"most {LARGEST_SIZE}.",
+            f"prefetch does not support distance={distance}; expected from 1 to {LARGEST_SIZE} iterations of "
+            f"loop '{cursor.node.var}'.",
             place=cursor.place,
         )
 
 
-def _require_around(buffer: Buffer, cursor: Cursor) -> None:
+def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
     inside = statements(cursor.node.body)
     if any(isinstance(made, Allocate) and made.buffer.name == buffer.name for made in inside):
         raise schedule_error(
             "prefetch.changing",
-            f"Each iteration of '{cursor.node.var}' has a buffer '{buffer.name}' of its own.",
-            hint="Prefetch at a loop inside of it.",
+            f"Buffer '{buffer.name}' is allocated in each iteration of loop '{cursor.node.var}'.",
+            hint="Prefetch at a loop inside it.",
             place=cursor.place,
         )
 
 
 def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tuple[Expr, ...]]:
-    """The indices by which the block reads the buffer, in variables of loops, each once."""
+    """Return the different indices at which the block reads the buffer, in terms of loop variables."""
     node: Block = inside.node
     own = list(_own_nodes(node.body))
     values = values_within(inside)
@@ -172,7 +174,7 @@ def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tu
     if not reads or cursor.node not in inside.loops:
         raise schedule_error(
             "prefetch.no_access",
-            f"Block '{node.name}' reads nothing of '{buffer.name}' that changes with loop "
+            f"Block '{node.name}' reads no element of '{buffer.name}' that changes with loop "
             f"'{cursor.node.var}'.",
             hint=listing("buffers that it reads", sorted(mentioned(node.body))),
             place=inside.place,
@@ -181,46 +183,47 @@ def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tu
 
 
 def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
-    """What stands in a block, apart from the blocks in it."""
+    """Yield the nodes of a block's body, without those of blocks inside it."""
     for node in body:
         if not isinstance(node, Block):
             yield node
             yield from _own_nodes(children(node))
 
 
-def _require_lasting(spans: list[_Span], cursor: Cursor) -> None:
-    """What is to be asked for does not depend on what the loop writes, or allocates."""
+def _require_unchanged(spans: list[_Span], cursor: Cursor) -> None:
+    """Refuse spans that depend on what the loop writes or allocates: it is not known ahead of time."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
-    if any(_grows(span, cursor) for span in spans):
+    if any(_count_varies(span, cursor) for span in spans):
         parts += [cursor.node.start, cursor.node.extent]
     changing = changed_in(cursor.node.body, *parts, function=cursor.function)
     if changing:
         raise schedule_error(
             "prefetch.changing",
-            f"What will be read is known only when '{sorted(changing)[0]}' has been written.",
+            f"The elements to prefetch depend on '{sorted(changing)[0]}', which changes in loop "
+            f"'{cursor.node.var}'.",
             place=cursor.place,
         )
 
 
 class _Span(msgspec.Struct, frozen=True):
-    """The first of some elements side by side, and how many there are."""
+    """Consecutive elements: the indices of the first one, and their number."""
 
     indices: tuple[Expr, ...]
     count: Expr
 
 
 def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> _Span:
-    """What the loops inside run over, which must be elements side by side."""
+    """Return the elements over which the loops inside run; refuse them if they may not be consecutive."""
     loops = loops_of(cursor.function)
-    inner = {found.var for found in _below(cursor.node)}
+    inner = {found.var for found in _loops_inside(cursor.node)}
     *outer, last = read
-    order = _digits(last, inner, loops)
+    order = _consecutive_loops(last, inner, loops)
     if order is None or any(free_vars(at) & inner for at in outer):
         raise schedule_error(
             "prefetch.range",
-            f"It is not proved that the loops in '{cursor.node.var}' run over elements of "
-            f"'{buffer.name}' side by side.",
-            hint="Prefetch at a loop inside of them.",
+            f"It is not proved that the loops in '{cursor.node.var}' run over consecutive elements of "
+            f"'{buffer.name}'.",
+            hint="Prefetch at one of the loops inside.",
             place=cursor.place,
         )
     count: Expr = ONE
@@ -230,26 +233,34 @@ def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> 
     return _Span((*outer, first), count)
 
 
-def _digits(last: Expr, inner: Set[str], loops: Mapping[str, For]) -> tuple[str, ...] | None:
-    """The loops inside, as digits without gaps of an index; None where they are none."""
+def _consecutive_loops(
+    last: Expr, inner: Set[str], loops: Mapping[str, For]
+) -> tuple[str, ...] | None:
+    """Return the inner loops that are digits of an index without gaps; None if they are not.
+
+    Their extents must not depend on inner loops, so that their product is the number of elements.
+    """
     order = lowest(form_of(last, {}, loops=loops), inner, loops=loops)
     if order is None:
         return None
     return None if any(free_vars(loops[name].extent) & inner for name in order) else order
 
 
-def _below(loop: For) -> list[For]:
+def _loops_inside(loop: For) -> list[For]:
     return [node for stmt in loop.body for node in collect(For, stmt)]
 
 
-# --- what is asked for
+# --- the prefetch and its conditions
 
 
-def _running(inside: Cursor, cursor: Cursor) -> list[Expr]:
-    """The parts of the conditions under which a block in a loop runs that what is inside leaves as they
-    are, outermost first; those that load only where all before them are known."""
+def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
+    """Return the conditions of the block that are known ahead of time, outermost first.
+
+    They do not depend on loops inside or on what the loop changes. One that loads is kept only if all
+    conditions before it are, since these may guard its loads.
+    """
     values = values_within(inside)
-    inner = {found.var for found in _below(cursor.node)}
+    inner = {found.var for found in _loops_inside(cursor.node)}
     body = cursor.node.body
     kept: list[Expr] = []
     is_complete = True
@@ -262,7 +273,7 @@ def _running(inside: Cursor, cursor: Cursor) -> list[Expr]:
 
 
 def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
-    """The conditions of a block and of all that stands around it in a loop."""
+    """Yield the conjuncts of the conditions of a block and of the statements around it in a loop."""
     for parent, field, _ in inside.path[len(cursor.path) + 1 :]:
         if isinstance(parent, Block):
             yield from conjuncts(parent.predicate)
@@ -272,42 +283,55 @@ def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
     yield from conjuncts(inside.node.predicate)
 
 
-def _asked(
-    cursor: Cursor, span: _Span, buffer: Buffer, distance: int, *, runs: list[Expr], namer: Namer
+def _guarded_prefetch(
+    cursor: Cursor,
+    span: _Span,
+    buffer: Buffer,
+    distance: int,
+    *,
+    conditions: list[Expr],
+    namer: Namer,
 ) -> Stmt:
+    """Return the prefetch of a span, `distance` iterations ahead, under the conditions that it needs."""
     var = cursor.node.var
     later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
     indices = tuple(substitute(at, later) for at in span.indices)
     count = substitute(span.count, later)
-    condition = _all(
-        [*_exists(cursor, span, later[var]), *_conditions(cursor, runs, (*indices, count))]
-    )
-    asked = _lines(cursor, _Span(indices, count), buffer, namer=namer)
-    return asked if condition is None else If(condition, (asked,))
+    needed = [
+        *_within_loop(cursor, span, later[var]),
+        *_with_bounds_checks(cursor, conditions, (*indices, count)),
+    ]
+    condition = _short_circuit(needed)
+    prefetches = _line_prefetches(cursor, _Span(indices, count), buffer, namer=namer)
+    return prefetches if condition is None else If(condition, (prefetches,))
 
 
-def _exists(cursor: Cursor, span: _Span, later: Expr) -> Iterator[Expr]:
-    """That the loop has the later iteration, where it says itself how much is asked for, which may be any
-    number beyond the last one. What is read of an array ends with that."""
-    if _grows(span, cursor):
+def _within_loop(cursor: Cursor, span: _Span, later: Expr) -> Iterator[Expr]:
+    """Yield the condition that the later iteration exists, if the number of elements depends on the loop.
+
+    Past the last iteration that number may be anything. A number that is loaded needs no such condition:
+    its bounds check ends with the array.
+    """
+    if _count_varies(span, cursor):
         yield Compare("lt", later, add(cursor.node.start, cursor.node.extent))
 
 
-def _grows(span: _Span, cursor: Cursor) -> bool:
+def _count_varies(span: _Span, cursor: Cursor) -> bool:
+    """Return whether the number of elements depends on the loop variable other than through loads."""
     bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
     return cursor.node.var in free_vars(bare)
 
 
-def _all(conditions: list[Expr]) -> Expr | None:
-    """All conditions, each evaluated only where those before it hold."""
+def _short_circuit(conditions: list[Expr]) -> Expr | None:
+    """Return the conjunction of conditions, each evaluated only where those before it hold."""
     if not conditions:
         return None
-    first, rest = conditions[0], _all(conditions[1:])
+    first, rest = conditions[0], _short_circuit(conditions[1:])
     return first if rest is None else IfThenElse(first, rest, FALSE)
 
 
-def _lines(cursor: Cursor, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
-    """A prefetch for each line of the elements; a loop over them, where there are several."""
+def _line_prefetches(cursor: Cursor, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
+    """Return a prefetch of each cache line of a span: a loop over the lines, if there may be several."""
     per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
     count = integer_value(span.count)
     if count is not None and count <= per_line:
@@ -316,32 +340,33 @@ def _lines(cursor: Cursor, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt
     *outer, first = span.indices
     at = add(first, mul(index_var(line), index(per_line)))
     kind: Literal["unrolled", "serial"] = "serial" if count is None else "unrolled"
-    asked = Prefetch(buffer.name, (*outer, at))
-    return For(line, ZERO, ceildiv(span.count, per_line), (asked,), kind=kind)
+    prefetched = Prefetch(buffer.name, (*outer, at))
+    return For(line, ZERO, ceildiv(span.count, per_line), (prefetched,), kind=kind)
 
 
-def _conditions(cursor: Cursor, runs: Iterable[Expr], asked: Iterable[Expr]) -> Iterator[Expr]:
-    """Some conditions, before each that the elements exist which it reads; then that those exist which
-    say what is asked for."""
+def _with_bounds_checks(
+    cursor: Cursor, conditions: Iterable[Expr], operands: Iterable[Expr]
+) -> Iterator[Expr]:
+    """Yield conditions, each after the bounds checks of its loads, and then those of some operands."""
     point = point_in(cursor.function)
     for outer in (*cursor.loops, cursor.node):
         point.assume_loop(outer)
     buffers = all_buffers(cursor.function)
     shapes = {found.name: found.shape for found in buffers if isinstance(found, Buffer)}
-    for condition in runs:
-        yield from _existing(condition, point, shapes)
+    for condition in conditions:
+        yield from _bounds_checks(condition, point, shapes)
         point.assume(condition)
         yield condition
-    for expr in asked:
-        yield from _existing(expr, point, shapes)
+    for expr in operands:
+        yield from _bounds_checks(expr, point, shapes)
 
 
-def _existing(
+def _bounds_checks(
     expr: Expr, point: ProgramPoint, shapes: Mapping[str, Sequence[Expr]]
 ) -> Iterator[Expr]:
-    """That the elements exist which an expression reads, as far as it is not known."""
-    for look in _inner_first(expr):
-        for at, extent in places_read(look, shapes[look.buffer]):
+    """Yield the bounds checks of the loads and searches in an expression that are not proved to hold."""
+    for read in _inner_first(expr):
+        for at, extent in places_read(read, shapes[read.buffer]):
             for condition in in_range(at, extent):
                 if not point.proves(condition):
                     point.assume(condition)
@@ -349,5 +374,5 @@ def _existing(
 
 
 def _inner_first(expr: Expr) -> Iterator[Load | Search]:
-    """The loads and searches in an expression, those that others need before them."""
+    """Yield the loads and searches in an expression, operands before the reads that use them."""
     yield from dict.fromkeys(reversed(collect(READS, expr)))

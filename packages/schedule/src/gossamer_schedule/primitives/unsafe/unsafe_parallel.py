@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_schedule.primitives.loops.parallel import in_parallel
+from gossamer_schedule.primitives.loops.parallel import parallelize_loop
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.unsafe_mark import marked_result, trusted
@@ -39,7 +39,7 @@ def unsafe_parallel(
     >>> result.module.functions[0].annotations
     (('unsafe', 'parallel(i)'),)
     """
-    result = in_parallel(
+    result = parallelize_loop(
         module,
         loop,
         weight,
