@@ -1,9 +1,8 @@
-"""A pytest plugin that writes down the rendering of every error with a code that a test raises.
+"""A pytest plugin that records the message of every error with a code that a test raises.
 
-`pytest -p error_recorder` with `GOSSAMER_ERRORS` naming a folder: one file for each process, of lines
-`{"code", "test", "text"}`; the first few tests of each code. Where the error refuses what the language
-has, `program` is what was refused: the module (or text, or description of a format) that the outermost
-function of gossamer was given.
+`pytest -p error_recorder` with `GOSSAMER_ERRORS` set to a folder writes one file for each process, with lines
+`{"code", "test", "text"}` for the first tests of each code. For an unsupported construct, `program` is the
+module (or script, or format description) that was passed to the outermost function of gossamer.
 """
 
 from __future__ import annotations

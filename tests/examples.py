@@ -1,9 +1,9 @@
-"""Runs the Python examples of a Markdown document, all of them in one namespace.
+"""Runs the Python examples of a Markdown document in one namespace.
 
     python tests/examples.py README.md
 
-A block is statements, or examples with their results (which start with ">>> "). Needs nothing but
-what the document imports.
+A block contains statements, or examples with their results (which start with ">>> "). It needs only what
+the document imports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs of which a schedule was found to change the meaning, as `tests.test_found_schedules` shows."""
+"""Programs whose meaning a schedule once changed; `tests.test_found_schedules` tests them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Freezes programs at every stage, with data and what NumPy makes of it: run as a program.
+"""Stores programs of every stage with data and the results of NumPy; run as a program.
 
     python tests/freeze_programs.py
 
-Writes `packages/ir/tests/samples/programs/VERSION-NAME.json.gz` for each program that has no file of
-this version yet; what is there stays as it is, since what was written once must stay loadable. The
-programs are those that the front door's tests run against NumPy; one in two spellings is frozen once.
+Writes `packages/ir/tests/samples/programs/VERSION-NAME.json.gz` for each program that has no file of this
+version yet. Existing files are not changed, because files of earlier versions must stay readable. The
+programs are those that the tests of the public API run against NumPy; one in two spellings is stored once.
 """
 
 from __future__ import annotations

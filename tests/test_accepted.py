@@ -1,4 +1,4 @@
-"""What every pass at its place makes of every frozen program computes what NumPy computed."""
+"""The output of every pass, in its place in the pipeline, computes the stored results of NumPy."""
 
 from __future__ import annotations
 

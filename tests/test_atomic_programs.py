@@ -1,5 +1,6 @@
-"""Programs whose rows are scattered, on threads that meet in them: interpreted at every stage and run,
-against NumPy and SciPy on small whole numbers, for which every order of a sum gives the same."""
+"""Programs with scattered rows, on threads that conflict, interpreted and native, against NumPy and SciPy.
+The data are small integers, so the order of a sum does not matter.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness: what it counts, what it throws away, what it says of the results."""
+"""The benchmark harness: what it measures, discards and reports."""
 
 from __future__ import annotations
 

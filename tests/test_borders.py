@@ -1,4 +1,4 @@
-"""The table of borders that `nox -s wire` forces through bytes has every one that the code has."""
+"""The table of package borders that `nox -s wire` encodes and decodes is complete."""
 
 from __future__ import annotations
 

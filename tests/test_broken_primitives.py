@@ -1,4 +1,4 @@
-"""Random sequences find what is wrong: each of these primitives has a defect, and is caught."""
+"""The fuzzer of schedules detects each of a list of planted defects in primitives."""
 
 from __future__ import annotations
 

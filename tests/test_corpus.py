@@ -1,4 +1,4 @@
-"""The corpus of the testkit is what its generator gives today, and the tiny plugin passes its suite."""
+"""The corpus of the testkit is what its generator produces, and the tiny plugin passes its suite."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Random programs, as they are and under random schedules: every stage and the machine code mean what
-the oracle says. `nox -s fuzz` runs as many of them as one likes."""
+"""Random programs, as written and under random schedules, agree with the oracle at every stage and as
+machine code. `nox -s fuzz` runs more of them.
+"""
 
 from __future__ import annotations
 

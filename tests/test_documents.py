@@ -1,4 +1,4 @@
-"""Examples in the documents run, their links lead somewhere, generated pages are up to date."""
+"""The examples in the documents run, their links are valid, and generated pages are up to date."""
 
 from __future__ import annotations
 

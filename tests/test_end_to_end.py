@@ -1,5 +1,6 @@
-"""The whole path: every stage of every operator means the same, through both encodings, and the
-compiled kernel agrees with an oracle that knows nothing of gossamer."""
+"""Every stage of every operator, in both encodings, and the compiled kernel agree with an oracle that does
+not use gossamer.
+"""
 
 from __future__ import annotations
 

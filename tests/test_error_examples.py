@@ -1,5 +1,6 @@
-"""Errors that no test of a package raises, because what comes before refuses the program already, or
-because they take the whole of gossamer."""
+"""Errors that no test of a single package raises: an earlier check rejects the program, or they need
+several packages.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Every code of a user error has an example: a test that raises it, and its exact rendering.
+"""Every error code has an example: a test that raises it, and its exact message.
 
-`golden/errors.json` names for each code one test of the repository and what is rendered in it, and for
-refusals the program that was refused, which `docs/unsupported.md` shows. The codes are collected from
-the source; the tests run again here, and render the same.
-`pytest tests/test_errors.py --update-golden` runs all tests once and writes the file anew.
+`golden/errors.json` names one test for each code and the message that it produces, and for unsupported
+constructs the program, which `docs/unsupported.md` shows. The codes are collected from the source; the named
+tests run again here and must produce the same messages.
+`pytest tests/test_errors.py --update-golden` runs all tests once and writes the file again.
 """
 
 from __future__ import annotations

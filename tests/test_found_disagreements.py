@@ -1,4 +1,4 @@
-"""Programs that were found to mean different things at different stages, by what was wrong."""
+"""Regression tests: programs that once had different meanings at different stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Steps that were found to change what a program means, by what was wrong; they are refused now, or right."""
+"""Regression tests: schedule steps that once changed the meaning of a program. Each is now rejected, or
+correct.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fuzzer finds what is wrong: each of these compilers has a defect, and is caught."""
+"""The fuzzer detects each of a list of planted defects in the compiler."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""float16 and bfloat16: every number of 16 bits, every operation, with and without instructions that
-convert them; products of sparse matrices that are stored so."""
+"""float16 and bfloat16: all 16-bit values, every operation, with and without conversion instructions;
+sparse matrix products in these dtypes.
+"""
 
 import numpy as np
 import pytest

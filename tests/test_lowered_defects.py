@@ -1,5 +1,6 @@
-"""Random programs of the later stages find what is wrong: each of these compilers, primitives and
-code generators has one defect, and is caught."""
+"""The fuzzer of the later stages detects each of a list of planted defects in passes, primitives and code
+generation.
+"""
 
 from __future__ import annotations
 

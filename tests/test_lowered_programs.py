@@ -1,6 +1,7 @@
-"""Random programs of the position, loop and flat stage, in which indices, bounds and conditions are written:
-each means the same before and after every pass, after random schedules, and as machine code.
-`nox -s fuzz -- --lowered` runs as many of them as one likes."""
+"""Random programs of the position, loop and flat stage that write indices, bounds and conditions mean the
+same before and after every pass, after random schedules, and as machine code. `nox -s fuzz -- --lowered`
+runs more of them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Math functions natively, scalar and in vectors, with and without fused multiply-add: the largest
-error in units of the last place over many numbers, and what stands at the edges."""
+"""Math functions natively, scalar and in vectors, with and without fused multiply-add: the maximum error in
+units of the last place, and the values at the edges of the domain.
+"""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every distribution is complete, declares what it imports, and imports only what its layer may."""
+"""Every distribution is complete, declares what it imports, and imports only lower layers."""
 
 from __future__ import annotations
 

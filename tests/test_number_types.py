@@ -1,5 +1,6 @@
-"""Every operation on every integer, float and bool, scalar and in vectors: natively and interpreted,
-against NumPy; reductions of each, over vectors and over rows of a sparse matrix."""
+"""Every operation on every integer, float and bool dtype, scalar and in vectors, natively and interpreted,
+against NumPy; reductions over vectors and over rows of a sparse matrix.
+"""
 
 from itertools import pairwise
 

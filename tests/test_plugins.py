@@ -1,4 +1,4 @@
-"""A plugin that nothing in gossamer knows, through the front door: its backend, rules and passes."""
+"""An external plugin through the public API: its backend, rules and passes."""
 
 from __future__ import annotations
 

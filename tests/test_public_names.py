@@ -1,4 +1,4 @@
-"""Every public name is documented, and every public function is shown by an example that runs."""
+"""Every public name is documented, and every public function has an example that runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Products of rows, a group of them at a time: the horizontal sums of a group are done together.
+"""Products of groups of rows: the horizontal sums of a group are computed together.
 
-Out[p] = sum of X[p, k] * Y[p, k] over k is what a sampled product of dense matrices does for each
+Out[p] = sum of X[p, k] * Y[p, k] over k is what a sampled product of dense matrices computes for each
 nonzero; here it is written at the loop stage and scheduled by hand.
 """
 

@@ -1,5 +1,6 @@
-"""Random sequences of primitives: each primitive has a drawer, and what a sequence makes of a program means
-what the program did. `nox -s fuzz -- --schedules` runs as many of them as one likes."""
+"""Random sequences of primitives keep the meaning of a program, and every primitive is drawn. `nox -s fuzz
+-- --schedules` runs more of them.
+"""
 
 from __future__ import annotations
 

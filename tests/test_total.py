@@ -1,5 +1,6 @@
-"""Every pass and every primitive gives a result or an error of ours, whatever verified module and whatever
-arguments it is given."""
+"""Every pass and primitive returns a result or raises an error of gossamer, for every verified module and
+any arguments.
+"""
 
 from __future__ import annotations
 

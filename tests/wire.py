@@ -1,10 +1,10 @@
-"""A pytest plugin that forces every border between packages through bytes.
+"""A pytest plugin that encodes and decodes every value that crosses a package border.
 
     python -m pytest -p tests.wire packages/gossamer/tests      (as `nox -s tests wire` do)
 
-Data that crosses a border is encoded and decoded on its way there and on its way back, so that
-nothing can rely on the identity of an object or on anything that the wire format does not hold. The
-round trips are counted per border; one that no test has crossed fails the run (but `--some-borders`).
+Values are encoded and decoded when they cross a border, in both directions, so that no package can rely on
+the identity of an object or on anything that the wire format does not store. The round trips are counted for
+each border; a border that no test crosses fails the run (unless `--some-borders` is given).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random iterations over a forest: which axes they visit, in which order, one inside another."""
+"""Random iterations over a forest of axes: the axes that they visit, their order and their nesting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compilers with one defect each: a pass of which one line of source is another one."""
+"""Compilers with one planted defect each: one line of source of one pass is replaced."""
 
 from __future__ import annotations
 

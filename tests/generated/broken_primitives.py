@@ -1,4 +1,4 @@
-"""Primitives with one check dropped each, or with one thing that they must do left out."""
+"""Primitives with one planted defect each: one check or one required step is removed."""
 
 from __future__ import annotations
 

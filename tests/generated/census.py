@@ -1,4 +1,4 @@
-"""What a program is made of and what happens in it, for the count of what was tested."""
+"""Counts the constructs of a program and the events of its run, for the report on what was tested."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What one block makes and another uses: reductions with epilogues, and windows that slide with a loop, at
-the loop stage. Nothing is read that was not written."""
+"""Random producer and consumer blocks at the loop stage: reductions with epilogues, and sliding windows.
+Every element is written before it is read.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Programs of the patterns that default rules know, large enough for vectors: products of sparse and
-dense matrices, sampled products, sums over fibres, one value for each element."""
+"""Random programs of the patterns that default rules recognise, large enough for vectors: sparse times
+dense products, sampled products, sums over fibres, element-wise programs.
+"""
 
 from __future__ import annotations
 

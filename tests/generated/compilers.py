@@ -1,4 +1,4 @@
-"""A compiler as data: its passes by name, so that a test can replace one."""
+"""A compiler as data: its passes by name, so that a test can replace one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a program means the same to its oracle, at every stage, and as machine code."""
+"""Compares the result of a program at every stage and as machine code with its oracle."""
 
 from __future__ import annotations
 

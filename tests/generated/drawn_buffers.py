@@ -1,4 +1,4 @@
-"""The buffers of a random program: over which axes they may be, and what they hold."""
+"""Random buffers of a program: their axes and their contents."""
 
 from __future__ import annotations
 

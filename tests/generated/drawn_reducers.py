@@ -1,4 +1,4 @@
-"""Reducers of tuples as a program declares them."""
+"""Random user-declared reducers of tuples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an axes forest holds, as tables: the slots of each axis, and the elements of each buffer.
+"""Tables of a forest of axes: the slots of each axis, and the elements of each buffer.
 
-A slot of an axis is numbered over all its fibres. Where a coordinate lies is read from a table of
-fibres by coordinates: nothing is searched.
+The slots of an axis are numbered over all its fibres. The slot of a coordinate is read from a table of
+fibres by coordinates, without a search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who draws programs by the thousand: a generator of random numbers, or Hypothesis."""
+"""Sources of random choices: a random number generator for many programs, or Hypothesis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random axes forests with their index arrays: the four kinds, in trees of any shape."""
+"""Random forests of axes with their index arrays: all four kinds of axes, in trees of any shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many random programs, each judged at every stage and some of them as machine code.
+"""Runs many random programs: each is checked at every stage, some of them as machine code.
 
     nox -s fuzz -- --programs 20000 --seed 0 --native 0.3 --scheduled 0.15 --processes 2
     nox -s fuzz -- --programs 20000 --engine hypothesis
@@ -6,12 +6,12 @@
     nox -s fuzz -- --lowered 50000 --native 0.1
     nox -s fuzz -- --typed 20000
 
-A program is made from the seed and its number alone, so that `--only NUMBER` repeats one; Hypothesis
-makes some hundreds for each number. What disagrees is made smaller and printed as a script with its
-arrays. The run fails where anything disagrees, where a program is refused for another reason than the
-listed ones, and where one of what `census.required` lists was met too seldom. `--schedules` judges
-sequences of primitives instead (`fuzz_schedules`), `--lowered` programs of the later stages
-(`fuzz_lowered`), `--typed` calls of the public API with wrong arguments (`fuzz_typed`).
+A program depends only on the seed and its number, so `--only NUMBER` repeats one; Hypothesis makes some
+hundreds for each number. A failing program is shrunk and printed as a script with its arrays. The run fails
+if results disagree, if a program is rejected for a reason that is not listed, or if a feature that
+`census.required` lists occurred too seldom. `--schedules` tests sequences of primitives instead
+(`fuzz_schedules`), `--lowered` programs of the later stages (`fuzz_lowered`), and `--typed` calls of the
+public API with wrong arguments (`fuzz_typed`).
 """
 
 from __future__ import annotations

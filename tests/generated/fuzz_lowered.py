@@ -1,9 +1,9 @@
-"""Many random programs of the position, loop and flat stage, each interpreted before and after every
-pass, some of them scheduled by random steps, and some as machine code in a process that may die.
+"""Runs many random programs of the position, loop and flat stage. Each is interpreted before and after
+every pass; some are scheduled by random steps, and some run as machine code in a process that may crash.
 
-A program is made from the seed and its number alone. What disagrees is printed as a script, made smaller,
-with its arrays, the fewest steps and the pass after which it does. The run fails where anything disagrees,
-and where one of what `features.REQUIRED` lists was drawn too seldom.
+A program depends only on the seed and its number. A failing one is shrunk and printed as a script, with its
+arrays, the fewest steps and the pass that changes its results. The run fails if results disagree, or if a
+feature that `features.REQUIRED` lists was drawn too seldom.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Many random sequences of primitives, each interpreted at every stage and some of them as machine code.
+"""Runs many random sequences of primitives, each interpreted at every stage, some of them as machine code.
 
-A sequence and its program are made from the seed and its number alone. Where what it makes of the program
-disagrees, the shortest steps that do are printed, with the program, made smaller, and its arrays. The
-run fails where anything disagrees, where a scheduled program cannot be lowered for another reason than
-the listed ones, and where a primitive was accepted too seldom, or on too few programs.
+A sequence and its program depend only on the seed and its number. If the results disagree, the shortest
+failing sequence is printed, with the shrunk program and its arrays. The run fails if results disagree, if a
+scheduled program cannot be lowered for a reason that is not listed, or if a primitive was accepted too
+seldom, or on too few programs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Many calls of the public API with wrong arguments: any error that is not ours is wrong.
+"""Calls the public API many times with wrong arguments: any error that is not of gossamer is a defect.
 
-A call is made from the seed and its number alone.
+A call depends only on the seed and its number.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Blocks whose indices are looked up in an array, under conditions without which they do not exist: programs
-of the loop stage."""
+"""Random blocks of the loop stage with indices from an array, guarded by the conditions under which they
+exist.
+"""
 
 from __future__ import annotations
 

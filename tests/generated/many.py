@@ -1,4 +1,4 @@
-"""Judges things by number, many of them, in several processes that may die."""
+"""Runs checks by number in several processes that may crash."""
 
 from __future__ import annotations
 

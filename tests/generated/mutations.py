@@ -1,4 +1,4 @@
-"""Packages with one line of source changed, imported apart from those that everybody else has."""
+"""Imports a package with one line of source replaced, apart from its ordinary import."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Loops in any order around reductions, with conditions and other statements between them: programs of the
-loop stage, which no axes of the coordinate stage lead to."""
+"""Random loop nests around reductions with conditions and other statements between the loops, which no
+program of the coordinate stage lowers to.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a program of the coordinate stage means: each statement over all points at once, by tables.
+"""The oracle of the coordinate stage: evaluates each statement over all points at once, with NumPy tables.
 
-Nothing of the compiler takes part, nor of its interpreter: coordinates are translated by dense
-tables (`elements`), values are computed by NumPy (`numbers`). Iterations that nest run one outer
-point after the other; several points that store to one element do so in turns.
+Neither the compiler nor its interpreter is used: coordinates are translated by dense tables (`elements`), and
+values are computed by NumPy (`numbers`). Nested iterations run one outer point after the other; several
+points that store to one element do so in order.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""How machine code is passed arrays: anywhere in memory, with other bytes around them; sometimes in a
-way that no kernel takes."""
+"""Arrays as arguments of machine code: at any alignment, surrounded by other bytes, sometimes in a form
+that kernels reject.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program with what it is called with, and what it means."""
+"""A random program with its arguments and its expected results."""
 
 from __future__ import annotations
 

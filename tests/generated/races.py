@@ -1,5 +1,6 @@
-"""Whether iterations that may run at once touch one element that one of them writes: a look at every
-access while the interpreter runs, which knows nothing of what schedules have proved."""
+"""Detects races while the interpreter runs: records every access, independently of the proofs of
+schedules.
+"""
 
 from __future__ import annotations
 

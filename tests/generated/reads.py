@@ -1,4 +1,4 @@
-"""What a random body can read: elements by coordinates that are there or absent, lets, parameters."""
+"""Random operands of a body: present and absent elements, lets, parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs of the fuzzer print and store."""
+"""Prints and stores the results of fuzzer runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random legal schedules: the default rules', for random machines and data, or steps drawn one by one."""
+"""Random legal schedules: those of the default rules for random machines and data, or random steps."""
 
 from __future__ import annotations
 

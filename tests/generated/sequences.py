@@ -1,4 +1,4 @@
-"""Random sequences of primitives: steps drawn one by one, stage by stage, those that are refused left out."""
+"""Random sequences of primitives, drawn step by step and stage by stage; rejected steps are left out."""
 
 from __future__ import annotations
 

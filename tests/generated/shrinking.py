@@ -1,4 +1,4 @@
-"""Makes a program smaller as long as it stays wrong."""
+"""Reduces a failing program while it still fails."""
 
 from __future__ import annotations
 

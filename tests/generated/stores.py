@@ -1,4 +1,4 @@
-"""Random statements: what is stored where, once for each point or combined by a reducer."""
+"""Random statements: plain stores to one element per point, and reductions by a reducer."""
 
 from __future__ import annotations
 

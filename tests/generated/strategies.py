@@ -1,4 +1,4 @@
-"""Random programs as Hypothesis draws them, and makes them smaller."""
+"""Random programs as Hypothesis strategies, which can shrink them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random expressions with what is known of their values: how large, how exact.
+"""Random expressions with bounds on their magnitude and exactness.
 
-What is compared, or becomes an integer, is exact, so that a rounding error never chooses.
+Values that are compared or converted to integers are exact, so that a rounding error never decides.
 """
 
 from __future__ import annotations

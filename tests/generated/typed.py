@@ -1,6 +1,6 @@
-"""Whatever may be typed through the public API: wrong arguments of primitives, of passes and of the builder,
-programs with some of their text changed, JSON with some of its bytes changed. Each ends in a result or in an
-error of ours."""
+"""Random wrong input to the public API: arguments of primitives, passes and the builder, damaged scripts
+and damaged JSON. Each call must return a result or raise an error of gossamer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How programs are judged: as machine code or not, as they are or scheduled."""
+"""How a program is checked: interpreted or as machine code, as written or scheduled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that were written, of every stage: the scripts of the testkit, called with random arrays."""
+"""Hand-written programs of every stage: the scripts of the testkit, called with random arrays."""
 
 from __future__ import annotations
 

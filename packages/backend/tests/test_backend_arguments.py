@@ -1,4 +1,4 @@
-"""What a kernel refuses, and that it refuses before anything runs."""
+"""Invalid kernel arguments are rejected before any code of the kernel runs."""
 
 import re
 

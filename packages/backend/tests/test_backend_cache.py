@@ -1,4 +1,4 @@
-"""The cache: what is not intact is a miss, and what belongs to others is not used."""
+"""The artifact cache: a damaged entry counts as a miss, and files of other users are never used."""
 
 import os
 import stat

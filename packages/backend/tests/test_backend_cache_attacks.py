@@ -1,7 +1,7 @@
-"""The cache under attack by processes that race, die, or find no room and no permission.
+"""The artifact cache with processes that race or die, without disk space, and without permissions.
 
-Everything here is real: processes, signals, users, and file systems that are full or read-only
-(a small tmpfs in a mount namespace of its own, which goes away with its process).
+Everything is real: processes, signals, users, and file systems that are full or read-only (a small tmpfs in
+a mount namespace that ends with its process).
 """
 
 import itertools

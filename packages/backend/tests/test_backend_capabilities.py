@@ -1,3 +1,5 @@
+"""Each construct of a module requires its capability."""
+
 import pytest
 
 from gossamer_backend import required_capabilities

@@ -1,4 +1,4 @@
-"""The check as a program: interpreted, against a slow reading; and as a kernel that stands in for one."""
+"""The generated check of index arrays: interpreted against a slow reference, and used in place of NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read off `dist-info` folders, against the standard library's answers."""
+"""Versions and entry points read from `dist-info` folders, compared with `importlib.metadata`."""
 
 from __future__ import annotations
 

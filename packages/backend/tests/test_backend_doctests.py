@@ -1,4 +1,4 @@
-"""The examples of the docstrings and of the README, run."""
+"""Runs the examples of the docstrings and of the README."""
 
 import doctest
 import importlib

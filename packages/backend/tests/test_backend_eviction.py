@@ -1,4 +1,4 @@
-"""The size limit of the cache: what was used longest ago goes first, and nobody scans at each put."""
+"""The size limit of the cache: least recently used entries are removed, without a scan at every put."""
 
 import multiprocessing
 import os

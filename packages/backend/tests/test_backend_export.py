@@ -1,4 +1,4 @@
-"""Artifacts as files: the object renamed, header and manifest, all of them or nothing."""
+"""Exported artifacts: the renamed symbol of the object, the header and the manifest; all files or none."""
 
 import ctypes
 import hashlib

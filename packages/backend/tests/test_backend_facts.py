@@ -1,4 +1,4 @@
-"""Facts about index arrays, checked against a slow reading of what they say."""
+"""Checks of facts about index arrays, compared with a slow reference implementation."""
 
 import random
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A fork, and the end of the process, wait for whoever holds the lock; a child can take it."""
+"""A fork, and the end of the process, wait for the lock to be released; the child can acquire it."""
 
 from __future__ import annotations
 

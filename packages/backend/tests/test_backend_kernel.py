@@ -1,4 +1,4 @@
-"""Calls: values reach the machine code, statuses become errors, bound calls keep their arrays."""
+"""Kernel calls: arguments reach the machine code, statuses become errors, bound calls keep arrays alive."""
 
 import ctypes
 import gc

@@ -1,3 +1,5 @@
+"""Keys of the artifact cache: what they depend on, and versions of the source files in them."""
+
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Prepared calls: new arrays each time, checked each time."""
+"""Prepared calls accept new arrays at each call and check them each time."""
 
 import ctypes
 import gc

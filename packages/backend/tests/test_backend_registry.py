@@ -1,3 +1,5 @@
+"""The registry: installed backends, broken plugins, and the checks of what a backend returns."""
+
 import sys
 
 import pytest

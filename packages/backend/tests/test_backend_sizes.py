@@ -1,3 +1,5 @@
+"""Evaluation and solution of the size expressions of array shapes."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""The number of threads: its default, the environment variable, and the setter."""
+
 import os
 import threading
 

@@ -1,4 +1,4 @@
-"""The tiny plugin, from a flat module to results through the same path as a real backend."""
+"""The example backend "tiny-interpreter", from a flat module to results, by the path of a real backend."""
 
 import numpy as np
 import pytest

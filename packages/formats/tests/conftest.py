@@ -1,4 +1,4 @@
-"""Matrices that every test of this distribution may ask for."""
+"""Matrices shared by the tests of formats."""
 
 from __future__ import annotations
 

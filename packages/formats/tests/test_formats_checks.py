@@ -1,4 +1,4 @@
-"""Every way in which arrays fail to make a tensor, with its code and what the message must name."""
+"""Every way in which arrays are not a valid tensor, with the error code and what the message names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files: the three kinds that are read, and one sentence for each way in which one is bad."""
+"""Reading matrix files of the three supported kinds, and the one-sentence error for each kind of bad file."""
 
 from __future__ import annotations
 

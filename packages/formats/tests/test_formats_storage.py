@@ -1,4 +1,4 @@
-"""Sizes that follow from a description, for formats beside CSR, too."""
+"""Sizes and shapes of storage derived from format descriptions, also for formats other than CSR."""
 
 from __future__ import annotations
 

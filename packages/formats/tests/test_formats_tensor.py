@@ -1,4 +1,4 @@
-"""Tensors: what they hold, that nobody can change it, and their way from and to SciPy."""
+"""SparseTensor: its contents are immutable, and conversions from and to SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the front door share."""
+"""Fixtures shared by the tests of the public API."""
 
 from __future__ import annotations
 

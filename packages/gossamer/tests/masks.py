@@ -1,4 +1,4 @@
-"""Where matrices have elements, and the arrays that store them."""
+"""Sparsity patterns of matrices, and the arrays that store them."""
 
 from __future__ import annotations
 

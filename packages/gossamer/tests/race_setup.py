@@ -1,4 +1,4 @@
-"""What the programs share that the tests of threads, forks and exits run in processes of their own."""
+"""Code shared by the programs that tests of threads, forks and exits run in separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules that are executed after each step: by interpretation, and natively at the end."""
+"""Schedules that are checked after each step by the interpreter, and at the end as machine code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts run at every stage by the interpreter and natively, and compared with what NumPy says."""
+"""Runs scripts at every stage with the interpreter and natively, and compares the results with NumPy."""
 
 from __future__ import annotations
 

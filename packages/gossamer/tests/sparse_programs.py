@@ -1,6 +1,7 @@
-"""Programs over many formats as scripts, data for them, and what NumPy in float64 makes of it.
+"""Scripts of programs over many formats, with input data and float64 reference results from NumPy.
 
-Values are small integers: every order of a sum gives the same. What no program may touch is NaN.
+Values are small integers, so that every order of a sum gives the same result. Elements that no program may
+access are NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sparse attention through the front door, against NumPy in float64, row by row."""
+"""Sparse attention through the public API, against a row-by-row NumPy reference in float64."""
 
 from __future__ import annotations
 

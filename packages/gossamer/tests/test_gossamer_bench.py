@@ -1,4 +1,4 @@
-"""The oracle finds what is wrong and nothing else; graphs and timings are what they say."""
+"""The tools of benchmarks and of the demo: result checks, baselines, random graphs, interleaved timing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that move and buffers that change places, as machine code: layouts, epilogues, transposed caches."""
+"""Moved blocks and exchanged buffers as machine code: layouts, epilogues, transposed caches."""
 
 from __future__ import annotations
 

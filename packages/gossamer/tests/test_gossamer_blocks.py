@@ -1,5 +1,6 @@
-"""SciPy's matrices in blocks through the front door, against NumPy in float64; patterns of bools and
-integers for SDDMM."""
+"""SciPy's BSR matrices through the public API, against NumPy in float64; bool and integer patterns for
+SDDMM.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which accesses are guarded: on valid tensors none in an inner loop, of any program of the corpus."""
+"""Which accesses get bounds checks: for valid tensors, no inner loop of a corpus program has one."""
 
 from __future__ import annotations
 

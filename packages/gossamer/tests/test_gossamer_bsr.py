@@ -1,5 +1,6 @@
-"""Blocks times dense: the script with symbolic sizes at every stage and as machine code, against
-SciPy and NumPy in float64."""
+"""BSR times dense: the script with symbolic sizes at every stage and natively, against SciPy and NumPy in
+float64.
+"""
 
 from __future__ import annotations
 

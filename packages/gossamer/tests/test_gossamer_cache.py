@@ -1,6 +1,6 @@
-"""Whatever happens to the cache, a program is right; what the cache cannot do is one warning.
+"""Results are correct whatever happens to the cache; a failure of the cache causes one warning.
 
-Each case is a process of its own, which compiles a product and compares it with SciPy's.
+Each case is a separate process, which compiles a product and compares it with SciPy's.
 """
 
 from __future__ import annotations

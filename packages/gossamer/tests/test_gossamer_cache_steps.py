@@ -1,4 +1,4 @@
-"""Copies that are worked on, reindexed buffers, cached indices, epilogues: interpreted and as kernels."""
+"""Cached copies, reindexed buffers, cached indices and epilogues, interpreted and as kernels."""
 
 from __future__ import annotations
 

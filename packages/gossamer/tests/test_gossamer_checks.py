@@ -1,4 +1,4 @@
-"""The generated check against NumPy's: facts about arrays of every shape, and SciPy's matrices."""
+"""The generated check of index arrays against the NumPy check: arrays of every shape, SciPy's matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what it prints, and one sentence and exit code 2 for every bad input."""
+"""The command line: its output, and one sentence with exit code 2 for every bad input."""
 
 from __future__ import annotations
 

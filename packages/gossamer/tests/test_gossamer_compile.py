@@ -1,4 +1,4 @@
-"""`gossamer.compile`: programs in every form, and the names of the front door."""
+"""`gossamer.compile` for programs in every form, and the names of the public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that subtract, with what the default rules choose, against SciPy in float64."""
+"""Programs that subtract, with the default schedules, against SciPy in float64."""
 
 from __future__ import annotations
 

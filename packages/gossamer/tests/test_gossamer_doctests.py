@@ -1,4 +1,4 @@
-"""The examples of the docstrings and of the README run, and every error code has a test."""
+"""Runs the examples of the docstrings and of the README; every error code has a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of the process at any moment: what it returns and prints is what its program says."""
+"""Processes that end during calls or compilation: exit code and output are those of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a schedule is as it is: the rules' own sentences, and the steps that they explain."""
+"""`gossamer.explain`: the reasons that rules give for a schedule, and the steps that they explain."""
 
 from __future__ import annotations
 

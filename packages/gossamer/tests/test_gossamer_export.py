@@ -1,4 +1,4 @@
-"""Exported kernels: what the front door and the command line write, and refuse."""
+"""Exported kernels: the files that the API and the command line write, and invalid exports."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Exported kernels in programs without Python, and in a process that only has ctypes."""
+"""Exported kernels called from C programs without Python, and from a process that only has ctypes."""
 
 import ctypes
 import json

@@ -1,5 +1,6 @@
-"""Forks before and after the first parallel call, in the middle of calls and of compiling; pools of
-processes of every kind."""
+"""Forks before and after the first parallel call and during calls and compilation; process pools of every
+kind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fused axes from script to machine code, with schedules written by hand, against NumPy."""
+"""Fused axes from script to machine code, with hand-written schedules, against NumPy."""
 
 from __future__ import annotations
 

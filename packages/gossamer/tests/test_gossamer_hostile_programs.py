@@ -1,4 +1,4 @@
-"""Programs that would read or write outside their arrays if a proof were wrong: each is stopped."""
+"""Programs that would access memory outside their arrays if a proof were wrong: each is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row of each element is searched once, by a kernel of its own; the fused kernel reads it."""
+"""The inspector kernel searches the row of each element once; the fused kernel reads the results."""
 
 from __future__ import annotations
 

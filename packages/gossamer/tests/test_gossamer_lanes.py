@@ -1,5 +1,6 @@
-"""Rows as lanes, for ELL and for SELL: slots of several rows are gathered, and results are scattered
-through a permutation that holds each row once."""
+"""ELL and SELL with one row per vector lane: gathered slots, and results scattered by a permutation of
+rows.
+"""
 
 from __future__ import annotations
 

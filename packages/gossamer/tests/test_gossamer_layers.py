@@ -1,5 +1,6 @@
-"""Layers of networks: attention over ragged sequences, mixtures of experts, 2:4 compression; at every
-stage and natively, against NumPy in float64."""
+"""Network layers (ragged attention, mixture of experts, 2:4 compression) at every stage and natively,
+against NumPy in float64.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Products over formats, sums, element-wise programs, graph convolutions, as published: at every stage
-and natively, against NumPy in float64."""
+"""Published programs (products over formats, sums, element-wise programs, graph convolutions) at every
+stage and natively, against NumPy in float64.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coordinates that are looked up, at every stage and natively, against dense NumPy in float64."""
+"""Accesses that look up coordinates, at every stage and natively, against dense NumPy in float64."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Schedules of parted, distributed and specialised loops, of padding and of other dtypes, natively: the same
-elements as NumPy's."""
+"""Schedules with partitioned, distributed and specialized loops, padding and changed dtypes, natively,
+against NumPy.
+"""
 
 from __future__ import annotations
 

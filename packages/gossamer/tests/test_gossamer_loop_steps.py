@@ -1,4 +1,4 @@
-"""Schedules that fuse, lift, pad, annotate and draw, natively: the same elements as NumPy's."""
+"""Schedules that fuse, lift, pad, annotate and sample, natively, against NumPy."""
 
 from __future__ import annotations
 

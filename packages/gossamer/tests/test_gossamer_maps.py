@@ -1,5 +1,6 @@
-"""Storage whose coordinates are found by maps (bands, diagonals, slices): at every stage and natively,
-against dense NumPy in float64."""
+"""Formats whose coordinates are computed by index maps (bands, diagonals, slices), at every stage and
+natively, against dense NumPy in float64.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parallel loops inside of parallel loops: threads share the outermost, and run those inside serially."""
+"""Nested parallel loops: threads share the outermost loop, and inner parallel loops run serially."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which the operands of an operator are wrong: code, what is named, nothing written."""
+"""Every kind of invalid operand: the error code, the operand that it names, and no write to the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SpMM and SpMV through the front door, against SciPy in float64."""
+"""SpMM and SpMV through the public API, against SciPy in float64."""
 
 from __future__ import annotations
 

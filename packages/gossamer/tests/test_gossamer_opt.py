@@ -1,4 +1,4 @@
-"""`gossamer opt`: what is read, what is done to it, and how it is refused."""
+"""`gossamer opt`: its inputs, the steps that it applies, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Together with the threads of Numba and of PyTorch in one process, and in children forked from it."""
+"""Kernels in one process with the thread pools of Numba and PyTorch, and in forked children."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Programs without `init`, which go on from what the output held, with what the default rules choose:
-against SciPy in float64, on empty rows at both ends, a dense row, no rows and sizes that divide nothing."""
+"""Programs without `init`, which accumulate into the given output, with default schedules, against SciPy in
+float64: empty rows at both ends, a dense row, no rows, sizes that are not multiples of tiles.
+"""
 
 from __future__ import annotations
 

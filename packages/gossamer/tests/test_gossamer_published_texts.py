@@ -1,4 +1,4 @@
-"""Texts in published spellings: each is printed, encoded, verified, interpreted and compiled."""
+"""Scripts in published spellings are parsed, printed, encoded, verified, interpreted and compiled."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Sparse attention over blocks, both ways: scores of the blocks of a mask, their softmax by rows, and the
-values; and the three of them together for each row of blocks."""
+"""Block-sparse attention as published: scores of the blocks of a mask, their softmax by rows, and the
+product with the values; as three programs, and fused for each row of blocks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks times dense as published: a tile of a block and of the features is one micro-kernel."""
+"""BSR times dense as published: one micro-kernel computes a tile of a block and of the features."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Relational graph convolution as published: the weights of a relation in a cache, the sums of a row of a
-relation in another one, which is then added to what other relations gave."""
+"""Relational graph convolution as published: the weights of a relation and the row sums of a relation are
+cached, and the sums are added to those of the other relations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SDDMM as published: over all elements, each product in two stages, its operands and results cached."""
+"""SDDMM as published: a loop over all elements, products in two stages, cached operands and results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""SR-BCRS times dense as published: stripes of rows, columns in groups, and the rows of the dense operand
-that a group needs gathered into a cache."""
+"""SR-BCRS times dense as published: row stripes, column groups, and a cache for the gathered rows of the
+dense operand.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reductions by every reducer, also by those that a program declares, at every stage and natively,
-against NumPy."""
+"""Reductions by built-in and user-declared reducers, at every stage and natively, against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over rows of different lengths in two stages: each row in equal contiguous parts, then the parts."""
+"""Two-stage sums over rows of different lengths: equal contiguous parts of each row, then their sum."""
 
 from __future__ import annotations
 

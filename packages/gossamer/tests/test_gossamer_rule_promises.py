@@ -1,5 +1,6 @@
-"""What default schedules promise for every size: accumulators in registers, masks for what is left over,
-little code, and rows asked for only where they are far. Asserted from the flat code."""
+"""Properties of default schedules for every size, asserted on the flat code: accumulators in registers,
+masked remainders, small code, and prefetches only for operands that are not in the cache.
+"""
 
 from __future__ import annotations
 

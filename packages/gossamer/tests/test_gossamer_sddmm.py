@@ -1,4 +1,4 @@
-"""SDDMM through the front door, against NumPy in float64."""
+"""SDDMM through the public API, against NumPy in float64."""
 
 from __future__ import annotations
 

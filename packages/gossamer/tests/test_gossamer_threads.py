@@ -1,4 +1,6 @@
-"""Many Python threads at once: calls, compiles, changed thread counts; the GIL is free meanwhile."""
+"""Many Python threads at once: calls, compilation, changed thread counts; the GIL is released during
+calls.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Attached axes, axes side by side, nested and sequenced iterations, trees of three levels: at every
-stage and natively, against dense NumPy in float64."""
+"""Attached axes, sibling axes, nested and sequential iterations and trees of three levels, at every stage
+and natively, against dense NumPy in float64.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check=True`: arrays that were vouched for are looked at, and the first violation is named."""
+"""`check=True` also checks tensors that were made without checks, and names the first violation."""
 
 from __future__ import annotations
 

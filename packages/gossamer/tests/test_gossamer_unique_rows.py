@@ -1,5 +1,6 @@
-"""Rows that stand once in the list of stored rows are worked on in parallel, also where the loop over them
-was fused with the one above; rows that may stand there twice are not."""
+"""If each row is stored once, its rows are processed in parallel, also after fusion with the loop above; if
+rows may be stored twice, they are not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows that slide over what a block makes, and places that are drawn: interpreted and as machine code."""
+"""Rolling buffers and sampled compute locations, interpreted and as machine code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes whose index wraps around are masked as each of them is, not as the first ones."""
+"""Lanes whose index wraps around are masked one by one, not by the first lane."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Damaged encoded modules and scripts, by a fixed seed; run as a program, many of them.
+"""Damages encoded modules and scripts with a fixed seed; as a program, it tests many of them.
 
-Everything that reads text gets each of them: it is read, and is then the same after a round trip, or
-it is refused by an error of ours, in bounded time.
+Each damaged text is passed to every reader. A reader must either accept it, and reproduce it in a round
+trip, or raise an error of gossamer, in bounded time.
 
     python packages/ir/tests/mutations.py --count 100000 --seed 1
 """

@@ -1,8 +1,8 @@
-"""Every small case of a statement by plain Python: whether it holds wherever what is known holds.
+"""Checks small statements exhaustively in plain Python: does the conclusion hold whenever the premises do?
 
-Statements are texts of the script, which Python evaluates with unbounded integers. A case gives each
-size a value, and a loop variable each value of its range; index arrays are all small ones that have
-the facts of `FACTS`. A case in which an access is out of bounds, or a divisor is zero, is none.
+Statements are script texts, which Python evaluates with unbounded integers. A case gives each size a value,
+and a loop variable each value of its range; index arrays are all small arrays that satisfy `FACTS`. Cases
+with an access out of bounds or a division by zero are skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forms are what they say at all values of their variables; digits tell loops apart and leave nothing out."""
+"""Affine forms have the value of their expression for all variables; mixed-radix digits separate loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of effects covers the language and says what the fields of each node say."""
+"""The effects table covers every node type, and its entries agree with the fields of the nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equality up to renaming, and the hash that agrees with it."""
+"""Equality of modules up to renaming, and the hash that agrees with it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Errors reach another process whole."""
+"""Errors are pickled to another process without loss."""
 
 import pickle
 

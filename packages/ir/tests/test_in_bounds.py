@@ -1,5 +1,6 @@
-"""Which reads are proved in bounds: along any tree of axes, in operands that a condition chooses, of searches
-whose window may be empty, and not where what says so is written."""
+"""Which reads are proved in bounds: along any tree of axes, in conditional operands and in searches of
+possibly empty windows; and not if the program writes the arrays that the proof needs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which indices select a different element in each iteration of a loop, and what proves it."""
+"""Which indices differ in each iteration of a loop, and which facts prove it."""
 
 from __future__ import annotations
 

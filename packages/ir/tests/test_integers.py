@@ -1,4 +1,4 @@
-"""Constants are folded to what machines compute: folding and the interpreter agree at the extremes."""
+"""Constant folding agrees with the interpreter at the limits of integer dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of the loop stage: where init runs, however the loops around are arranged."""
+"""Blocks of the loop stage: where init runs, for every arrangement of the loops."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Every kind of expression: exact in its dtype."""
+"""The interpreter evaluates every kind of expression exactly in its dtype."""
 
 import math
 from fractions import Fraction

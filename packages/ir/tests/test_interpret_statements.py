@@ -1,4 +1,4 @@
-"""Statements of the flat stage, calls between functions, and what `run` refuses."""
+"""Statements of the flat stage, calls between functions, and invalid arguments of `run`."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""A vector in one of its lanes has the value that the interpreter finds there."""
+"""The projection of a vector expression to one lane has the value that the interpreter computes there."""
 
 from __future__ import annotations
 

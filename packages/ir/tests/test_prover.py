@@ -1,8 +1,8 @@
-"""What must be proved, and what must not: each statement with what is known.
+"""Statements that the prover must prove and must not prove, each with its premises.
 
-A row is a list of what is known in order (a range of a variable as (name, start, extent), or a
-condition), and the claim. `proofs` looks at every small case of each row: a claim that must be proved
-is true in all, one that must not is false in one.
+A row lists the premises in order (the range of a variable as (name, start, extent), or a condition), and the
+claim. `proofs` checks every small case of each row: a claim that must be proved is true in all cases, and a
+claim that must not be proved is false in at least one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The identity of a reducer changes no value of its dtype; a reduction is found in a store."""
+"""Identities of reducers are neutral for every dtype; reductions are recognised in stores."""
 
 from __future__ import annotations
 

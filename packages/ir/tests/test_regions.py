@@ -1,4 +1,4 @@
-"""What statements read and write: tables of boxes, and enumeration of what is touched."""
+"""Regions that statements read and write: tables of boxes, and enumeration of the accessed elements."""
 
 from __future__ import annotations
 

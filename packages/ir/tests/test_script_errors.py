@@ -1,4 +1,4 @@
-"""Every code of the parser, each with a script that raises it; the carets; no code without one."""
+"""Every error code of the parser has a script that raises it; carets point to the place."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Damaged scripts: each is read (and then survives a round trip) or refused, nothing else."""
+"""Damaged scripts are either parsed (and survive a round trip) or rejected with an error of gossamer."""
 
 import ast
 import copy

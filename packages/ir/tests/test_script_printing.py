@@ -1,4 +1,4 @@
-"""Printed text: golden files, precedence, literals, ranges, places and carets."""
+"""Printed scripts: golden files, precedence, literals, ranges, places and carets."""
 
 import itertools
 

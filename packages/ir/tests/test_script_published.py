@@ -1,4 +1,4 @@
-"""Programs as published: the RFC's spelling, the paper's, position and loop stage scripts."""
+"""Programs as published: the spelling of the RFC and of the paper, at all stages."""
 
 import inspect
 import textwrap

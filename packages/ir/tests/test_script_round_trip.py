@@ -1,4 +1,4 @@
-"""`parse(print(m)) == m` for generated modules of every stage and for descriptions of formats."""
+"""`parse(print(m)) == m` for generated modules of every stage and for format descriptions."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""The signature of a flat module, and the buffers it reads and writes through its calls."""
+"""The signature of a flat module, and the buffers that it reads and writes through its calls."""
 
 from pathlib import Path
 

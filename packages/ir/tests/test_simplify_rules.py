@@ -1,7 +1,7 @@
-"""Each rule of the simplifier in every small case, against plain Python and NumPy.
+"""Each rule of the simplifier, exhaustively over small operands, against plain Python and NumPy.
 
-An expression is made of every operation over variables, which take all values of `VALUES`, and over
-constants, which are all of `VALUES` too; what it is simplified to has the same value in each case.
+Expressions apply every operation to variables and constants with all values of `VALUES`; the simplified
+expression must have the same value in each case.
 """
 
 from __future__ import annotations

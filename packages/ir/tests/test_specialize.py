@@ -1,4 +1,4 @@
-"""`specialize`: sizes and scalars become constants, values and index storage change dtype."""
+"""`specialize` and `retype`: sizes and scalars become constants; values and index arrays change dtype."""
 
 import numpy as np
 import pytest

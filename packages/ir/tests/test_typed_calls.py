@@ -1,4 +1,4 @@
-"""Public functions refuse what is not of the types that they declare."""
+"""Public functions reject arguments that do not have the declared types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar

@@ -1,4 +1,4 @@
-"""One minimal module for each finding of the verifiers: the code, alone, at its place."""
+"""One minimal module for each error code of the verifier, which reports only this code, at its place."""
 
 import re
 from pathlib import Path

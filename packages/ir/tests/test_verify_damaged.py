@@ -1,4 +1,4 @@
-"""Modules made of the wrong parts: the verifiers find something, or nothing, and never fail."""
+"""Modules with wrong parts: the verifier reports diagnostics or accepts them, and never crashes."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Generated modules: well typed, so that only broken promises about their meaning are found."""
+"""Generated modules are well typed; the verifier reports only violated semantic conditions."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

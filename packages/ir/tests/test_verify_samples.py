@@ -1,4 +1,4 @@
-"""The stages of SpMM are right, and stay so quickly."""
+"""The verifier on SpMM at every stage: results, places, carets, speed and the limit of nesting."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Which stage holds which node: every kind of expression and statement has its row."""
+"""Each stage accepts exactly the node types that belong to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walking and rewriting, over every kind of node."""
+"""Traversal and rewriting of every node type."""
 
 from __future__ import annotations
 

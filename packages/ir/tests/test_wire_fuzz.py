@@ -1,4 +1,6 @@
-"""Texts that nobody wrote: read, or refused by an error of ours, in bounded time and memory."""
+"""Random bytes as encoded modules: decoded or rejected with an error of gossamer, in bounded time and
+memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules to bytes and back: canonical, strict, limited before decoding."""
+"""Encoding and decoding of modules: canonical, strict, with limits that are checked before decoding."""
 
 import contextlib
 import re

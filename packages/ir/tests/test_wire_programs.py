@@ -1,4 +1,4 @@
-"""Frozen programs at every stage: each is loaded, and computes what NumPy computed when it was frozen."""
+"""Encoded programs of every stage are decoded, and compute the stored results of NumPy."""
 
 from __future__ import annotations
 

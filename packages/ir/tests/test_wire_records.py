@@ -1,4 +1,4 @@
-"""Records that cross borders: schedules, formats, signatures, targets, stats."""
+"""Encoding and decoding of records: schedules, formats, signatures, targets, stats."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The checked-in schema, and what a difference to it means."""
+"""The JSON schema in the repository agrees with the nodes; differences are classified by compatibility."""
 
 import json
 

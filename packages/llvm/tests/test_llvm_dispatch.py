@@ -1,4 +1,4 @@
-"""The tables name every node kind, and a refusal names the construct."""
+"""The emitter tables list every node type, and errors name the unsupported construct."""
 
 from typing import get_args
 

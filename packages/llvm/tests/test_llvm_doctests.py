@@ -1,4 +1,4 @@
-"""The examples of the modules and of the README."""
+"""Runs the examples of the modules and of the README."""
 
 import doctest
 import importlib

@@ -1,4 +1,4 @@
-"""Properties of the emitted text; LLVM parses and verifies every one of them."""
+"""Properties of the emitted LLVM IR; LLVM parses and verifies every module."""
 
 import re
 

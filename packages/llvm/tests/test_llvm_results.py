@@ -1,4 +1,4 @@
-"""What the emitted code computes, run by LLVM's own compiler, against NumPy and Python's integers."""
+"""Results of the emitted code, compiled by LLVM, against NumPy and Python integers."""
 
 import ctypes
 from itertools import product

@@ -1,4 +1,4 @@
-"""Programs and data that the tests of the passes share."""
+"""Programs and data shared by the tests of the passes."""
 
 from __future__ import annotations
 

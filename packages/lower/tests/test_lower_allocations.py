@@ -1,4 +1,4 @@
-"""Allocations stand as deep as they may, and are as small as they may."""
+"""Buffers are allocated in the innermost possible body and contracted to the smallest possible size."""
 
 from __future__ import annotations
 

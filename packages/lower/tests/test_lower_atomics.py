@@ -1,4 +1,4 @@
-"""Accumulations of iterations that share elements, in the functions that run their chunks."""
+"""`lower_atomics`: accumulations of iterations that share elements become atomic updates."""
 
 from __future__ import annotations
 

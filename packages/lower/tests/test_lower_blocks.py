@@ -1,4 +1,6 @@
-"""Blocks: init runs for every visited element, predicates become conditions, units disappear."""
+"""`lower_blocks`: init runs once for each visited element, predicates become conditions, unit loops
+vanish.
+"""
 
 from __future__ import annotations
 

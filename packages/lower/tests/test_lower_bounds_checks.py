@@ -1,4 +1,4 @@
-"""Accesses are proved in bounds or guarded; a guard stops the kernel and names the buffer."""
+"""Accesses are proved in bounds or get a bounds check, which stops the kernel and names the buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points of a block that meet in an element initialise it once, before any of them updates it."""
+"""Points of a block that write one element initialise it once, before any of them updates it."""
 
 from __future__ import annotations
 

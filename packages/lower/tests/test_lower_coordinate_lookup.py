@@ -1,4 +1,4 @@
-"""How often coordinates are looked up, and where: equal searches merge, invariant ones leave loops."""
+"""Coordinate look-ups: equal searches are merged, and loop-invariant ones are hoisted."""
 
 from __future__ import annotations
 

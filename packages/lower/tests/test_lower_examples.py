@@ -1,4 +1,4 @@
-"""The examples of the README and of the docstrings, run, and the order of the passes."""
+"""Runs the examples of the README and of the docstrings, and checks the order of the passes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Position stage: what lies beyond a varied fibre is a miss, whose loads read the fill value and whose
-stores stop the program, in the interpreter and after lowering."""
+"""Positions beyond a varied fibre: loads read the fill value and stores stop the program, in the
+interpreter and after lowering.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fused iterations mean at every stage what NumPy computes, whatever the tree of axes."""
+"""Fused iterations agree with NumPy at every stage, for every tree of axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards that leave loops stop the kernel exactly where those inside would, and others stay."""
+"""Bounds checks that are hoisted out of loops stop the kernel exactly where the original ones do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors that a loop does not change are read before it, if they exist whenever it runs."""
+"""`hoist_invariant_loads`: invariant vectors are loaded before the loop if the loads are always in bounds."""
 
 import numpy as np
 import pytest

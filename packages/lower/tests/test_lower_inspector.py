@@ -1,4 +1,6 @@
-"""Searches as a kernel of their own, arrays replaced by what they hold, unused parameters removed."""
+"""The inspector passes: searches become a separate kernel, arrays are replaced by expressions, and unused
+parameters are removed.
+"""
 
 from __future__ import annotations
 

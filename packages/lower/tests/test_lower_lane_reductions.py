@@ -1,4 +1,4 @@
-"""Partial groups run by themselves, and reductions of lanes are combined only where nothing is lost."""
+"""Partial groups are peeled, and lane reductions are combined only if that loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the arithmetic of math functions stands, and what is left alone."""
+"""`lower_math`: where the arithmetic of math functions is placed, and which calls are kept."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which searches become walks, and that they find what NumPy finds."""
+"""Which searches become linear walks, and that they find the positions that NumPy finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that write what they read as indices, bounds, conditions and sizes mean the same when lowered."""
+"""Programs that write their own indices, bounds, conditions and sizes keep their meaning when lowered."""
 
 from __future__ import annotations
 

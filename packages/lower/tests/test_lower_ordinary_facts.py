@@ -1,4 +1,4 @@
-"""What a script states of its buffers still holds of the ordinary buffers that they become."""
+"""Facts about sparse buffers still hold for the ordinary buffers that replace them."""
 
 from __future__ import annotations
 

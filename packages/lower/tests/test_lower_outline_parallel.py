@@ -1,4 +1,4 @@
-"""Parallel loops become functions of a range, called for chunks that cover it."""
+"""`outline_parallel`: parallel loops become functions of a range, called for chunks that cover it."""
 
 from __future__ import annotations
 

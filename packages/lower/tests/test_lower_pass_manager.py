@@ -1,4 +1,4 @@
-"""Every pass is in the table, and is refused by name where it does not fit."""
+"""Every pass is registered; a pass that does not accept a module raises an error that names it."""
 
 from __future__ import annotations
 

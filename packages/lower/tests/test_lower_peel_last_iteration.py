@@ -1,4 +1,4 @@
-"""The last tile of a loop runs by itself where the loop asks for that; whole tiles have no conditions."""
+"""The last tile of an annotated loop is peeled; the remaining tiles have no conditions."""
 
 from __future__ import annotations
 

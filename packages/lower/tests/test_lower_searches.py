@@ -1,4 +1,4 @@
-"""Searches of every kind, wherever they stand, find at the flat stage what NumPy finds."""
+"""Searches of every kind and in every position find at the flat stage what NumPy finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that choose between two bodies by a bound are parted at it, with the same results."""
+"""Loops that choose between two bodies by a bound are split there, with the same results."""
 
 from __future__ import annotations
 

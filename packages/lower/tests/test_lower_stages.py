@@ -1,4 +1,4 @@
-"""Each stage of the two programs means what the coordinate stage means."""
+"""SpMM and SpMV compute the same results at every stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No kind of statement that holds others is forgotten where passes change bodies."""
+"""Helpers for statement bodies handle every statement type that has a body."""
 
 from __future__ import annotations
 

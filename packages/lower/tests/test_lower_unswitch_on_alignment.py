@@ -1,4 +1,4 @@
-"""Loops that begin where memory does: masks where they are needed, and none where it begins with them."""
+"""Loops over aligned tiles: masked if the array is not aligned, without masks if it is."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Vectorized and unrolled loops mean what the serial ones mean, with fixed and scalable lanes."""
+"""Vectorized and unrolled loops compute what serial loops do, with fixed and scalable vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals of primitives that keep copies, indices and windows, or choose places and blocks."""
+"""Programs that cache, window, sampling and blockize primitives must reject, with the error codes."""
 
 from __future__ import annotations
 

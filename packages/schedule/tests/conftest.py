@@ -1,4 +1,4 @@
-"""Programs and data for the tests of schedules, and the oracle: SciPy on small integers, exact."""
+"""Programs and data for the tests of schedules, and the oracle: exact SciPy results on small integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterations that share elements run in parallel parts: with copies, or segment by segment."""
+"""Parallel loops whose iterations share elements: private copies, or one segment after the other."""
 
 from __future__ import annotations
 

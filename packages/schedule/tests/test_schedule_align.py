@@ -1,4 +1,6 @@
-"""A loop that begins early does what it did, wherever the array begins."""
+"""`align`: a loop that starts early for aligned vectors computes the same, for every alignment of the
+array.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterations that share elements accumulate into them one after another, where that is all they do."""
+"""Loops whose iterations only accumulate into shared elements may use atomic updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules know a pattern whatever order its axes are written in."""
+"""Rules recognise a pattern for every order of its axes."""
 
 import pytest
 

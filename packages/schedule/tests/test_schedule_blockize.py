@@ -1,4 +1,4 @@
-"""Blocks around blocks: what they hold is done as before, and initialised once."""
+"""`blockize`: nested blocks compute the same, and run their inits once."""
 
 from __future__ import annotations
 

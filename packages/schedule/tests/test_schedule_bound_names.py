@@ -1,5 +1,4 @@
-"""What a block mentions is bound where the block goes: loops that are removed, lets and buffers that stand
-between where it was and where it is."""
+"""Moved blocks only use names that are bound at their new place: removed loops, lets and buffers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The rule for a sum over dense blocks: what it recognises, the tiles it chooses, and that its
-schedules keep the meaning, for every kind of size."""
+"""The rule for sums over dense blocks: the programs that it recognises, the tiles that it chooses, and
+correct results for every kind of size.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builder: handles, traces as JSON and Python, errors that show the program."""
+"""The schedule builder: handles, traces as JSON and as Python, errors that show the program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Caches of what blocks read and write: each step keeps the result, on symbolic sizes that divide nothing,
-empty rows and no rows at all."""
+"""`cache_read` and `cache_write`: each step keeps the result, for symbolic sizes that are not multiples of
+tiles, empty rows and no rows.
+"""
 
 from __future__ import annotations
 

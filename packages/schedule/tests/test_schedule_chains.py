@@ -1,4 +1,4 @@
-"""The schedules of the two programs, step by step: each step keeps the result and a valid module."""
+"""Hand-written schedules of SpMM and SpMV: each step keeps the result and leaves a valid module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices that are read from what iterations write, also where each has a buffer of its own for it."""
+"""Indices that are read from buffers that iterations write, also with a private buffer for each iteration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Producers in the loops of their consumers: what they make there is what is read there."""
+"""`compute_at`: producers in the loops of their consumers compute the region that is read there."""
 
 from __future__ import annotations
 

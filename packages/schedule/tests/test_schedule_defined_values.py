@@ -1,5 +1,6 @@
-"""Values that a program defines in some runs of a statement only: under conditions, in loops that may be
-empty, in an earlier iteration of a loop around. No primitive loses them, or makes others up."""
+"""Values that are defined only in some executions of a statement: under conditions, in loops that may be
+empty, or in an earlier iteration. No primitive loses them or reads undefined ones.
+"""
 
 from __future__ import annotations
 

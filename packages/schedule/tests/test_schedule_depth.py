@@ -1,4 +1,4 @@
-"""Expressions that are nested deeper than can be followed."""
+"""Expressions that are nested too deeply are rejected with an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An array that holds each value once selects a different element at each of its places."""
+"""An index array with distinct values selects a different element in each iteration."""
 
 from __future__ import annotations
 

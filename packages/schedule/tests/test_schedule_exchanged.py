@@ -1,5 +1,6 @@
-"""Steps that change which iteration comes first: what iterations share is combined by one reducer, and
-bounds that are evaluated again do not change."""
+"""Primitives that change the order of iterations: shared elements are combined by one reducer, and bounds
+that are evaluated again do not change.
+"""
 
 from __future__ import annotations
 

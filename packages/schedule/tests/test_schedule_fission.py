@@ -1,4 +1,4 @@
-"""Loops that are distributed over their statements: in the order that their dependences ask for, or not."""
+"""`fission`: loops are distributed over their statements only in an order that dependences allow."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What moves loops leaves inits where they have the same effect: each program means something else with
-the loops in another place."""
+"""Primitives that move loops keep the effect of inits, in programs where another place would change the
+result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that are computed where their results are read, or where what they read is made."""
+"""`compute_inline` and `reverse_compute_inline`."""
 
 from __future__ import annotations
 

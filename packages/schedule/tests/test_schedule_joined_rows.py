@@ -1,5 +1,6 @@
-"""A buffer over rows that goes on behind its last element names elements twice: what lies behind a row is
-the beginning of the next one. Steps do not take rows of it for elements of their own."""
+"""With `extra_storage`, an index beyond the end of a row names an element of the next row; primitives do
+not assume that rows are disjoint.
+"""
 
 from __future__ import annotations
 

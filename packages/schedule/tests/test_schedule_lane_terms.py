@@ -1,4 +1,4 @@
-"""Lanes that may share elements: terms are computed in lanes and added one after another."""
+"""Vector lanes that may share elements: terms are computed in lanes and added serially."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts: every element has a place of its own, and what is left over has the value of the pad."""
+"""`transform_layout`: the map is injective, and unused places have the pad value."""
 
 from __future__ import annotations
 

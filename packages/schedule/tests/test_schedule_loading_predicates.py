@@ -1,4 +1,4 @@
-"""Predicates that load: a bound that a primitive adds keeps them from being evaluated beyond it."""
+"""Predicates with loads are not evaluated outside the bounds that a primitive adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives on loops, buffers and marks: what they do keeps the result, whatever the sizes."""
+"""Primitives on loops, buffers and annotations keep the result for all sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that steps are given, indices that wrap around, and indices that are out of bounds."""
+"""Extreme integer arguments of primitives, indices that wrap around, and indices that are out of bounds."""
 
 from __future__ import annotations
 

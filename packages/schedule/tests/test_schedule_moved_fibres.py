@@ -1,4 +1,4 @@
-"""A copy of elements in fibres of fibres moves into a tile of the fibres that it is in."""
+"""A cached copy over nested fibres moves into a tile of these fibres."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks with something other than loops between the loops of their reduction."""
+"""Blocks with other statements between the loops of their reduction."""
 
 from __future__ import annotations
 

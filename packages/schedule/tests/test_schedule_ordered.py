@@ -1,6 +1,6 @@
-"""Loops over segments of an array: those that touch one after the other are parallel, others not.
+"""Loops over segments of an array are parallel if the segments do not overlap, and not otherwise.
 
-The second opinion enumerates what each iteration touches, for offsets that never decrease.
+A second implementation enumerates the accesses of each iteration, for monotone offsets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Padding that is stored before what it surrounds, and buffers of other dtypes."""
+"""`decompose_padding`, and buffers of other dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before and after of primitives, as script text; both compute the same."""
+"""The script before and after each primitive; both compute the same."""
 # ruff: noqa: E501  (scripts have no line breaks inside an expression)
 
 from __future__ import annotations

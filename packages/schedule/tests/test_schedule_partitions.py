@@ -1,4 +1,4 @@
-"""Loops in parts, in versions and in more loops keep the result, whatever the sizes."""
+"""`loop_partition`, `specialize` and `fission` keep the result for all sizes."""
 
 from __future__ import annotations
 

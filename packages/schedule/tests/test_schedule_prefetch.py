@@ -1,4 +1,4 @@
-"""What is asked for ahead, and that results do not depend on it."""
+"""`prefetch`: which elements are prefetched, and that results do not change."""
 
 from __future__ import annotations
 

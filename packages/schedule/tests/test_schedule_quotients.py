@@ -1,4 +1,4 @@
-"""Loops that are fused and split again: what is next to each other is known."""
+"""Loops that are fused and split again: accesses to consecutive elements are recognised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random legal schedules keep the result; what is refused leaves no trace."""
+"""Random legal schedules keep the result; a rejected step leaves the module unchanged."""
 
 from __future__ import annotations
 

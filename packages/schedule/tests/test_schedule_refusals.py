@@ -1,4 +1,4 @@
-"""Every refusal, by its code, from the smallest program that earns it."""
+"""Every error code of the primitives, with a smallest program that raises it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Every refusal of the primitives that part, distribute and specialise loops, take padding apart, and change
-dtypes, by its code, from the smallest program that earns it."""
+"""Every error code of the primitives that partition, distribute and specialise loops, decompose padding and
+change dtypes, with a smallest program that raises it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions in two stages: the parts start with nothing, and nothing of them is lost."""
+"""`rfactor`: reductions in two stages start from the identity and lose no terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each primitive, as a step that is written as JSON and as Python and read again, makes the same module."""
+"""Each primitive, written as JSON and as Python and read again, makes the same module."""
 
 from __future__ import annotations
 

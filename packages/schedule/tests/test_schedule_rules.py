@@ -1,4 +1,4 @@
-"""What the rules recognise in a program, and what they leave alone."""
+"""The programs that the rules recognise, and those that they leave unchanged."""
 
 from __future__ import annotations
 

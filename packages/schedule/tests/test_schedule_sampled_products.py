@@ -1,5 +1,6 @@
-"""The rule for a dot product per stored element: what it recognises, and that its schedules keep the
-meaning, for every number of features."""
+"""The rule for sampled dot products: the programs that it recognises, and correct results for every number
+of features.
+"""
 
 from __future__ import annotations
 

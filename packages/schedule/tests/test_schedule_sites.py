@@ -1,4 +1,4 @@
-"""No kind of statement that holds others is forgotten where schedules look for statements."""
+"""Look-ups of statements in schedules handle every statement type that has a body."""
 
 from __future__ import annotations
 

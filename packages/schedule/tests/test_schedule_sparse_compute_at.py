@@ -1,4 +1,4 @@
-"""A softmax of sparse rows, its four iterations run together, row by row."""
+"""`sparse_compute_at`: the four iterations of a sparse softmax, fused row by row."""
 
 from __future__ import annotations
 

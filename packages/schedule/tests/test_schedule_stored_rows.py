@@ -1,5 +1,6 @@
-"""Rows that are stored once each, in one fibre of a compressed axis: loops over them are parallel, and
-what they write is cached; where that is not known, both are refused."""
+"""Loops over rows that are stored once each are parallel, and their results can be cached; without that
+fact, both are rejected.
+"""
 
 from __future__ import annotations
 

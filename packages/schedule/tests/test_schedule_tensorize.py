@@ -1,4 +1,4 @@
-"""Intrinsics in the place of loop nests: what they match, and that the result stays."""
+"""`tensorize`: the loop nests that an intrinsic matches, and unchanged results."""
 
 from __future__ import annotations
 

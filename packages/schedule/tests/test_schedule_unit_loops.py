@@ -1,4 +1,4 @@
-"""Loops of one iteration, which a tuner draws: they are in nobody's way."""
+"""Loops with one iteration, as tuners produce them, do not prevent other primitives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite: a right backend passes all of it, and each wrong one is caught by the test it should be."""
+"""The conformance suite: a correct backend passes, and each defective backend fails the intended test."""
 
 import ctypes
 import itertools

@@ -1,4 +1,4 @@
-"""The corpus: files that load, manifests that are true, oracles that the interpreter agrees with."""
+"""The corpus: its files load, its manifests are correct, and its references agree with the interpreter."""
 
 from typing import Literal, get_args, get_origin
 

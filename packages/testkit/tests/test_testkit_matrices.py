@@ -1,4 +1,4 @@
-"""Tables and strategies hold what they promise."""
+"""The matrix cases and strategies have the properties that they document."""
 
 import numpy as np
 import pytest

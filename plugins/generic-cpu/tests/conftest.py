@@ -1,4 +1,4 @@
-"""Flat modules built by hand, as the lowering passes shape them, and a way to run them."""
+"""Flat modules built by hand, shaped as the passes leave them, and a helper that runs them."""
 
 import numpy as np
 import pytest

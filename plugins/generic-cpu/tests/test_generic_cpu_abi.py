@@ -1,4 +1,4 @@
-"""The kernel ABI: what backend and emitter say of it agrees, and C can call a kernel."""
+"""The kernel ABI: backend and emitter agree on it, and C can call a kernel."""
 
 import shutil
 import subprocess

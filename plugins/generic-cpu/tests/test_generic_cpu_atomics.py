@@ -1,4 +1,4 @@
-"""Elements that several threads combine: every number dtype, in few elements so that threads meet."""
+"""Atomic updates of every number dtype, on few elements, so that threads conflict."""
 
 import numpy as np
 import pytest

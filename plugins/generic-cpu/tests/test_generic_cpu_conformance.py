@@ -1,4 +1,4 @@
-"""The conformance suite of the testkit, for this machine's CPU and for a common one."""
+"""The conformance suite of the testkit, for the CPU of this machine and for a common one."""
 
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_testkit import BackendSuite

@@ -1,4 +1,4 @@
-"""Objects placed without LLVM: the same results as LLVM's linker, and None where that is needed."""
+"""Objects loaded without LLVM give the results of LLVM's linker; unsupported objects return None."""
 
 from __future__ import annotations
 

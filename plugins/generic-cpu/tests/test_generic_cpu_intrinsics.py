@@ -1,4 +1,4 @@
-"""The micro-kernels: what is emitted computes what is described."""
+"""Micro-kernels: the emitted code computes what their description does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random flat programs: the machine code computes what the reference interpreter does.
+"""Random flat programs: the machine code agrees with the reference interpreter.
 
-All values are int64 and every index is taken modulo the length, so that any program is legal.
+All values are int64 and every index is taken modulo the length, so that every program is legal.
 """
 
 import random

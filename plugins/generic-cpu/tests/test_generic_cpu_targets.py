@@ -1,4 +1,4 @@
-"""Targets: options, foreign CPUs, refusals; artifacts; what the machine code looks like."""
+"""Targets: options, other CPUs, errors, artifacts, and properties of the machine code."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Which function runs parallel regions, as the environment, the target and the system say."""
+"""The function that runs parallel regions, as the environment, the target and the system determine it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transpose-reduce is a sum per vector, in few shuffles that stay in registers."""
+"""A `TransposeReduce` is a sum per vector, with few shuffles that stay in registers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Arguments for primitives that may fit: a drawer for each, a file for each group of them."""
+"""Random arguments of primitives: one drawer for each primitive, one file for each group."""
 
 from __future__ import annotations
 

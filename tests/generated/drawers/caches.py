@@ -1,4 +1,4 @@
-"""Steps that give a block a buffer of its own."""
+"""Drawers of the primitives that add caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Steps that put a nest into a block, and intrinsics of a machine that there is none of, for every dtype."""
+"""Drawers of `blockize` and of the primitives that use intrinsics, with intrinsics of an invented machine
+for every dtype.
+"""
 
 from __future__ import annotations
 

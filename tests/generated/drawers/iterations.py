@@ -1,4 +1,4 @@
-"""Steps of the coordinate stage."""
+"""Drawers of the primitives of the coordinate stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that say how the iterations of a loop run."""
+"""Drawers of the primitives that change the kind of a loop."""
 
 from __future__ import annotations
 

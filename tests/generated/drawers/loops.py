@@ -1,4 +1,4 @@
-"""Steps that change the loops of a nest."""
+"""Drawers of the primitives that restructure loops."""
 
 from __future__ import annotations
 

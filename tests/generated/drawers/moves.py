@@ -1,4 +1,4 @@
-"""Steps that move a block to where what it makes is used, or what it uses is made."""
+"""Drawers of the primitives that move a block to its consumer or its producer."""
 
 from __future__ import annotations
 

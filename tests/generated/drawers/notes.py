@@ -1,4 +1,4 @@
-"""Steps that leave the program as it is: notes, and numbers for later steps."""
+"""Drawers of annotations and of samples, which do not change the program."""
 
 from __future__ import annotations
 

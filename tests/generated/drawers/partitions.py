@@ -1,4 +1,4 @@
-"""Steps that make several loops or versions of one."""
+"""Drawers of the primitives that make several loops or versions of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that take reductions apart."""
+"""Drawers of the primitives that decompose reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a drawer sees: a module, what it holds that a step could name, and how to choose."""
+"""The input of a drawer: a module, the names that a step may use, and a source of choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that change where elements are stored."""
+"""Drawers of the primitives that change where elements are stored."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Random programs of the position, loop and flat stage, in which whatever is read as an index, a bound or a
-condition may have been written before."""
+"""Random programs of the position, loop and flat stage that may write what they read as indices, bounds and
+conditions.
+"""
 
 from tests.generated.lowered.drawing import draw_lowered
 from tests.generated.lowered.program import Lowered

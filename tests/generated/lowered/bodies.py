@@ -1,4 +1,4 @@
-"""Statements as lines of text."""
+"""Random statements as lines of text."""
 
 from __future__ import annotations
 

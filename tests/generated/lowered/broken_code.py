@@ -1,4 +1,6 @@
-"""Code generation with one defect each, which programs of the later stages show as machine code."""
+"""Code generators with one planted defect each, which random programs of the later stages must detect as
+machine code.
+"""
 
 from __future__ import annotations
 

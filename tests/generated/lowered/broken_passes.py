@@ -1,4 +1,4 @@
-"""Compilers with one defect each, which programs of the later stages show."""
+"""Compilers with one planted defect each, which random programs of the later stages must detect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Primitives with one check dropped each, which programs of the position and loop stage show."""
+"""Primitives with one check removed each, which random programs of the position and loop stage must
+detect.
+"""
 
 from __future__ import annotations
 

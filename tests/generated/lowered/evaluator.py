@@ -1,8 +1,9 @@
-"""What a program of the position, loop or flat stage means: Python integers and floats, one statement after
-the other; nothing of the compiler or its interpreter.
+"""The oracle of the position, loop and flat stage: runs statements with Python integers and floats, without
+the compiler and its interpreter.
 
-It knows which elements were never written, so a program whose result depends on one of them is `Undecided`,
-and it counts steps, so one that runs for long is, too. Arithmetic of floats has to be exact.
+It tracks elements that were never written, so that a program whose result depends on one of them is
+`Undecided`; it counts steps, so that a program that runs too long is `Undecided`, too. Float arithmetic must
+be exact.
 """
 
 from __future__ import annotations

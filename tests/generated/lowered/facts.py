@@ -1,4 +1,4 @@
-"""Facts about any buffer, which hold when the program is called."""
+"""Random facts about buffers that hold for the arguments of the program."""
 
 from __future__ import annotations
 

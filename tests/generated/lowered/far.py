@@ -1,5 +1,6 @@
-"""Loops and lanes whose numbers are extreme: they are compared with what wraps around, or begin there, and
-store within bounds all the same."""
+"""Loops and lanes with extreme bounds: they start at values, or are compared with values, that wrap around,
+and still store in bounds.
+"""
 
 from __future__ import annotations
 

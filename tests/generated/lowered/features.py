@@ -1,4 +1,4 @@
-"""What a program of the position, loop or flat stage has in it."""
+"""The features of a program of the position, loop or flat stage."""
 
 from __future__ import annotations
 

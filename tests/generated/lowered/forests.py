@@ -1,4 +1,4 @@
-"""Axes of the position stage with their index arrays, and sparse buffers over them."""
+"""Random axes of the position stage with index arrays, and sparse buffers over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a program means the same before and after every single pass, and as machine code."""
+"""Checks that a program means the same before and after every pass, and as machine code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores of vectors: ramps and broadcasts that stand in the text itself."""
+"""Random stores of vectors: ramps and broadcasts that are written in the script."""
 
 from __future__ import annotations
 

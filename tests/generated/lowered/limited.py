@@ -1,4 +1,4 @@
-"""The interpreter, with a limit of steps: what a broken compiler makes may run for ever."""
+"""The interpreter with a limit of steps, because the output of a broken compiler may not terminate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of text, one below the other."""
+"""Lines of text, appended one after the other."""
 
 from __future__ import annotations
 

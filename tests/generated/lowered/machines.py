@@ -1,4 +1,4 @@
-"""Machine code in a process of its own: one that dies is a finding, not the end of the run."""
+"""Runs machine code in a separate process; a crash is a finding, not the end of the run."""
 
 from __future__ import annotations
 

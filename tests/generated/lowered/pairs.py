@@ -1,4 +1,4 @@
-"""Two blocks, of which one fills a buffer and the other one reads it: what steps move, inline and cache."""
+"""Random pairs of a producer and a consumer block, which primitives move, inline and cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program of the position, loop or flat stage with what it is called with, and what it means."""
+"""A program of the position, loop or flat stage with its arguments and its expected results."""
 
 from __future__ import annotations
 

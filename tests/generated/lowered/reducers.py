@@ -1,4 +1,4 @@
-"""Reducers that programs declare, and statements that combine elements with values by them."""
+"""Random user-declared reducers, and statements that combine elements by them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Random sequences of primitives on programs of the position and loop stage; some of their arguments are
-extreme integers."""
+"""Random sequences of primitives on programs of the position and loop stage; some arguments are extreme
+integers.
+"""
 
 from __future__ import annotations
 

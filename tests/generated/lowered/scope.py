@@ -1,4 +1,4 @@
-"""What is in scope while a program is drawn: variables, buffers, and how careful the program is."""
+"""The state while a program is drawn: variables and buffers in scope, and how careful the program is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions as text: integers that serve as indices, bounds and conditions, and values."""
+"""Random expressions as text: integers for indices, bounds and conditions, and values."""
 
 from __future__ import annotations
 

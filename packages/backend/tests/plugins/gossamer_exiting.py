@@ -1,3 +1,3 @@
-"""A plugin that leaves the process when it is imported."""
+"""A plugin that exits the process when it is imported."""
 
 raise SystemExit("no licence")

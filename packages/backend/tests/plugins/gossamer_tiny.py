@@ -1,4 +1,4 @@
-"""A whole plugin: `tiny-interpreter` "compiles" a flat module to its wire text and interprets it."""
+"""A complete plugin: `tiny-interpreter` "compiles" a flat module to its encoded text and interprets it."""
 
 import ctypes
 
