@@ -135,7 +135,7 @@ def main(y: T.handle, n0: T.int64, n1: T.int64) -> None:
 """,
         {"y": np.array([7, 8, 9, 10], I32), "n0": 4, "n1": 2},
     ),
-    "default rules know no results with elements behind the last one": (
+    "default rules do not handle results with elements after the last one": (
         """
 @T.prim_func
 def main(a: T.handle, b: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle,

@@ -91,7 +91,7 @@ FOUND = {
             )
         },
     ),
-    "nothing is searched for behind the last fibre": (
+    "no search starts after the last fibre": (
         SLOTTED,
         {
             "y": np.zeros(3, I32), "b": np.arange(6, dtype=I32),
@@ -436,7 +436,7 @@ FOUND = {
         {"x": np.arange(5, dtype=I32), "y": np.zeros(5, I32), "n0": 5},
         {"position": (Step("compute_at", {"block": "make", "loop": "i"}),)},
     ),
-    "what one row consumes is no part of others": (
+    "the region that one row consumes does not overlap others": (
         OTHER_ROWS,
         {
             "x": np.arange(6, dtype=I32), "y": np.zeros(2, I32),
@@ -645,7 +645,7 @@ LATER = {
         {"p": np.zeros(0, np.int64), "n": 0},
         {"loop": (Step("loop_partition", {"loop": "i", "points": (1,)}),)},
     ),
-    "what nobody reads does not stop the program once it is computed where it is read": (
+    "an unread value does not stop the program after it is computed at its reads": (
         UNREAD,
         {"p": np.zeros(2, np.int64), "y": np.zeros(1, np.int64), "n": 2},
         {"loop": (Step("compute_inline", {"block": "make"}),)},

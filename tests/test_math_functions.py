@@ -17,7 +17,9 @@ from gossamer_lower import lower_math, lower_to_flat
 
 LONG = np.longdouble
 MORE = np.finfo(LONG).nmant > 52
-pytestmark = pytest.mark.skipif(not MORE, reason="long double is no more exact than float64 here")
+pytestmark = pytest.mark.skipif(
+    not MORE, reason="long double is not more precise than float64 here"
+)
 
 INF, NAN = np.inf, np.nan
 TARGETS = ("generic-cpu", "generic-cpu:cpu=x86-64")

@@ -107,7 +107,7 @@ CROSSED: Counter[Border] = Counter()
 
 
 def through(value: Any) -> Any:
-    """The value after its way through bytes; what is no data of gossamer stays as it is."""
+    """The value after encoding and decoding; values that are not data of gossamer are returned unchanged."""
     match value:
         case Module():
             return loads(dumps(value))

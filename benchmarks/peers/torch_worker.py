@@ -109,7 +109,9 @@ class Worker:
 def main() -> None:
     """Answers requests until the input ends."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no answer
+    os.dup2(
+        sys.stderr.fileno(), sys.stdout.fileno()
+    )  # output of libraries must not mix with the answers
     warnings.filterwarnings("ignore")
     worker = Worker()
     for line in sys.stdin:

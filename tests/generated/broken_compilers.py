@@ -78,7 +78,7 @@ DEFECTS = (
         line="if block.init and self._place(loop, block).before == loop.var:", instead="if False:",
     ),
     Defect(
-        "a search finds what stands behind its window",
+        "a search finds a position after its window",
         of="expand_search", home="search.search_expansion",
         line='Compare("lt", low, self.search.end)', instead='Compare("le", low, self.search.end)',
     ),

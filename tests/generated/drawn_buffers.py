@@ -148,8 +148,8 @@ class Buffers:
         return [axes for axes in found if self._sums(axes) is not None]
 
     def _sums(self, axes: Sequence[str]) -> np.ndarray | None:
-        """The prefix sums of the products of how much lies below each of several siblings; fixed axes
-        behind all that vary are not counted."""
+        """The prefix sums of the products of the fibre lengths of sibling axes; fixed axes after the last
+        varied one are not counted."""
         branches = self._branches(axes)
         if len(branches) > 1:
             return None

@@ -168,7 +168,7 @@ class Storage:
 
     @property
     def is_element(self) -> np.ndarray:
-        """Which elements are no padding."""
+        """True for elements that are not padding."""
         found = np.ones(self.elements, bool)
         for name, slots in self._rows.items():
             found &= self._forest[name].is_element[slots]

@@ -313,7 +313,7 @@ class _Evaluation:
             is_beyond |= column == BEYOND
         if np.any(is_beyond & ~is_miss):
             if self.buffers[buffer].extra_storage:
-                raise Undecided(f"'{buffer}' goes on behind its axes")
+                raise Undecided(f"'{buffer}' continues after its axes")
             raise Stopped(buffer)
         is_found = ~is_miss
         offsets = np.full(points.count, MISS)

@@ -16,15 +16,15 @@ LINE = 64
 
 @dataclass(frozen=True)
 class Place:
-    """An array begins `shift` bytes behind the begin of a cache line; `step - 1` elements that are not
-    of it lie between two that are."""
+    """An array starts `shift` bytes after the beginning of a cache line, with `step - 1` other elements
+    between two of its elements."""
 
     shift: int = 0
     step: int = 1
 
 
 def draw_places(rng: Random, arrays: Mapping[str, np.ndarray]) -> dict[str, Place]:
-    """Places that suit the dtype; in some programs one array is nowhere near such a place."""
+    """Places that are aligned for the dtype; in some programs one array is not."""
     found = {
         name: Place(array.itemsize * rng.randrange(LINE // array.itemsize))
         for name, array in arrays.items()

@@ -207,7 +207,7 @@ class Reads(Buffers):
         return self.coordinate().expr
 
     def _inside(self, axis: str, node: DenseFixed) -> Expr | None:
-        """A coordinate of a dense axis: by a variable that is no larger, a remainder, an index array,
+        """A coordinate of a dense axis: by a variable that is not larger, a remainder, an index array,
         a number."""
         length = self.forest.length(axis)
         if self.is_careless and self.chance(0.5):

@@ -39,7 +39,7 @@ ODD: tuple[Any, ...] = (
     (None, 0), (None, -4), (2**62, None), (1,) * 50, ("",), [], ["i"], {}, {"i": 1}, {1: 2}, {"i"},
     object, len, ..., range(3), 1j, bytearray(b"i"), Step("split", {}),
 )  # fmt: skip
-"""What nobody should pass, and some that is all right."""
+"""Invalid arguments, and some valid ones."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _step(rng: Random) -> Call:
 
 
 def _function(rng: Random) -> Call:
-    """A primitive or a builder, given what is no module or no such function."""
+    """Calls a primitive or a builder with something that is not a module, or with an unknown function."""
     module, op = _module(rng), rng.choice([*PRIMITIVES])
     given = rng.choice((module, *ODD[:50]))
     args = _arguments(rng, op, module)

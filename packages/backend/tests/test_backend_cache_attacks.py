@@ -150,7 +150,7 @@ def as_nobody(results, work, *arguments):
 
 @pytest.fixture
 def nobody(tmp_path):
-    """nobody(work, *arguments): its result and warnings in a process of another user."""
+    """nobody(work, *arguments) returns the result of `work` and its warnings as user "nobody"."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_mode & stat.S_IXOTH:
             break
@@ -199,7 +199,7 @@ def test_a_directory_of_another_user_is_not_used_with_one_warning(cache, nobody)
     assert found == (None, None)
     assert len(messages) == 1
     assert "belongs to another user" in messages[0]
-    assert cache.get(KEY) == artifact(), "it was removed by somebody to whom it does not belong"
+    assert cache.get(KEY) == artifact(), "a process of another user removed it"
 
 
 def without_a_home(temporary):

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 class Outcome(NamedTuple):
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     status: int
     out: str

@@ -43,7 +43,7 @@ def call():
 
 
 def compile_new(factor=None):
-    """A kernel that nobody has compiled before, unless the factor is given."""
+    """A kernel that was not compiled before, unless the factor is given."""
     factor = random.randrange(1, 10**6) if factor is None else factor
     values = np.ones(5000, np.float32)
     gs.compile(SCRIPT.replace("FACTOR", str(factor)))(values)

@@ -98,5 +98,5 @@ def test_a_layer(name):
 
 
 def _at_position(name: Any) -> Any:
-    """The name at the position stage, where buffers have no `_data` behind theirs."""
+    """The name at the position stage, where names of buffers have no suffix `_data`."""
     return name.replace("_data", "") if isinstance(name, str) else name

@@ -287,7 +287,7 @@ def test_the_inner_loop_is_nothing_but_multiply_adds(features, tile):
 
 
 def padded(matrix):
-    """The matrix with slots that hold no block behind those of each row, full of infinities."""
+    """The matrix with unused slots after the blocks of each row, filled with infinities."""
     counts = np.diff(matrix.indptr)
     spare = 1 + np.arange(len(counts)) % 3
     ends = np.cumsum(counts + spare)

@@ -62,7 +62,7 @@ STOPPED = {
         5,
     ),
     "gathered elements": ("X[0] = T.lane_reduce('add', X[T.broadcast(P[0] + k, 4)])", 7),
-    "an index from a value that is no number": ("X[0] = X[0] / 0.0\nX[T.int64(X[0])] = 1.0", 0),
+    "an index converted from NaN": ("X[0] = X[0] / 0.0\nX[T.int64(X[0])] = 1.0", 0),
 }
 
 
@@ -131,7 +131,7 @@ def hostile(x: T.handle, n: T.int64) -> None:
         X[Q[i]] = X[Q[i]] + 1.0
 """
 REFUSED = {
-    "a fact about what nobody passes": ("verify.fact.unchecked", ALLOCATED),
+    "a fact about a buffer that is not passed": ("verify.fact.unchecked", ALLOCATED),
     "a fact about what is written under another name": ("verify.handle.alias", RENAMED),
     "a size that is read from what is written": ("lower.changing_size", CHANGING),
     "calls that claim another size": (

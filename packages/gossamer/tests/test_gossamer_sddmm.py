@@ -148,7 +148,7 @@ def test_nan_and_infinity_stay_where_they_belong(dtype, features):
 
 
 def lying(array, *, elements):
-    """A copy that begins some elements behind a cache line, among NaNs."""
+    """A copy that starts some elements after the beginning of a cache line, surrounded by NaNs."""
     size = array.dtype.itemsize
     memory = np.full(array.size + 192 // size, np.nan, array.dtype)
     first = (-memory.ctypes.data % 64) // size + elements

@@ -443,7 +443,7 @@ MASKED = Load("P", (index_var("i"),), "int32", MASK, Const("int32", "-9"))
 WIDE = Load("V", (index_var("i"),), "int64")
 NARROWED = Cast("int64", Cast("int8", WIDE))
 MACHINE = {
-    "a value that is no number is not what it is": Compare("eq", NAN, NAN),
+    "NaN does not equal itself": Compare("eq", NAN, NAN),
     "nor no less": Compare("le", NAN, NAN),
     "a sum of narrow integers wraps": Compare(
         "gt", Binary("add", Var("b", "uint8"), Const("uint8", "1")), Var("b", "uint8")

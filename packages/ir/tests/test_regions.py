@@ -93,7 +93,7 @@ REGIONS = {
         "()",
         "(X[0:n])",
     ),
-    "behind a condition": (
+    "after a condition": (
         "if v > 0:\n    Y[v, 0] = X[v - 1]",
         "(X[T.max(v - 1, 0):T.max(v - 1, 0) + (T.min(v - 1, n - 1) - T.max(v - 1, 0) + 1)])",
         "(Y[v, 0:T.min(0, n - 1) + 1])",

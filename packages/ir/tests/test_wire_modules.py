@@ -102,7 +102,7 @@ REFUSED = {
     ),
     "a missing field": ("{" + HEADER + ',"stage":"flat","functions":[]}', "wire.field"),
     "too deep": ("[" * 100_000, "wire.depth"),
-    "too deep behind a string": ('{"a\\"[":' + '{"a":' * 600, "wire.depth"),
+    "too deep after a string": ('{"a\\"[":' + '{"a":' * 600, "wire.depth"),
 }
 
 

@@ -47,7 +47,7 @@ PROVED = {
     "a vector": (
         "    for i in T.serial(m // 4):\n        Y[T.ramp(i * 4, 1, 4)] = T.broadcast(1.0, 4)\n"
     ),
-    "a vector behind a mask": (
+    "a masked vector": (
         "    for i in T.serial(m):\n        T.store(Y, T.ramp(i * 4, 1, 4), "
         "value=T.broadcast(1.0, 4), predicate=T.ramp(i * 4, 1, 4) < T.broadcast(m, 4))\n"
     ),
@@ -87,7 +87,7 @@ UNPROVED = {
         "        Y[T.ramp(i, 1, T.vscale() * 4)] = T.broadcast(1.0, T.vscale() * 4)\n",
         "Y",
     ),
-    "a vector behind a mask that lets too much through": (
+    "a vector with a mask that is true for too many lanes": (
         "    for i in T.serial(m):\n        T.store(Y, T.ramp(i * 4, 1, 4), "
         "value=T.broadcast(1.0, 4), predicate=T.ramp(i * 4, 1, 4) <= T.broadcast(m, 4))\n",
         "Y",

@@ -159,7 +159,7 @@ MARKED = {
 
 
 def first_points(y, z, *, start, after):
-    """What the points of `FIRST` leave behind, one after the other."""
+    """The expected arrays after the points of `FIRST`, one after the other."""
     x, seen = np.arange(12.0).reshape(4, 3), set()
     for i, j in np.ndindex(4, 3):
         row = ROWS[i]

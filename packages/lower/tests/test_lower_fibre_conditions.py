@@ -82,7 +82,7 @@ def test_a_load_beyond_a_fibre_reads_the_fill_value(body, expected):
 
 STORED = {
     "into the next row": ("A[vi, C[vi]] = 9.0", (1, 0, 0)),
-    "behind the last element": ("A[vi, C[vi]] = 9.0", (0, 2, 0)),
+    "after the last element": ("A[vi, C[vi]] = 9.0", (0, 2, 0)),
     "before the first one": ("A[vi, C[vi]] = 9.0", (0, -1, 0)),
     "into an empty row": ("if vi == 2:\n    A[vi, 0] = 9.0", (0, 0, 0)),
     "where a predicate holds": (

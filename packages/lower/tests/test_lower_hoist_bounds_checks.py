@@ -66,7 +66,7 @@ for i in T.serial(m):
 for i in T.serial(m):
     Y[i] = X[n - i]
 """,
-    "behind a condition": """
+    "after a condition": """
 for i in T.serial(m):
     if Y[i] > 0:
         Y[i] = X[i]

@@ -32,7 +32,7 @@ for i in T.serial(n // 4):
         if P[j] > 0:
             {INTO.format("j * 4")}{RUN.format("i * 4")}
 """,
-    "behind a mask that holds only where elements are": """
+    "under a mask that holds only for existing elements": """
 if n > 7:
     for i in T.serial(n - 3):
         Y[T.ramp(i, 1, 4)] = T.load(X, T.ramp(n - 2, 1, 4),

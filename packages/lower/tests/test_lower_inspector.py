@@ -177,7 +177,7 @@ REFUSED = {
 }
 LEFT = {
     "what is searched is written": "P[0] = 1\nY[T.search('lower', P, begin=0, end=n, value=1)] = 0",
-    "what is searched for is no index": """
+    "the value searched for is not an index": """
 for i in T.serial(n):
     Y[T.search('lower', P, begin=0, end=n, value=T.int64(X[i]))] = 0""",
     "the number of results is not known": """

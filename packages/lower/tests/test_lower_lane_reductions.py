@@ -113,7 +113,7 @@ for i in T.serial(n // 4):
             for j in T.serial(2):
                 Y[i * 4 + u] = Y[i * 4 + u] + X[j]
 """,
-    "a buffer that is used behind it": """
+    "a buffer that is used after it": """
 for i in T.serial(n // 4):
     for u in T.unroll(4):
         if i * 4 + u < n:

@@ -116,7 +116,7 @@ MERGED = {
     "a loop's variable": IN_ROWS.replace("VALUE", "j"),
     "blocks of it": IN_ROWS.replace("VALUE", "j // 3"),
     "blocks of a size": IN_ROWS.replace("VALUE", "(j + i) // m"),
-    "behind a condition": """
+    "after a condition": """
 for i in T.serial(m):
     for j in T.serial(c):
         if Y[j] > 0:

@@ -88,7 +88,7 @@ for i in T.serial(8):
     W[i] = X[i]
     Y[i] = W[i]
 """,
-    "a size behind a guard": """
+    "a size after a guard": """
 for i in T.serial(4):
     Y[i] = X[S[i]]
     row = T.alloc_buffer((P[S[i]] + 1,), "float32")

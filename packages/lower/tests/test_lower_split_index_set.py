@@ -32,9 +32,9 @@ PARTED = {
     "greater": choice("n > i + 2"),
     "greater or equal": choice("n - 7 >= i * 2"),
     "a bound before the loop": choice("i < n - 100"),
-    "a bound behind the loop": choice("i < n + 5"),
+    "a bound after the loop": choice("i < n + 5"),
     "a start of its own": choice("i * 2 < n", start="n // 4"),
-    "a start behind the bound": choice("i < 2", start="n // 2"),
+    "a start after the bound": choice("i < 2", start="n // 2"),
     "an empty range": choice("i < 2", start="n", end="n // 2"),
     "both sides depend on it": choice("i * 2 < n - i"),
     "groups": """

@@ -207,7 +207,7 @@ def wanted() -> list[Wanted]:
 
 
 def two_over_pi(words: int) -> list[int]:
-    """The bits of 2 / pi behind the point, 32 in each word."""
+    """The bits of 2 / pi after the binary point, 32 in each word."""
     digits = words * 10 + 40
     getcontext().prec = digits
     pi = 16 * arctangent_to(Fraction(1, 5), digits) - 4 * arctangent_to(Fraction(1, 239), digits)

@@ -43,7 +43,7 @@ def in_other_parts():
 
 
 def placed(array, elements):
-    """A copy whose address is that many elements behind a multiple of 16 bytes, among NaNs."""
+    """A copy whose address is that many elements after a multiple of 16 bytes, surrounded by NaNs."""
     memory = np.full(array.size + 16, np.nan, np.float32)
     first = (-memory.ctypes.data % 16) // 4 + elements
     found = memory[first : first + array.size].reshape(array.shape)

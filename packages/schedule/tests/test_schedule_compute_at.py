@@ -101,7 +101,7 @@ for i in T.serial(8):
             va, vb = T.axis.remap("SR", [i, b])
 """,
     ),
-    "a tile that may end behind the domain": (
+    "a tile that may end after the domain": (
         TILES,
         "j_0",
         """

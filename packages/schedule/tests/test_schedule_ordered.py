@@ -67,7 +67,7 @@ NOT_ORDERED = {
     "reading the next segment": {"body": "Y[P[vi] + vj] = Y[P[vi] + vj + 1]"},
     "a loop of another length": {"extent": "m"},
     "under a weaker condition": {"extent": "m", "where": "T.where(vj <= P[vi + 1] - P[vi])"},
-    "offsets that nobody orders": {"monotone": ""},
+    "offsets that are not declared monotone": {"monotone": ""},
     "other offsets": {"body": "Y[Q[vi] + vj] = 2.0"},
     "running backwards into the one before": {"body": "Y[P[vi] - vj] = 2.0"},
     "overlapping by a step": {"body": "Y[P[vi] + vj - vi] = 2.0"},

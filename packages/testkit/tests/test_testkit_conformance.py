@@ -167,7 +167,7 @@ class ChangingVersion(Interpreting):
 
 class ForeignTargets(Interpreting):
     def targets(self):
-        return ("somebody-else",)
+        return ("another-target",)
 
 
 class NoTargets(Interpreting):
@@ -194,7 +194,7 @@ class MoodyProbe(Interpreting):
 
 class ResolvesToOthers(Interpreting):
     def probe(self, target):
-        return Probe(usable=True, resolved="somebody-else")
+        return Probe(usable=True, resolved="another-target")
 
 
 class ResolvesOnAndOn(Interpreting):
@@ -232,7 +232,7 @@ class SaysAnotherVersion(Interpreting):
 
 class SaysAnotherTarget(Interpreting):
     def compile(self, module, target):
-        return replace(super().compile(module, target), target="somebody-else")
+        return replace(super().compile(module, target), target="another-target")
 
 
 class SaysAnotherSignature(Interpreting):
@@ -399,7 +399,7 @@ WRONG = {
     DifferentInEachProcess: ("test_another_process_makes_the_same_code", "makes something else of"),
     SharedState: ("test_two_threads_may_compile_at_once", "these differ"),
     SaysAnotherVersion: (SAYS, "made it"),
-    SaysAnotherTarget: (SAYS, "it is for somebody-else"),
+    SaysAnotherTarget: (SAYS, "it is for another-target"),
     SaysAnotherSignature: (SAYS, "signature is not the module's"),
     ForgetsGuards: (SAYS, "does not list the guarded buffers X"),
     MakesText: (SAYS, "expected an Artifact"),

@@ -69,7 +69,9 @@ def test_attention_agrees_with_dense_arithmetic(case, scale):
     found, bound = (call(case, q, k, v, scale=scale) for call in (attention, attention_bound))
     assert found.shape == bound.shape == expected.shape
     assert (np.abs(found - expected) <= np.finfo("float64").eps * bound).all()
-    assert (bound <= 100 * (9 + case.longest_row + 8)).all(), "and is no excuse for a wrong result"
+    assert (bound <= 100 * (9 + case.longest_row + 8)).all(), (
+        "the bound must not hide a wrong result"
+    )
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 2)])

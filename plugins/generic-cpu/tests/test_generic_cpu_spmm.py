@@ -67,7 +67,7 @@ def test_infinities_and_nans_stay_in_their_rows(spmm, build):
 
 
 def shifted(array):
-    """The same values one element behind an aligned address."""
+    """The same values one element after an aligned address."""
     memory = np.empty(array.size + 1, array.dtype)
     memory[1:] = array.ravel()
     return memory[1:].reshape(array.shape)

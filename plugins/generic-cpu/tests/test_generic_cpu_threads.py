@@ -84,7 +84,7 @@ THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.paral
 @pytest.mark.parametrize(
     ("before", "code"),
     [("", 8), (OURS, 8), (THEIRS, 7), (f"{THEIRS}; {OURS}", 7), (f"{OURS}; t.gomp_parallel()", 7)],
-    ids=["nobody", "ours unused", "theirs", "both", "ours used"],
+    ids=["none", "ours unused", "theirs", "both", "ours used"],
 )
 def test_a_child_does_without_a_libgomp_that_its_parent_may_have_used(before, code):
     source = CHILD.replace("BEFORE", before)

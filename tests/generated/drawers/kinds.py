@@ -26,7 +26,7 @@ def parallel(scene: Scene) -> Drawn:
 
 
 def _offsets(loop: For) -> list[str]:
-    """The index arrays that say how often loops inside run: those have an element behind the last."""
+    """The index arrays that give the trip counts of inner loops; they have one element after the last."""
     loops = [node for stmt in loop.body for node in walk(stmt) if isinstance(node, For)]
     inside = [node.extent for node in loops if isinstance(node.extent, Binary)]
     loads = [node for extent in inside for node in walk(extent) if isinstance(node, Load)]

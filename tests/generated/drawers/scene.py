@@ -76,7 +76,7 @@ class Scene:
 
     @cached_property
     def allocated(self) -> list[str]:
-        """The buffers that are no parameters."""
+        """The buffers that are not parameters."""
         return [name for name, found in self.buffers.items() if found.handle is None]
 
     @cached_property

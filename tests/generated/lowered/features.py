@@ -224,7 +224,7 @@ def _orders(function: Function, written: set[str]) -> set[str]:
 
 
 def _is_beyond(function: Function) -> bool:
-    """Whether a position in a varied fibre is no variable of a loop: it may be beyond it."""
+    """True if a position in a varied fibre is not a loop variable, so that it may lie beyond the fibre."""
     varied = {
         found.name for found in function.axes if isinstance(found, DenseVaried | CompressedVaried)
     }

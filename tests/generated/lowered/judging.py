@@ -29,7 +29,7 @@ PRINTED = 8
 MACHINE_CODE = "machine code"
 MOST_NODES, TOO_LARGE = 200_000, "too large to be interpreted"
 GOES_ON = "goes on where it has to stop"
-# What nobody reads, and what a `Select` does not choose, is not computed after these primitives.
+# After these primitives, values that are not read, or that a `Select` does not choose, are not computed.
 LEAVE_OUT = frozenset({"compute_inline", "decompose_padding"})
 Step = tuple[str, Callable[[Module], Module]]
 

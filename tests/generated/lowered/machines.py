@@ -76,7 +76,7 @@ class Machine:
 
 
 def serve(pipe: Connection) -> None:
-    """Runs what is sent, until nobody sends any more."""
+    """Runs the programs that are sent, until the pipe is closed."""
     while True:
         try:
             flat, arrays, sizes = pipe.recv()

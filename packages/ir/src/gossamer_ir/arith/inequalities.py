@@ -107,9 +107,9 @@ def negated(condition: Expr) -> Expr | None:
 def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affine]:
     """Forms that are >= 0 if a condition is true, none for parts that do not compare integers.
 
-    `holds(expr)` is true if expr >= 0 is proved; `lhs != rhs` implies a strict inequality only where one
-    side is known to be no greater. It is called lazily, so that a caller may assume each form before it
-    takes the next one.
+    `holds(expr)` is true if expr >= 0 is proved; `lhs != rhs` implies a strict inequality only if one
+    side is known to be at most the other. It is called lazily, so that a caller may assume each form
+    before it takes the next one.
 
     >>> from gossamer_ir.core.build import index_var
     >>> i, n = index_var("i"), index_var("n")

@@ -17,7 +17,7 @@ from gossamer_llvm.values.masks import lane_mask
 
 _FLOATS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 # Only vectors contract. A scalar sum of products waits for its own last addition, and a fused one
-# takes longer than a plain one on some CPUs (Zen 5: 4 cycles to 2) and nowhere less.
+# takes longer than a plain one on some CPUs (Zen 5: 4 cycles instead of 2), and is never faster.
 _CONTRACTED = {**_FLOATS, "add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract"}
 _BITS = {"and": "and", "or": "or", "bitand": "and", "bitor": "or", "bitxor": "xor"}
 _BOOLS = {**_BITS, "min": "and", "max": "or"}

@@ -11,7 +11,7 @@ from gossamer_generic_cpu.target.llvm_cpu import Cpu
 
 CODEGEN_LEVEL = 2
 
-# Nobody is inside LLVM when the process forks or ends, whoever it is that uses llvmlite.
+# No thread may be inside LLVM when the process forks or ends, even if other libraries use llvmlite.
 compiling.include(llvm.ffi.lib._lock)
 
 
