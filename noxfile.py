@@ -43,8 +43,8 @@ nox.options.error_on_missing_interpreters = True
 
 ROOT = Path(__file__).parent
 WHEELHOUSE = ROOT / ".nox" / "wheelhouse"
-COVERED = 85
-"""Percentage of the lines of a distribution that its own tests have to execute."""
+COVERED = 90
+"""Percentage of the statements of a distribution that its own tests have to execute."""
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 
 
@@ -137,8 +137,6 @@ UNWIRED = (
 other processes, draw programs, or call programs of other files with many arguments."""
 WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
 """Selects all other test files."""
-SLOW = "pytestmark = pytest.mark.slow"
-"""The line in test files that take long for the number of lines that they cover."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
 PYTHONS = BY_SHORT["gossamer"].pythons
@@ -227,9 +225,9 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session, part: str) -> None:
     """Tests one distribution with only its declared requirements, or the repository with all distributions.
 
-    The tests of a distribution must execute most of its lines. If a session has several packages, what they
-    exchange is serialized, except in `UNWIRED` files. With arguments after --, nothing is measured or
-    serialized.
+    The tests of a distribution must execute most of its statements. If a session has several packages,
+    what they exchange is serialized, except in `UNWIRED` files. With arguments after --, nothing is
+    measured or serialized.
     """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
@@ -237,11 +235,10 @@ def tests(session: nox.Session, part: str) -> None:
         run_tests(session, "tests", ["--some-borders"], env=env)
         return
     distribution = BY_SHORT[part]
-    install(session, [distribution], *group("coverage"), extra="test")
-    env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
-    place, report = f"{distribution.place}/tests", ["--cov-report", "term-missing:skip-covered"]
-    measured = ["--cov", distribution.package, *report, f"--cov-fail-under={COVERED}"]
-    run_tests(session, place, measured, env=env, is_wired=part == "gossamer")
+    install(session, [distribution], *group("parallel"), extra="test")
+    measured = ["-p", "tests.executed", "--executed", distribution.package]
+    options = [*measured, "--executed-least", str(COVERED)]
+    run_tests(session, f"{distribution.place}/tests", options, env=env, is_wired=part == "gossamer")
 
 
 def run_tests(
@@ -252,23 +249,17 @@ def run_tests(
     env: dict[str, str],
     is_wired: bool = True,
 ) -> None:
-    """Runs the tests of a folder: those that are slow, or not about borders between packages, as they
-    are, the others with some options, as to measure coverage makes a test take three times as long."""
+    """Runs the tests of a folder: `UNWIRED` files as they are, the others with some options."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
         session.run(*pytest, place, *session.posargs, env=env)
         return
     wired = ("-p", "tests.wire") if is_wired else ()
-    some = ("--some-borders",) if is_wired else ()
-    files = sorted((ROOT / place).glob("test_*.py"))
-    plain = [str(path) for path in files if path.stem.removeprefix("test_") in UNWIRED]
-    slow = [str(path) for path in files if SLOW in path.read_text("utf-8")]
+    plain = [str(ROOT / place / f"test_{name}.py") for name in UNWIRED]
+    plain = [path for path in plain if os.path.exists(path)]
     if plain:
         session.run(*pytest, *plain, env=env)
-    if slow:
-        session.run(*pytest, *wired, *some, *slow, env=env)
-    kept = [f"--ignore={path}" for path in slow]
-    session.run(*pytest, *wired, place, *WIRED, *kept, *options, env=env)
+    session.run(*pytest, *wired, place, *WIRED, *options, env=env)
 
 
 @nox.session(requires=["build"])

@@ -197,7 +197,7 @@ def test_one_command_installs_everything_for_development(distributions, root):
         assert needs(found) & ours <= installed, found.name
         installed.add(found.name)
     groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
-    tools = {item for name in ("test", "coverage", "lint", "types") for item in groups[name]}
+    tools = {item for name in ("test", "lint", "types") for item in groups[name]}
     listed = [line for line in lines if line and not line.startswith(("#", "-e "))]
     assert sorted(listed) == sorted(tools)
     command = "python -m pip install -r requirements-dev.txt"

@@ -16,8 +16,6 @@ from gossamer_ir.nodes import Binary, Load, SparseBuffer, Store
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify.formats import diagnostics_of_format
 
-pytestmark = pytest.mark.slow
-
 SHAPES = [(0, 0), (0, 4), (4, 0), (1, 1), (5, 5), (3, 7), (7, 3)]
 
 

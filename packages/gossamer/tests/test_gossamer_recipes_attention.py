@@ -12,8 +12,6 @@ from recipes import integers, require_recipe, step
 
 from gossamer_ir.script import parse_module
 
-pytestmark = pytest.mark.slow
-
 HEADER = """
 @T.prim_func
 def attention(q: T.handle, k: T.handle, v: T.handle, s: T.handle, out: T.handle, indptr: T.handle,

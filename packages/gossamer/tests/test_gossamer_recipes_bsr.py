@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from recipes import integers, require_recipe, step
 
 from gossamer_ir.script import parse_module
 from gossamer_testkit import script
-
-pytestmark = pytest.mark.slow
 
 BLOCK_BY_BLOCK = (step("sparse_reorder", "bsrmm", order=("i", "j", "bi", "f", "bj")),)
 TILES = (

@@ -14,8 +14,6 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
 from gossamer_testkit import script
 
-pytestmark = pytest.mark.slow
-
 NAME = "rgcn_hetero_forward"
 COORDINATE = (step("sparse_reorder", NAME, order=("r_1", "i", "fo", "j", "fi")),)
 STEPS = (

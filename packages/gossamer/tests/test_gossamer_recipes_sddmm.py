@@ -16,8 +16,6 @@ from gossamer_lower import lower_iterations
 from gossamer_schedule import ScheduleBuilder
 from gossamer_testkit import script
 
-pytestmark = pytest.mark.slow
-
 ELEMENTS = (step("sparse_fuse", "sddmm", axes=("I", "J")),)
 
 

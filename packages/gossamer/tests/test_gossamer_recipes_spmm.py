@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from recipes import integers, require_recipe, step
 from scipy import sparse
 
 from gossamer_ir.script import parse_module
 from gossamer_testkit import script
-
-pytestmark = pytest.mark.slow
 
 NAIVE = (
     step("split", "k", factors=(None, 2, 4)),

@@ -7,12 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from recipes import integers, require_recipe, step
 
 from gossamer_ir.script import parse_module
-
-pytestmark = pytest.mark.slow
 
 TILE, GROUP = 4, 8
 SR_BCRS = """

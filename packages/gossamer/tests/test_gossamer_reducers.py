@@ -19,8 +19,6 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import replay
 from gossamer_testkit import script
 
-pytestmark = pytest.mark.slow
-
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 OPS = {
     "add": ("{old} + {new}", np.add, (*INTEGERS, "float32", "float64")),

@@ -19,8 +19,6 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose
 from gossamer_testkit import sddmm, sddmm_magnitude
 
-pytestmark = pytest.mark.slow
-
 FEATURES = (0, 1, 7, 16, 33, 128)
 
 

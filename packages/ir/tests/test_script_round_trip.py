@@ -17,8 +17,6 @@ from gossamer_ir.script import (
 from gossamer_ir.traversal.equality import structural_equal, structural_hash
 from gossamer_ir.traversal.walk import walk
 
-pytestmark = pytest.mark.slow
-
 _SETTINGS = settings(
     max_examples=60,
     deadline=None,

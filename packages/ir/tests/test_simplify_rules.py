@@ -34,8 +34,6 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 
-pytestmark = pytest.mark.slow
-
 VALUES = range(-6, 7)
 V, J = Var("i", "int64"), Var("j", "int64")
 A, B = Var("a", "bool"), Var("b", "bool")

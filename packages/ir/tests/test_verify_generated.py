@@ -9,8 +9,6 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.traversal.equality import structural_equal, structural_hash
 from gossamer_ir.verify import diagnostics, diagnostics_of_format
 
-pytestmark = pytest.mark.slow
-
 SETTINGS = settings(
     max_examples=50,
     deadline=None,

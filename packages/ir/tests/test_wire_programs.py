@@ -14,8 +14,6 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import verify
 
-pytestmark = pytest.mark.slow
-
 SAMPLES = sorted((Path(__file__).parent / "samples" / "programs").glob("*.json.gz"))
 STAGES = ["coordinate", "position", "loop", "flat"]
 

@@ -15,8 +15,6 @@ from gossamer_ir.verify import diagnostics
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations
 from gossamer_lower.bounds.insert_bounds_checks import insert_bounds_checks
 
-pytestmark = pytest.mark.slow
-
 HEADER = """
 @T.prim_func
 def f(HANDLES m: T.int64, n: T.int64, k: T.int64, nnz: T.int64, n2: T.int64, nnz2: T.int64) -> None:

@@ -13,8 +13,6 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
 from gossamer_lower.pipeline import FLAT_PASSES
 
-pytestmark = pytest.mark.slow
-
 HEADER = """
 @T.prim_func
 def f(

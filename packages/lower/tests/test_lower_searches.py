@@ -13,8 +13,6 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
 from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, unroll_loops, vectorize_loops
 
-pytestmark = pytest.mark.slow
-
 HEADER = """
 @T.prim_func
 def f(x: T.handle, y: T.handle, p: T.handle, n: T.int64, c: T.int64) -> None:

@@ -22,8 +22,6 @@ from gossamer_schedule.rules.cost.machine import accumulators_of
 from gossamer_schedule.rules.cost.register_tiles import best_tile
 from gossamer_schedule.rules.recognise.block_reduction import block_reduction
 
-pytestmark = pytest.mark.slow
-
 PARAMETERS = """
 @T.prim_func
 def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
