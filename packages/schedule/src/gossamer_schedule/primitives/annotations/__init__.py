@@ -1,1 +1,1 @@
-"""Primitives that change what is noted of loops and blocks, and nothing that they compute."""
+"""Primitives that change annotations and declared regions, not what a program computes."""

@@ -1,4 +1,4 @@
-"""`annotate`: a key and a value on a loop, block or iteration, for the passes and people behind."""
+"""`annotate`: attach a key and a value to a loop, block or iteration."""
 
 from __future__ import annotations
 
@@ -26,17 +26,24 @@ RESERVED = {
     ATOMIC: "parallel",
     UNSAFE: "unsafe_parallel, unsafe_reorder or unsafe_vectorize",
 }
-"""What changes how a program is lowered, or says what was not proved, and the primitive that writes it."""
+"""Keys that only primitives write, with the names of these primitives.
+
+The annotations change how a program is lowered, or record what was not proved."""
 
 
 @primitive
 def annotate(
     module: Module, name: str, *, key: str, value: bool | int | str, function: str | None = None
 ) -> Result:
-    """Annotates a loop, block or iteration; a value that the key has already is replaced.
+    """Attach an annotation to a loop, block or iteration.
 
-    Raises `ScheduleError`: `schedule.annotate.reserved` (another primitive writes that key), `.refused`
-    (it would be without effect), `.no_name` (no loop, block or iteration of that name), `.no_function`.
+    `value` is a bool, an int or a text. It replaces the value that `key` already has there. The annotation
+    is kept for passes and readers, and does not change what the program computes. The result's name is
+    `name`.
+
+    Raises `ScheduleError`: `schedule.annotate.reserved` (other primitives write that key), `.refused` (the
+    annotation would have no effect), `.no_name` (no loop, block or iteration has that name),
+    `.no_function`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -57,13 +64,13 @@ def annotate(
     if key in RESERVED:
         raise schedule_error(
             "annotate.reserved",
-            f"The annotation '{key}' is written by primitives only.",
+            f"The annotation '{key}' is reserved for primitives.",
             hint=f"It is written by {RESERVED[key]}.",
         )
     if key in UNSUPPORTED_ANNOTATIONS:
         raise schedule_error(
             "annotate.refused",
-            f"The annotation '{key}' is not supported here.",
+            f"The annotation '{key}' is not supported.",
             hint=UNSUPPORTED_ANNOTATIONS[key],
         )
 

@@ -1,4 +1,4 @@
-"""`hide_buffer_access`: buffers are left out of the regions that a block declares."""
+"""`hide_buffer_access`: remove buffers from the regions that a block declares."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def hide_buffer_access(
     buffers: tuple[str, ...],
     function: str | None = None,
 ) -> Result:
-    """Leaves some buffers out of the regions that a block declares to "read" or "write" (`access`). A block
-    that declares none gets the regions that follow from its body, without these buffers.
+    """Remove buffers from the regions that a block declares to read or write.
 
-    Declared regions are for readers: whether a step is legal, and what an intrinsic matches, always
-    follows from the body. The program means the same, and the step hides nothing from a proof.
+    `access` is "read" or "write". A block without such a declaration gets the regions that follow from its
+    body, except those of `buffers`. Declared regions are documentation: legality checks and the matching
+    of intrinsics use the body, so the step hides nothing from them. The result's name is that of the block.
 
     Raises `ScheduleError`: `schedule.hide_buffer_access.access` (neither "read" nor "write"), `.region` (the
-    block has no region of a buffer, or one that does not hold what it touches), `.no_block`,
+    block has no region of a buffer, or a remaining region may not contain its accesses), `.no_block`,
     `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import GATHER
@@ -57,10 +57,10 @@ def hide_buffer_access(
 
     _require_access(access)
     regions = _regions(root.function, cursor.node, access)
-    _require_regions(cursor.node, regions, buffers)
-    left = tuple(found for found in regions if found.buffer not in buffers)
+    _require_regions(cursor.node, regions, buffers, access=access)
+    remaining = tuple(found for found in regions if found.buffer not in buffers)
 
-    changed: Block = replace(cursor.node, **{f"{access}s": left})
+    changed: Block = replace(cursor.node, **{f"{access}s": remaining})
     _require_within(changed)
     rewritten = cursor.replaced_by((changed,)).module
 
@@ -71,12 +71,14 @@ def hide_buffer_access(
 def _require_access(access: str) -> None:
     if access not in ("read", "write"):
         raise schedule_error(
-            f"{_NAME}.access", f"'{access}' is not an access.", hint="Expected 'read' or 'write'."
+            f"{_NAME}.access",
+            f"'{access}' is not a kind of access.",
+            hint="Expected 'read' or 'write'.",
         )
 
 
 def _regions(owner: Function, block: Block, access: str) -> tuple[Region, ...]:
-    """The regions that a block declares, else those that follow from its body."""
+    """Return the regions that a block declares, or else those that follow from its body."""
     declared: tuple[Region, ...] | None = block.reads if access == "read" else block.writes
     if declared is not None:
         return declared
@@ -84,22 +86,27 @@ def _regions(owner: Function, block: Block, access: str) -> tuple[Region, ...]:
     return tuple(item.region for item in (found.reads if access == "read" else found.writes))
 
 
-def _require_regions(block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...]) -> None:
+def _require_regions(
+    block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: str
+) -> None:
     known = [found.buffer for found in regions]
     missing = [name for name in buffers if name not in known]
     if missing:
         raise schedule_error(
             f"{_NAME}.region",
-            f"Block '{block.name}' has no such region of '{missing[0]}'.",
-            hint=listing("buffers", known),
+            f"Block '{block.name}' has no {access} region of '{missing[0]}'.",
+            hint=listing(f"buffers with {access} regions", known),
         )
 
 
 def _require_within(block: Block) -> None:
-    """Regions that follow from the body lie in the buffer, and hold no access beyond it."""
+    """Refuse regions that may not contain the accesses of the block.
+
+    Regions that follow from the body end with the buffer, and an access may lie beyond it.
+    """
     for field, count in outside(block):
         raise schedule_error(
             f"{_NAME}.region",
-            f"No region that holds what block '{block.name}' touches of "
-            f"'{getattr(block, field)[count].buffer}' is known.",
+            f"No region of '{getattr(block, field)[count].buffer}' is known that contains all accesses of "
+            f"block '{block.name}'.",
         )

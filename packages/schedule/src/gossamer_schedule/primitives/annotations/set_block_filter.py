@@ -1,4 +1,4 @@
-"""`set_block_filter`: look-ups find only the blocks that carry an annotation."""
+"""`set_block_filter`: restrict look-ups to blocks with an annotation."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _NAME = "set_block_filter"
 
 @primitive
 def set_block_filter(module: Module, key: str, *, function: str | None = None) -> Result:
-    """From here on `get_blocks`, `get_child_blocks`, `get_producers` and `get_consumers` find only the blocks
-    that have an annotation `key` (see `annotate`), and so does the step that chooses blocks itself,
-    `unsafe_match_to_alloc`. Other steps act on the block that they are given, and are legal or not by all
-    blocks of the function. A filter replaces the last one; `unset_block_filter` takes it away.
+    """Restrict look-ups to the blocks that have an annotation `key` (see `annotate`).
+
+    From this step on, `get_blocks`, `get_child_blocks`, `get_producers` and `get_consumers` return only
+    these blocks, and `unsafe_match_to_alloc` redirects only their accesses. Other primitives apply to the
+    block that they are given; their checks consider all blocks of the function. A new filter replaces the
+    previous one; `unset_block_filter` removes it. The result has no names.
 
     Raises `ScheduleError`: `schedule.set_block_filter.key` (not an identifier), `.no_function`, `.stage`.
 
@@ -38,7 +40,11 @@ def set_block_filter(module: Module, key: str, *, function: str | None = None) -
     root = find_function(module, _NAME, function=function)
 
     if not is_identifier(key):
-        raise schedule_error(f"{_NAME}.key", f"'{key}' cannot be the key of an annotation.")
+        raise schedule_error(
+            f"{_NAME}.key",
+            f"'{key}' cannot be the key of an annotation.",
+            hint="Expected an identifier.",
+        )
     annotations = (*without_filter(root.function), (BLOCK_FILTER, key))
 
     rewritten = root.with_function(replace(root.function, annotations=annotations)).module

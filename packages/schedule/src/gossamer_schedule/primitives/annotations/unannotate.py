@@ -1,4 +1,4 @@
-"""`unannotate`: an annotation is taken away."""
+"""`unannotate`: remove an annotation from a loop, block or iteration."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from gossamer_schedule.step.recorded import step
 
 NEEDED = {
     ATOMIC: "The iterations of loop '{name}' share elements, which they accumulate atomically.",
-    REASSOCIATES: "The terms of block '{name}' are combined in another order than the program says.",
+    REASSOCIATES: "The terms of block '{name}' are combined in another order than in the program.",
 }
-"""What a program that is without these annotations does not say."""
+"""Annotations that cannot be removed, with what they record about the loop or block."""
 
 
 @primitive
 def unannotate(module: Module, name: str, *, key: str, function: str | None = None) -> Result:
-    """Removes an annotation of a loop, block or iteration.
+    """Remove the annotation `key` from a loop, block or iteration. The result's name is `name`.
 
-    Raises `ScheduleError`: `schedule.unannotate.no_key`, `.needed` (the program is wrong without),
-    `.no_name` (no loop, block or iteration of that name), `.no_function`.
+    Raises `ScheduleError`: `schedule.unannotate.no_key` (there is no such annotation), `.needed` (the
+    program would be wrong without it), `.no_name` (no loop, block or iteration has that name),
+    `.no_function`.
 
     >>> from gossamer_schedule import annotate
     >>> from gossamer_testkit.examples import SCALE
@@ -56,14 +57,14 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
         raise schedule_error(
             "unannotate.needed",
             NEEDED[key].format(name=name),
-            hint="Leave out the step that made it so.",
+            hint="Remove the step that wrote the annotation from the schedule.",
             place=cursor.place,
         )
 
     others = tuple(item for item in cursor.node.annotations if item[0] != key)
-    plain = replace(cursor.node, annotations=others)
+    changed = replace(cursor.node, annotations=others)
 
-    rewritten = cursor.replaced_by((plain,)).module
+    rewritten = cursor.replaced_by((changed,)).module
 
     taken = step(name=name, key=key, function=function)
     return Result(rewritten, (name,), Step("unannotate", taken))

@@ -1,4 +1,4 @@
-"""`unset_block_filter`: look-ups find all blocks again."""
+"""`unset_block_filter`: remove the block filter, so that look-ups return all blocks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _NAME = "unset_block_filter"
 
 @primitive
 def unset_block_filter(module: Module, *, function: str | None = None) -> Result:
-    """Takes away the filter that `set_block_filter` set.
+    """Remove the filter of `set_block_filter`: look-ups return all blocks again. The result has no names.
 
-    Raises `ScheduleError`: `schedule.unset_block_filter.no_filter`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.unset_block_filter.no_filter` (no filter is set), `.no_function`,
+    `.stage`.
 
     >>> from gossamer_schedule import get_blocks, set_block_filter
     >>> from gossamer_testkit.examples import STAGED
@@ -33,14 +34,14 @@ def unset_block_filter(module: Module, *, function: str | None = None) -> Result
     require_stage(module, _NAME, stages=LOOP_STAGES)
     root = find_function(module, _NAME, function=function)
 
-    left = without_filter(root.function)
-    if left == root.function.annotations:
+    remaining = without_filter(root.function)
+    if remaining == root.function.annotations:
         raise schedule_error(
             f"{_NAME}.no_filter",
             f"Function '{root.function.name}' has no block filter.",
             hint="Apply set_block_filter before.",
         )
 
-    rewritten = root.with_function(replace(root.function, annotations=left)).module
+    rewritten = root.with_function(replace(root.function, annotations=remaining)).module
 
     return Result(rewritten, (), Step(_NAME, step(function=function)))

@@ -1,1 +1,1 @@
-"""Primitives on sparse iterations, at the coordinate stage."""
+"""Primitives that transform sparse iterations at the coordinate stage."""

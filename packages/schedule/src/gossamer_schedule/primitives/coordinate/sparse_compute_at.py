@@ -1,4 +1,4 @@
-"""`sparse_compute_at`: an iteration moves into another one that uses what it makes."""
+"""`sparse_compute_at`: move an iteration into a later one that uses its results."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _NAME = "sparse_compute_at"
 def sparse_compute_at(
     module: Module, iteration: str, *, into: str, var: str, function: str | None = None
 ) -> Result:
-    """Runs an iteration together with a later one over the axes that both begin with, to that of variable
-    `var` of the later one.
+    """Move an iteration into a later one, so that they share the loops over their leading axes.
 
-    A new iteration `<into>_<var>` over these axes holds both, each over the axes that it has left; where
-    `into` has no others, the first runs at the beginning of its body. The result's name is that of
-    the iteration that holds both.
+    The shared axes are those of `into`, the later iteration, up to the axis of its variable `var`. A new
+    iteration `<into>_<var>` over these axes contains both iterations, each over its remaining axes. If
+    `into` has no other axes, the first iteration moves to the beginning of its body instead. The result's
+    name is that of the iteration that contains both.
 
     Raises `ScheduleError`: `schedule.sparse_compute_at.variable` (`into` has no such variable), `.axes`
-    (the iterations do not begin with the same spatial axes, each by itself and holding each
-    coordinate once), `.scope` (they do not stand in one body, in this order), `.other_access` (what
-    stands between them is in the way), `.init` (an init is of an element that these axes do not
-    select), `.dependence` (one uses elements that another iteration of these axes makes or changes),
+    (the iterations do not begin with the same spatial axes, unfused and without duplicate coordinates),
+    `.scope` (they are not in one body, in this order), `.other_access` (a statement between them uses
+    the same buffers), `.init` (an init writes an element that these axes do not select), `.dependence`
+    (an iteration uses elements that the other one writes at other points of these axes),
     `.no_iteration`, `.no_function`, `.stage`.
 
     >>> from gossamer_ir.script import parse_module
@@ -86,17 +86,18 @@ def sparse_compute_at(
     target = find_iteration(root, iteration=into)
 
     shared = _require_shared(cursor, target, var=var)
-    _require_beside(cursor, target)
+    _require_before(cursor, target)
     _require_free_way(cursor, target)
     _require_own_inits(cursor, shared)
     _require_own_inits(target, shared)
     _require_independent(cursor.node, target.node, shared)
 
     count = len(shared)
-    names: dict[str, Expr] = {
+    variables: dict[str, Expr] = {
         old: index_var(new) for old, new in zip(cursor.node.vars, shared, strict=False)
     }
-    body = (*substitute_body(_rest(cursor.node, count), names), *_rest(target.node, count))
+    first = substitute_body(_without_axes(cursor.node, count), variables)
+    body = (*first, *_without_axes(target.node, count))
     outer = replace(target.node, init=(), body=body)
     if count < len(target.node.vars):
         name = namer_of(root.function).fresh(f"{into}_{var}")
@@ -110,7 +111,11 @@ def sparse_compute_at(
 
 
 def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
-    """The variables of the target's axes that both begin with."""
+    """Return the target's variables of the shared axes; refuse axes that the iterations cannot share.
+
+    Duplicate coordinates are refused, since a coordinate would then be visited by several iterations of
+    the shared axes, in which the later iteration may see the first one only partly done.
+    """
     into: Iteration = target.node
     if var not in into.vars:
         raise schedule_error(
@@ -124,51 +129,56 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
         cursor.node.axes[:count] == into.axes[:count]
         and cursor.node.kinds[:count] == into.kinds[:count] == "S" * count
         and len(into.axes) >= count
-        and all(_is_plain(item, axes) for item in into.axes[:count])
+        and all(_is_unique(item, axes) for item in into.axes[:count])
     )
-    left = {item.parent for item in (*cursor.node.axes[count:], *into.axes[count:])
+    attached_to = {item.parent for item in (*cursor.node.axes[count:], *into.axes[count:])
             if isinstance(item, AttachAxis)}  # fmt: skip
-    begun = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
-    if not is_shared or left & begun:
+    shared = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
+    if not is_shared or attached_to & shared:
         raise schedule_error(
             f"{_NAME}.axes",
-            f"Iterations '{cursor.node.name}' and '{into.name}' do not begin with the same {count} spatial "
-            "axes, each by itself and holding each coordinate once.",
+            f"Iterations '{cursor.node.name}' and '{into.name}' do not begin with the same spatial axes, up "
+            f"to variable '{var}'.",
+            hint="Expected axes that are not fused, and whose coordinates are unique.",
         )
     return into.vars[:count]
 
 
-def _is_plain(item: object, axes: Mapping[str, Axis]) -> bool:
+def _is_unique(item: object, axes: Mapping[str, Axis]) -> bool:
+    """Return whether an entry is a single axis with unique coordinates."""
     return isinstance(item, OverAxis) and getattr(axes[item.axis], "unique", True)
 
 
-def _require_beside(cursor: Cursor, target: Cursor) -> None:
+def _require_before(cursor: Cursor, target: Cursor) -> None:
     parent, name, _ = cursor.path[-1]
     other, field, _ = target.path[-1]
     if parent is not other or name != field or position(cursor) >= position(target):
         raise schedule_error(
             f"{_NAME}.scope",
-            f"Iteration '{cursor.node.name}' does not stand before iteration '{target.node.name}', in the "
-            "same body.",
+            f"Iteration '{cursor.node.name}' does not precede iteration '{target.node.name}' in the same "
+            "body.",
             place=cursor.place,
         )
 
 
 def _require_free_way(cursor: Cursor, target: Cursor) -> None:
-    """Nothing between the iterations may use what the first writes, or write what it reads."""
+    """Refuse statements between the iterations that use what the first one writes, or write what it reads."""
     between = cursor.siblings[position(cursor) + 1 : position(target)]
     writes = outer_writes((cursor.node,))
     clash = (writes & mentioned(between)) | (mentioned((cursor.node,)) & outer_writes(between))
     if clash:
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Iteration '{cursor.node.name}' cannot move past other uses of {', '.join(sorted(clash))}.",
+            f"Iteration '{cursor.node.name}' cannot move past other uses of '{', '.join(sorted(clash))}'.",
         )
 
 
 def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
-    """The element of an init must be another for each element of the shared axes; and, where there are no
-    others, so that it becomes an assignment, for each element of the iterations around."""
+    """Refuse inits that may store to one element at several elements of the shared axes.
+
+    If the iteration has no other axes, its init becomes an assignment. Its element must then also differ
+    between the elements of the iterations around.
+    """
     node: Iteration = cursor.node
     own = node.vars[: len(shared)]
     if own == node.vars:
@@ -186,28 +196,29 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
                 raise schedule_error(
                     f"{_NAME}.init",
                     f"The element of '{store.buffer}' that an init in iteration '{node.name}' writes is "
-                    f"not selected by {', '.join(own)}.",
+                    f"not selected by '{', '.join(own)}'.",
                 )
 
 
 def _require_independent(first: Iteration, second: Iteration, shared: Sequence[str]) -> None:
-    """What both use, and one writes, must be selected by the shared axes in one dimension each."""
+    """Refuse a buffer that both use, and one writes, unless each shared axis selects one of its dimensions.
+
+    An element is then used at one point of the shared axes only.
+    """
     used = mentioned((first,)) & mentioned((second,))
     for buffer in sorted(used & (outer_writes((first,)) | outer_writes((second,)))):
         for number in range(len(shared)):
-            dims = _dims(first, buffer, first.vars[number]) & _dims(
-                second, buffer, second.vars[number]
-            )
-            if not dims:
+            own, other = first.vars[number], second.vars[number]
+            if not _dimensions_at(first, buffer, own) & _dimensions_at(second, buffer, other):
                 raise schedule_error(
                     f"{_NAME}.dependence",
                     f"Iterations '{first.name}' and '{second.name}' use elements of '{buffer}' that are "
-                    f"not selected by '{first.vars[number]}' and '{second.vars[number]}'.",
+                    f"not selected by '{own}' and '{other}'.",
                 )
 
 
-def _dims(node: Iteration, buffer: str, var: str) -> set[int]:
-    """The dimensions in which all accesses of a buffer are at a variable."""
+def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
+    """Return the dimensions in which all accesses of a buffer have a variable as index."""
     found: set[int] | None = None
     for access in walk(node):
         if isinstance(access, Search) and access.buffer == buffer:
@@ -218,9 +229,9 @@ def _dims(node: Iteration, buffer: str, var: str) -> set[int]:
     return found or set()
 
 
-def _rest(node: Iteration, count: int) -> tuple[Stmt, ...]:
-    """An iteration without its first axes, or its statements where there are no others."""
+def _without_axes(node: Iteration, count: int) -> tuple[Stmt, ...]:
+    """Return an iteration without its first `count` axes, or its statements if it has no others."""
     if count == len(node.vars):
         return (*node.init, *node.body)
-    left = replace(node, axes=node.axes[count:], kinds=node.kinds[count:], vars=node.vars[count:])
-    return (left,)
+    inner = replace(node, axes=node.axes[count:], kinds=node.kinds[count:], vars=node.vars[count:])
+    return (inner,)

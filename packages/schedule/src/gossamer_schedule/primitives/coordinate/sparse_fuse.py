@@ -1,4 +1,4 @@
-"""`sparse_fuse`: consecutive axes of a sparse iteration become one loop over their elements."""
+"""`sparse_fuse`: fuse consecutive axes of a sparse iteration into one loop over their elements."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _NAME = "sparse_fuse"
 def sparse_fuse(
     module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
 ) -> Result:
-    """Fuses consecutive axes of a sparse iteration, each the child of the one before.
+    """Fuse consecutive axes of a sparse iteration into one loop over the elements of the last axis.
 
-    The elements that are visited, and their order, stay the same; the loop that it becomes runs over
-    elements of the last axis, so that it can be cut into equal parts. The names of the result are
+    Each of `axes` is the child of the one before it. The elements that are visited and their order do not
+    change. The loop can then be split into parts with equal numbers of elements. The result's names are
     the variables of the fused axes.
 
-    Raises `ScheduleError`: `schedule.sparse_fuse.axes` (fewer than two, or not side by side in the
-    iteration, each by itself), `.chain` (an axis is no child of the one before), `.no_iteration`,
-    `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.sparse_fuse.axes` (fewer than two, or not consecutive axes of the
+    iteration that are not fused yet), `.chain` (an axis is not the child of the one before it),
+    `.no_iteration`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_testkit.show import body_text
@@ -50,7 +50,7 @@ def sparse_fuse(
     root = find_function(module, _NAME, function=function)
     cursor = find_iteration(root, iteration=iteration)
 
-    start = _require_side_by_side(cursor, axes)
+    start = _require_consecutive(cursor, axes)
     _require_chain(cursor, axes)
 
     node: Iteration = cursor.node
@@ -62,8 +62,9 @@ def sparse_fuse(
     return Result(rewritten, tuple(_variables(node, start, len(axes))), Step(_NAME, taken))
 
 
-def _require_side_by_side(cursor: Cursor, axes: Sequence[str]) -> int:
-    """Where the axes start in the iteration's list."""
+def _require_consecutive(cursor: Cursor, axes: Sequence[str]) -> int:
+    """Return the position of the first of the axes in the iteration's list; refuse others than two or more
+    consecutive ones."""
     entries: tuple[IterationAxis, ...] = cursor.node.axes
     wanted = tuple(OverAxis(name) for name in axes)
     for start in range(len(entries)):
@@ -71,7 +72,7 @@ def _require_side_by_side(cursor: Cursor, axes: Sequence[str]) -> int:
             return start
     raise schedule_error(
         f"{_NAME}.axes",
-        f"'{', '.join(axes)}' are not two or more axes side by side in iteration "
+        f"'{', '.join(axes)}' does not name two or more consecutive axes of iteration "
         f"'{cursor.node.name}'.",
         hint=listing("axes", [entry.axis for entry in entries if isinstance(entry, OverAxis)]),
         place=cursor.place,
@@ -84,14 +85,14 @@ def _require_chain(cursor: Cursor, axes: Sequence[str]) -> None:
         if parents[name] != above:
             raise schedule_error(
                 f"{_NAME}.chain",
-                f"Axis '{name}' is no child of axis '{above}', so that iteration "
-                f"'{cursor.node.name}' cannot fuse them.",
+                f"Axis '{name}' is not a child of axis '{above}', so iteration '{cursor.node.name}' cannot "
+                "fuse them.",
                 hint="Fuse an axis with its parent.",
                 place=cursor.place,
             )
 
 
 def _variables(node: Iteration, start: int, count: int) -> Iterator[str]:
-    """The variables of `count` entries for one axis each, from entry `start` on."""
+    """Yield the variables of `count` entries from entry `start` on, each of a single axis."""
     before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:start])
     yield from node.vars[before : before + count]

@@ -1,4 +1,4 @@
-"""`sparse_reorder`: the axes of a sparse iteration change places."""
+"""`sparse_reorder`: permute the axes of a sparse iteration."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from gossamer_schedule.step.recorded import step
 _NAME = "sparse_reorder"
 
 
-class _Item(msgspec.Struct, frozen=True):
-    """One entry of an iteration's axis list, with its letters and variables."""
+class _AxisEntry(msgspec.Struct, frozen=True):
+    """One entry of an iteration's axis list, with its iterator kinds and variables."""
 
     axis: IterationAxis
     kinds: str
@@ -42,14 +42,16 @@ class _Item(msgspec.Struct, frozen=True):
 def sparse_reorder(
     module: Module, iteration: str, *, order: tuple[str, ...], function: str | None = None
 ) -> Result:
-    """Puts the axes of a sparse iteration into the order of the given iterator variables.
+    """Reorder the axes of a sparse iteration by its variables.
 
-    Where the order of two reduction axes changes, the iteration is annotated `reassociates`.
+    `order` names each variable once, outermost first. Fused axes stay together in their order, and an
+    axis stays inside the axes that it depends on. If the order in which a reduction combines its terms
+    changes, the iteration is annotated `reassociates`. The result's names are the variables in their new
+    order.
 
-    Raises `ScheduleError`: `schedule.sparse_reorder.order` (not each variable once), `.fused` (the
-    variables of a fused group must stay together), `.dependence` (an axis before the one it
-    depends on), `.not_proved` (points may not be exchanged),
-    `.no_iteration`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.sparse_reorder.order` (not each variable once), `.fused` (a fused
+    group is separated), `.dependence` (an axis is outside of one that it depends on), `.not_proved`
+    (points may not be exchanged), `.no_iteration`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_testkit.show import body_text
@@ -70,16 +72,16 @@ def sparse_reorder(
     cursor = find_iteration(root, iteration=iteration)
 
     _require_permutation(cursor, order)
-    items = _require_groups(cursor, order)
-    _require_parents_first(cursor, items)
-    combined = _require_exchangeable(cursor, order)
+    entries = _require_groups(cursor, order)
+    _require_parents_first(cursor, entries)
+    reassociated = _require_exchangeable(cursor, order)
 
     reordered = replace(
         cursor.node,
-        axes=tuple(item.axis for item in items),
-        kinds="".join(item.kinds for item in items),
-        vars=tuple(name for item in items for name in item.vars),
-        annotations=_annotations(cursor.node, order, is_reassociating=bool(combined)),
+        axes=tuple(entry.axis for entry in entries),
+        kinds="".join(entry.kinds for entry in entries),
+        vars=tuple(name for entry in entries for name in entry.vars),
+        annotations=_annotations(cursor.node, order, is_reassociating=bool(reassociated)),
     )
 
     rewritten = cursor.replaced_by((reordered,)).module
@@ -99,62 +101,64 @@ def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
         )
 
 
-def _items(node: Iteration) -> Iterator[_Item]:
+def _entries(node: Iteration) -> Iterator[_AxisEntry]:
     start = 0
     for axis in node.axes:
         end = start + (len(axis.axes) if isinstance(axis, FuseAxes) else 1)
-        yield _Item(axis, node.kinds[start:end], node.vars[start:end])
+        yield _AxisEntry(axis, node.kinds[start:end], node.vars[start:end])
         start = end
 
 
-def _require_groups(cursor: Cursor, order: Sequence[str]) -> list[_Item]:
-    """The items in the new order."""
-    by_first = {item.vars[0]: item for item in _items(cursor.node)}
-    items: list[_Item] = []
-    left = list(order)
-    while left:
-        item = by_first.get(left[0])
-        if item is None or tuple(left[: len(item.vars)]) != item.vars:
+def _require_groups(cursor: Cursor, order: Sequence[str]) -> list[_AxisEntry]:
+    """Return the entries in the new order; refuse an order that separates a fused group."""
+    by_first = {entry.vars[0]: entry for entry in _entries(cursor.node)}
+    entries: list[_AxisEntry] = []
+    remaining = list(order)
+    while remaining:
+        entry = by_first.get(remaining[0])
+        if entry is None or tuple(remaining[: len(entry.vars)]) != entry.vars:
             raise schedule_error(
                 f"{_NAME}.fused",
-                f"Variable '{left[0]}' of iteration '{cursor.node.name}' leaves its fused group.",
-                hint="Fused axes stay together, in their order.",
+                f"Variable '{remaining[0]}' of iteration '{cursor.node.name}' would leave its fused group.",
+                hint="Keep fused axes together, in their order.",
             )
-        items.append(item)
-        del left[: len(item.vars)]
-    return items
+        entries.append(entry)
+        del remaining[: len(entry.vars)]
+    return entries
 
 
-def _require_parents_first(cursor: Cursor, items: Sequence[_Item]) -> None:
+def _require_parents_first(cursor: Cursor, entries: Sequence[_AxisEntry]) -> None:
+    """Refuse an axis outside of its parent, whose elements select the fibres of the axis."""
     axes: Mapping[str, Axis] = {axis.name: axis for axis in cursor.function.axes}
-    iterated = {name for item in items for name in axes_of(item.axis)}
+    iterated = {name for entry in entries for name in axes_of(entry.axis)}
     seen: set[str] = set()
-    for item in items:
-        for parent in _parents_of(item.axis, axes):
-            if parent in iterated - seen - set(axes_of(item.axis)):
+    for entry in entries:
+        for parent in _parents_of(entry.axis, axes):
+            if parent in iterated - seen - set(axes_of(entry.axis)):
                 raise schedule_error(
                     f"{_NAME}.dependence",
-                    f"Axis '{axes_of(item.axis)[0]}' must come after axis '{parent}', on which it "
+                    f"Axis '{axes_of(entry.axis)[0]}' must come after axis '{parent}', on which it "
                     "depends.",
                 )
-        seen.update(axes_of(item.axis))
+        seen.update(axes_of(entry.axis))
 
 
-def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
-    if isinstance(item, AttachAxis):
-        yield item.parent
-        own = axes.get(axes[item.axis].parent or "")
+def _parents_of(entry: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
+    """Yield the axes on which an entry depends: the parents of its axes, or of an attached axis."""
+    if isinstance(entry, AttachAxis):
+        yield entry.parent
+        own = axes.get(axes[entry.axis].parent or "")
         if own is not None and own.parent is not None:
             yield own.parent
         return
-    for name in axes_of(item):
+    for name in axes_of(entry):
         axis = axes.get(name)
         if axis is not None and axis.parent is not None:
             yield axis.parent
 
 
 def _require_exchangeable(cursor: Cursor, order: Sequence[str]) -> set[str]:
-    """The buffers whose elements are combined in another order."""
+    """Return the buffers whose elements are combined in another order; refuse an illegal exchange."""
     top, chain = as_loops(cursor)
     by_name = dict(zip(cursor.node.vars, chain, strict=True))
     moved = [by_name[name] for name in order]
@@ -162,9 +166,9 @@ def _require_exchangeable(cursor: Cursor, order: Sequence[str]) -> set[str]:
 
 
 def _annotations(node: Iteration, order: Sequence[str], *, is_reassociating: bool) -> Annotations:
+    # A new order of the reduction axes alone changes the order in which terms are combined.
     reductions = [var for var, kind in zip(node.vars, node.kinds, strict=True) if kind == "R"]
-    is_same = [var for var in order if var in reductions] == reductions
-    is_same = is_same and not is_reassociating
-    if is_same or (REASSOCIATES, True) in node.annotations:
+    is_same_order = [var for var in order if var in reductions] == reductions
+    if (is_same_order and not is_reassociating) or (REASSOCIATES, True) in node.annotations:
         return node.annotations
     return (*node.annotations, (REASSOCIATES, True))

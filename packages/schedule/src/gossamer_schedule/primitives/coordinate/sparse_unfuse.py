@@ -1,4 +1,4 @@
-"""`sparse_unfuse`: fused axes of a sparse iteration are iterated one by one again."""
+"""`sparse_unfuse`: iterate fused axes of a sparse iteration one by one again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _NAME = "sparse_unfuse"
 def sparse_unfuse(
     module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
 ) -> Result:
-    """Undoes `sparse_fuse`, or a `T.sp.fuse` that the program was written with.
+    """Replace a fused group of axes in a sparse iteration by the single axes: the inverse of `sparse_fuse`.
 
-    The elements that are visited, and their order, stay the same; ancestors of an element are then
-    known from the loops and need no search. The names of the result are the variables of the axes.
+    `axes` are all axes of a group that `sparse_fuse` or a `T.sp.fuse` of the program made. The elements
+    that are visited and their order do not change. The positions of an element's ancestors are then loop
+    variables and need no search. The result's names are the variables of the axes.
 
-    Raises `ScheduleError`: `schedule.sparse_unfuse.axes` (not fused in the iteration),
+    Raises `ScheduleError`: `schedule.sparse_unfuse.axes` (the iteration has no such fused group),
     `.no_iteration`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
@@ -47,12 +48,12 @@ def sparse_unfuse(
     root = find_function(module, _NAME, function=function)
     cursor = find_iteration(root, iteration=iteration)
 
-    at = _require_fused(cursor, axes)
+    position = _require_fused(cursor, axes)
 
     node: Iteration = cursor.node
     single = tuple(OverAxis(name) for name in axes)
-    entries = (*node.axes[:at], *single, *node.axes[at + 1 :])
-    before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:at])
+    entries = (*node.axes[:position], *single, *node.axes[position + 1 :])
+    before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:position])
 
     rewritten = cursor.replaced_by((replace(node, axes=entries),)).module
 
@@ -61,7 +62,7 @@ def sparse_unfuse(
 
 
 def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
-    """Where the axes stand in the iteration's list."""
+    """Return the position of the fused group in the iteration's list; refuse axes that are not a group."""
     node: Iteration = cursor.node
     wanted = FuseAxes(tuple(axes))
     if wanted in node.axes:
@@ -69,7 +70,7 @@ def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
     fused = [", ".join(entry.axes) for entry in node.axes if isinstance(entry, FuseAxes)]
     raise schedule_error(
         f"{_NAME}.axes",
-        f"'{', '.join(axes)}' are not fused in iteration '{node.name}'.",
-        hint=listing("fused axes", fused),
+        f"'{', '.join(axes)}' is not a fused group of iteration '{node.name}'.",
+        hint=listing("fused groups", [f"'{group}'" for group in fused]),
         place=cursor.place,
     )

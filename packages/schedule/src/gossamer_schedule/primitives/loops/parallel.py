@@ -116,7 +116,7 @@ def _require_form(accumulate: str | None, parts: int | None, weight: str | int |
         raise schedule_error(
             "parallel.accumulate",
             f"parallel does not support accumulate={accumulate!r}"
-            f"{'' if accumulate else f' with parts={parts}'}"
+            f"{f' with parts={parts}' if accumulate is None else ''}"
             f"{'' if weight is None else ' with a weight or grain'}.",
             hint="Expected 'atomic', or 'privatised' or 'segmented' without weight= and grain=.",
         )

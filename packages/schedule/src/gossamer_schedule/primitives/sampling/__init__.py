@@ -1,1 +1,1 @@
-"""Primitives that draw a value and record the choice."""
+"""Primitives that draw random values and record them as decisions of the trace."""

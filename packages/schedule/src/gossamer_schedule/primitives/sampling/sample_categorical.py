@@ -1,4 +1,4 @@
-"""`sample_categorical`: a number is drawn, and the choice recorded."""
+"""`sample_categorical`: draw one of several numbers, and record the decision."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ def sample_categorical(
     seed: int = 0,
     function: str | None = None,
 ) -> Result:
-    """Draws one of `candidates`, by `weights` where they are given, for the value `$name`, which later
-    steps of a trace may have as an argument. `decision` is the index of the candidate; without one it
-    is drawn from `seed` and the name. The step holds the decision, so that a replay repeats it. The
-    module stays as it is.
+    """Draw one of `candidates` for the value `$name`, which later steps may take as an argument.
 
-    Raises `ScheduleError`: `schedule.sample_categorical.name` (no identifier), `.candidates` (none, or
-    weights that are not as many, negative, or all zero), `.decision` (no index of a candidate),
+    `weights` are integers, one for each candidate; by default all candidates are equally likely.
+    `decision` is the index of the candidate; without it, the index is drawn from `seed` and `name`. The
+    step records the decision, so that a replay repeats it. The module does not change. The result's name
+    is `name`, and its `values` contain the candidate.
+
+    Raises `ScheduleError`: `schedule.sample_categorical.name` (not an identifier), `.candidates` (none, or
+    weights of another number, negative or all zero), `.decision` (not the index of a candidate),
     `.no_function`.
 
     >>> from gossamer_testkit.examples import SCALE
@@ -66,16 +68,16 @@ def _drawn(chances: tuple[int, ...], seed: str) -> int:
 
 
 def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> None:
-    is_right = (
+    is_valid = (
         len(chances) == len(candidates)
         and any(chances)
         and all(is_count(found, least=0) for found in chances)
     )
-    if not is_right:
+    if not is_valid:
         raise schedule_error(
             "sample_categorical.candidates",
-            f"Nothing can be drawn from {candidates} with the weights {chances}.",
-            hint="Expected one or more candidates, and as many weights, not negative nor all 0.",
+            f"No candidate can be drawn from {candidates} with the weights {chances}.",
+            hint="Expected one or more candidates, and as many weights, none negative and not all 0.",
         )
 
 
@@ -83,5 +85,6 @@ def _require_decision(decision: int, candidates: tuple[int, ...]) -> None:
     if not 0 <= decision < len(candidates):
         raise schedule_error(
             "sample_categorical.decision",
-            f"The decision {decision} is no index of the {len(candidates)} candidates.",
+            f"The decision {decision} is not the index of a candidate.",
+            hint=f"Expected from 0 to {len(candidates) - 1}.",
         )

@@ -1,4 +1,4 @@
-"""`sample_compute_location`: a loop into which a block may move is drawn, and the choice recorded."""
+"""`sample_compute_location`: draw a loop into which a block may move, and record the decision."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ def sample_compute_location(
     seed: int = 0,
     function: str | None = None,
 ) -> Result:
-    """Draws one of the loops into which `move`, "compute_at" or "reverse_compute_at", may move a block, for
-    the value `$name`, which later steps have as an argument. `decision` is the loop; without one it is
-    drawn from `seed` and the name. The step holds the decision, so that a replay repeats it. The
-    module stays as it is.
+    """Draw a loop into which a block may move, for the value `$name`, which later steps take as an argument.
+
+    `move` is the primitive that may move the block: "compute_at" or "reverse_compute_at". `decision` is
+    the name of the loop; without it, one is drawn from `seed` and `name`. The step records the decision,
+    so that a replay repeats it. The module does not change. The result's name is `name`, and its `values`
+    contain the loop.
 
     Raises `ScheduleError`: `schedule.sample_compute_location.name` (not an identifier), `.move` (neither
-    primitive), `.nowhere` (there is no such loop), `.decision` (the block may not move into that loop),
-    `.no_block`, `.no_function`, `.stage`.
+    primitive), `.nowhere` (the block may move into no loop), `.decision` (the block may not move into that
+    loop), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule import ScheduleBuilder
     >>> from gossamer_testkit.examples import SPMM
@@ -59,17 +61,17 @@ def sample_compute_location(
 
     require_value_name(name, _NAME)
     _require_move(move)
-    places = list(_places(root.function, cursor, move=move))
-    if not places:
+    possible = list(_possible_loops(root.function, cursor, move=move))
+    if not possible:
         raise schedule_error(
             f"{_NAME}.nowhere", f"There is no loop into which {move} may move block '{block}'."
         )
-    chosen = Random(f"{seed}/{name}").choice(places) if decision is None else decision
-    if chosen not in places:
+    chosen = Random(f"{seed}/{name}").choice(possible) if decision is None else decision
+    if chosen not in possible:
         raise schedule_error(
             f"{_NAME}.decision",
-            f"{move} may not move block '{block}' into a loop '{chosen}'.",
-            hint=listing("loops", places),
+            f"{move} may not move block '{block}' into loop '{chosen}'.",
+            hint=listing("possible loops", possible),
         )
 
     taken = step(
@@ -91,8 +93,8 @@ def _require_move(move: str) -> None:
         )
 
 
-def _places(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:
-    """The loops into which a block may move, in program order."""
+def _possible_loops(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:
+    """Yield the loops into which a block may move, in program order: those that the primitive accepts."""
     around = {loop.var for loop in cursor.nest}
     for found in statements(owner.body):
         if isinstance(found, For) and found.var not in around:

@@ -1,4 +1,4 @@
-"""`sample_perfect_tile`: factors of a loop's extent are drawn, and the choice recorded."""
+"""`sample_perfect_tile`: draw factors of a loop's extent, and record the decision."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from gossamer_schedule.step.samples import require_value_name
 Tile = tuple[int | None, ...]
 
 
-MOST_PARTS, MOST = 16, 2**16
-"""Factors are found by trying all of them."""
+MAX_PARTS = 16
+MAX_FACTOR = 2**16
+"""The largest factor to draw: divisors of the extent are found by trying all numbers up to it."""
 
 
 @primitive
@@ -35,18 +36,20 @@ def sample_perfect_tile(
     seed: int = 0,
     function: str | None = None,
 ) -> Result:
-    """Draws factors of a loop's extent for the values `$name_0`, `$name_1`, ..., outermost first, as
-    `split` takes them. None but the first is larger than `largest`.
+    """Draw factors of a loop's extent for the values `$name_0`, `$name_1`, ..., which `split` takes.
 
-    The product of the factors is a constant extent. Where the extent is not constant, the first is
-    None, which `split` takes for what is left; the others divide its constant factor (that of
-    `16 * T.vscale()` is 16) or, where that is 1, are powers of two. `decision` are the factors; without
-    one they are drawn from `seed` and the name. The step holds them; in a replay on a loop that they do
-    not fit, the first becomes None.
+    There are `parts` factors, outermost first; all but the first are at most `largest`. The product of the
+    factors is the extent if that is constant. Otherwise the first factor is None, from which `split` infers
+    the outermost extent, and the others divide the constant factor of the extent (16 for
+    `16 * T.vscale()`); if that is 1, they are powers of two.
 
-    Raises `ScheduleError`: `schedule.sample_perfect_tile.name` (no identifier), `.parts` (fewer than
-    two), `.largest` (less than 1), `.decision` (not as many positive numbers, the first maybe None),
-    `.no_loop`, `.no_function`, `.stage`.
+    `decision` contains the factors; without it, they are drawn from `seed` and `name`. The step records
+    them; in a replay on a loop whose extent is not their product, the first becomes None. The module does
+    not change. The result's names are those of the values.
+
+    Raises `ScheduleError`: `schedule.sample_perfect_tile.name` (not an identifier), `.parts` (not from 2
+    to 16), `.largest` (not from 1 to 65536), `.decision` (not `parts` positive integers, of which the first
+    may be None), `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE, STAGED
     >>> sample_perfect_tile(STAGED, "k", name="t", parts=2, decision=(2, 4)).values
@@ -85,17 +88,17 @@ def sample_perfect_tile(
 
 
 def _require_parts(parts: int, largest: int) -> None:
-    if not 2 <= parts <= MOST_PARTS:
+    if not 2 <= parts <= MAX_PARTS:
         raise schedule_error(
             "sample_perfect_tile.parts",
-            f"A loop cannot be split into {parts} parts.",
-            hint=f"Expected from 2 to {MOST_PARTS}.",
+            f"sample_perfect_tile does not support parts={parts}.",
+            hint=f"Expected from 2 to {MAX_PARTS}.",
         )
-    if not 1 <= largest <= MOST:
+    if not 1 <= largest <= MAX_FACTOR:
         raise schedule_error(
             "sample_perfect_tile.largest",
-            f"The largest factor is {largest}.",
-            hint=f"Expected from 1 to {MOST}.",
+            f"sample_perfect_tile does not support largest={largest}.",
+            hint=f"Expected from 1 to {MAX_FACTOR}.",
         )
 
 
@@ -105,13 +108,13 @@ def _require_decision(decision: Tile, parts: int) -> None:
     if len(decision) != parts or any(number is None or not is_count(number) for number in numbers):
         raise schedule_error(
             "sample_perfect_tile.decision",
-            f"The decision {decision} is no list of {parts} factors.",
-            hint="Expected positive numbers, the first may be None.",
+            f"The decision {decision} is not a tuple of {parts} factors.",
+            hint="Expected positive integers, of which the first may be None.",
         )
 
 
 def _fitting(decision: Tile, extent: Expr) -> Tile:
-    """The factors, the first open where their product is not the extent."""
+    """Return the factors, with None as the first one if their product is not the extent."""
     first, *inner = decision
     count, atoms = factored(affine_of(extent))
     known = [factor for factor in decision if factor is not None]

@@ -1,1 +1,1 @@
-"""Primitives that take the user's word for what they cannot prove."""
+"""Primitives that skip a proof of legality and mark the function as unsafe."""

@@ -1,4 +1,4 @@
-"""`unsafe_match_to_alloc`: an array of the caller's becomes a buffer of the function on the user's word."""
+"""`unsafe_match_to_alloc`: replace an array of the caller by an allocated buffer, without a proof."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ _NAME = "unsafe_match_to_alloc"
 def unsafe_match_to_alloc(
     module: Module, block: str, *, buffer: str, function: str | None = None
 ) -> Result:
-    """Lets the function allocate what a block writes to a buffer of the caller's: the accesses of the buffer
-    go to the new buffer `<buffer>_alloc`, of the same shape, those of all statements or, where
-    `set_block_filter` set one, of the blocks that carry its annotation. `set_scope` and `compute_at` then
-    apply to it.
+    """Replace a buffer of the caller, to which a block stores, by one that the function allocates.
 
-    The caller's array keeps what it held. Where the caller reads it afterwards, or a statement reads an
-    element that was not written before, results are undefined. The function is annotated `unsafe`.
-    The result's name is the new buffer.
+    Accesses of `buffer` go to the new buffer `<buffer>_alloc`, which has the same shape: those of all
+    statements or, if `set_block_filter` set a filter, those of the blocks that have its annotation.
+    Primitives that need an allocated buffer, such as `set_scope` and `compute_at`, then apply to it.
+
+    The caller's array is no longer written. If the caller reads it afterwards, or a statement reads an
+    element that was not written before, results are undefined. The function is annotated `unsafe`. The
+    result's name is that of the new buffer.
 
     Raises `ScheduleError`: `schedule.unsafe_match_to_alloc.allocated` (the function allocates the buffer
-    already), `.stores` (the block does not write it), `.filter` (the block does not carry the
+    already), `.stores` (the block does not store to it), `.filter` (the block does not have the
     annotation), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
@@ -88,7 +89,9 @@ def unsafe_match_to_alloc(
 def _require_passed(buffer: AnyBuffer) -> None:
     if buffer.handle is None:
         raise schedule_error(
-            f"{_NAME}.allocated", f"Buffer '{buffer.name}' is allocated by the function already."
+            f"{_NAME}.allocated",
+            f"Buffer '{buffer.name}' is allocated by the function already.",
+            hint="Choose a buffer that the caller passes.",
         )
 
 
@@ -103,13 +106,13 @@ def _require_chosen(block: Block, owner: Function) -> None:
     if not is_found(block, owner):
         raise schedule_error(
             f"{_NAME}.filter",
-            f"Block '{block.name}' does not carry the annotation '{filter_of(owner)}' of the block filter.",
+            f"Block '{block.name}' does not have the annotation '{filter_of(owner)}' of the block filter.",
             hint="Apply annotate before, or unset_block_filter.",
         )
 
 
 def _redirected(owner: Function, buffer: str, *, to: str) -> Function:
-    """The function whose chosen statements use another buffer."""
+    """Return the function with accesses moved to another buffer: all, or those of the filtered blocks."""
 
     def use(node: Any) -> Any | None:
         if type(node) in NAMING_BUFFERS and node.buffer == buffer:

@@ -1,4 +1,4 @@
-"""`unsafe_parallel`: a loop runs on several threads on the user's word."""
+"""`unsafe_parallel`: run a loop on several threads, without a proof that it has no race."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ def unsafe_parallel(
     grain: int | None = None,
     function: str | None = None,
 ) -> Result:
-    """As `parallel`, without the proof that different iterations touch different elements. Where they do
-    not, results are undefined. The function is annotated `unsafe`.
+    """Mark a serial loop as parallel without a proof that different iterations touch different elements.
 
-    Raises `ScheduleError`: as `parallel`, but for `.race` and `.not_proved`.
+    `weight` and `grain` are those of `parallel`. If iterations touch the same element and one of them
+    writes it, results are undefined. The function is annotated `unsafe`. The result's name is that of the
+    loop.
+
+    Raises `ScheduleError`: as `parallel`, except `.race`; `.not_proved` only for the weight.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text

@@ -1,4 +1,4 @@
-"""`unsafe_reorder`: loops change places on the user's word."""
+"""`unsafe_reorder`: permute the loops of a nest, without a proof that this is legal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from gossamer_schedule.step.unsafe_mark import marked_result
 
 @primitive
 def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> Result:
-    """As `reorder`, without the proof that iterations may be exchanged. The function is annotated
-    `unsafe`.
+    """Reorder loops of one nest without a proof that their iterations may be exchanged.
 
-    Raises `ScheduleError`: as `reorder`, but for `.not_proved`.
+    `loops` are those of `reorder`. The blocks inside are annotated `reassociates`, as the order of
+    reductions may change, and the function is annotated `unsafe`. The result's names are those of the loops.
+
+    Raises `ScheduleError`: as `reorder`, except `.not_proved`.
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_schedule.cursor.lookups import get_loops
@@ -30,10 +32,12 @@ def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> 
     >>> result.module.functions[0].annotations
     (('unsafe', 'reorder(l, i)'),)
     """
-    result = reorder_loops(module, loops, function=function, op="unsafe_reorder", require=_trusted)
+    result = reorder_loops(
+        module, loops, function=function, op="unsafe_reorder", require=_unchecked
+    )
     return marked_result(result)
 
 
-def _trusted(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:
-    """Exchanges whatever it is; reductions are then combined in another order."""
+def _unchecked(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:
+    """Return the body of the nest, whose reductions may be combined in another order, without any check."""
     return reassociating(chain[-1].body)

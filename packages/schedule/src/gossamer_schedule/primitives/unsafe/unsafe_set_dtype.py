@@ -1,4 +1,4 @@
-"""`unsafe_set_dtype`: a buffer of the function holds elements of another dtype."""
+"""`unsafe_set_dtype`: change the dtype of an allocated buffer, and so the results."""
 
 from __future__ import annotations
 
@@ -37,25 +37,27 @@ from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.unsafe_mark import marked_result
 
 _NAME = "unsafe_set_dtype"
-_WIDE = ("add", "sub", "mul", "min", "max")
-"""Operations of what is stored that are done in the new dtype."""
-_EXACT = 256
-"""Integers up to this are the same in every dtype of floats."""
+_WIDENED_OPS = ("add", "sub", "mul", "min", "max")
+"""Operations that are computed in the new dtype if their result is stored."""
+_MAX_EXACT_INTEGER = 256
+"""Integers up to this are exact in every floating-point dtype, also in bfloat16."""
 
 
 @primitive
 def unsafe_set_dtype(
     module: Module, buffer: str, *, dtype: str, function: str | None = None
 ) -> Result:
-    """Gives a buffer that the function allocates another dtype: what is stored there is converted to it,
-    and what is read is converted back. Sums, differences, products, minima and maxima that are stored there
-    are computed in the new dtype where they are of its elements, and all of them where it is wider: a
-    float64 accumulator of products of float32 rounds to float32 once, at the end. Results change, so the
-    function is annotated `unsafe`.
+    """Change the dtype of a buffer that the function allocates.
 
-    Raises `ScheduleError`: `schedule.unsafe_set_dtype.dtype` (not numbers, or the fill value is not one of
-    the dtype), `.parameter` (the buffer is the caller's), `.other_access` (a declared reducer combines its
-    elements, a search looks in it, or a fact is about it), `.no_buffer`, `.no_function`, `.stage`.
+    Stored values are converted to `dtype`, and loaded values back to the old dtype. If a sum, difference,
+    product, minimum or maximum is stored, it is computed in the new dtype if it uses elements of the
+    buffer or the new dtype is wider. A float64 accumulator of products of float32, for example, rounds to
+    float32 only once, at the end. Results change, so the function is annotated `unsafe`. The result's name
+    is that of the buffer.
+
+    Raises `ScheduleError`: `schedule.unsafe_set_dtype.dtype` (not a numeric dtype, or it cannot represent
+    the fill value), `.parameter` (the caller passes the buffer), `.other_access` (a declared reducer
+    combines its elements, a search reads it, or a fact is about it), `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write
@@ -110,13 +112,13 @@ def _require_numbers(old: AnyBuffer, dtype: str) -> None:
     if dtype not in numbers or old.dtype not in numbers:
         raise schedule_error(
             f"{_NAME}.dtype",
-            f"Buffer '{old.name}' of {old.dtype} cannot be one of {dtype}.",
+            f"Buffer '{old.name}' cannot be changed from '{old.dtype}' to '{dtype}'.",
             hint=f"Expected one of {', '.join(numbers)}.",
         )
 
 
 def _require_plain(function: Function, buffer: str) -> None:
-    """Stores and loads are all that may be said of the buffer."""
+    """Refuse a buffer that is not only loaded and stored: other uses have no place for a conversion."""
     combined = {
         store.buffer
         for found in statements(function.body)
@@ -124,16 +126,16 @@ def _require_plain(function: Function, buffer: str) -> None:
         for store in found.stores
     }
     searched = {found.buffer for found in collect(Search, *function.body)}
-    told = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
+    stated = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
     for names, what in (
         (combined, "combined by a declared reducer"),
         (searched, "searched"),
-        (told, "the subject of a fact"),
+        (stated, "the subject of a fact"),
     ):
         if buffer in names:
             raise schedule_error(
                 f"{_NAME}.other_access",
-                f"Buffer '{buffer}' is {what}, which takes its elements to be of the dtype they have.",
+                f"Buffer '{buffer}' is {what}, which requires its present dtype.",
             )
 
 
@@ -145,20 +147,20 @@ def _of_dtype(old: AnyBuffer, dtype: str) -> AnyBuffer:
     except ArgumentError as error:
         raise schedule_error(
             f"{_NAME}.dtype",
-            f"The fill value {old.fill.text} of buffer '{old.name}' is not a {dtype}.",
-            hint="Choose a dtype that holds it.",
+            f"The fill value {old.fill.text} of buffer '{old.name}' cannot be represented as '{dtype}'.",
+            hint="Choose a dtype that can represent it.",
         ) from error
 
 
 def _is_wider(dtype: str, old: str) -> bool:
-    """Whether a dtype has more bits of the same kind than another one."""
+    """Return whether a dtype has more bits than another one of the same kind."""
     new, before = DType.parse(dtype), DType.parse(old)
     is_alike = new.kind == before.kind or (new.is_float and before.is_float)
     return is_alike and new.bits > before.bits
 
 
 class _Conversion:
-    """Statements that use a buffer as one of another dtype."""
+    """Rewrites the accesses of a buffer for a new dtype."""
 
     def __init__(self, buffer: str, dtype: str, *, is_wider: bool) -> None:
         self._buffer = buffer
@@ -166,38 +168,39 @@ class _Conversion:
         self._is_wider = is_wider
 
     def visit(self, node: Any) -> Any:
-        """The node with what is stored converted, and what is read converted back."""
+        """Return the node with stored values converted to the new dtype, and loaded values converted back."""
         if isinstance(node, Store) and node.buffer == self._buffer:
-            return replace(map_children(node, self.visit), value=self._wide(node.value))
+            return replace(map_children(node, self.visit), value=self._in_new_dtype(node.value))
         if isinstance(node, Load) and node.buffer == self._buffer:
             return Cast(node.dtype, self._load(node))
         return map_children(node, self.visit)
 
-    def _wide(self, value: Expr) -> Expr:
-        """A value in the new dtype."""
+    def _in_new_dtype(self, value: Expr) -> Expr:
+        """Return a stored value, computed in the new dtype as far as its operations allow."""
         if isinstance(value, Load) and value.buffer == self._buffer:
             return self._load(value)
-        is_computed = self._is_wider or reads(value, self._buffer)
-        if isinstance(value, Binary) and value.op in _WIDE and is_computed:
-            return Binary(value.op, self._wide(value.lhs), self._wide(value.rhs))
+        is_widened = self._is_wider or reads(value, self._buffer)
+        if isinstance(value, Binary) and value.op in _WIDENED_OPS and is_widened:
+            return Binary(value.op, self._in_new_dtype(value.lhs), self._in_new_dtype(value.rhs))
         return self._converted(value)
 
     def _load(self, load: Load) -> Load:
         made = map_children(load, self.visit)
-        other = None if load.passthrough is None else self._wide(load.passthrough)
-        return replace(made, dtype=self._like(load.dtype), passthrough=other)
+        passthrough = None if load.passthrough is None else self._in_new_dtype(load.passthrough)
+        return replace(made, dtype=self._with_lanes_of(load.dtype), passthrough=passthrough)
 
     def _converted(self, value: Expr) -> Expr:
+        """Return a value of another dtype, converted to the new one."""
         if isinstance(value, Const):
             number = value_of(value)
-            if float(number).is_integer() and 0 <= number <= _EXACT:
+            if float(number).is_integer() and 0 <= number <= _MAX_EXACT_INTEGER:
                 return constant(number, self._dtype)
         made: Expr = self.visit(value)
-        wanted = self._like(dtype_of(value))
+        wanted = self._with_lanes_of(dtype_of(value))
         if isinstance(made, Cast) and dtype_of(made.value) == wanted:
-            return made.value  # what is read and stored again as it is
+            return made.value  # a loaded value that is stored again keeps the new dtype
         return Cast(wanted, made)
 
-    def _like(self, dtype: str) -> str:
-        """The new dtype, with as many lanes."""
+    def _with_lanes_of(self, dtype: str) -> str:
+        """Return the new dtype with as many lanes as another dtype."""
         return DType.parse(dtype).with_scalar(self._dtype).text

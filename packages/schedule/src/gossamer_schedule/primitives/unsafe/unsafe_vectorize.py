@@ -1,4 +1,4 @@
-"""`unsafe_vectorize`: a spatial loop becomes lanes on the user's word."""
+"""`unsafe_vectorize`: execute a loop as lanes of vectors, without a proof that lanes are independent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from gossamer_schedule.step.unsafe_mark import marked_result, trusted
 def unsafe_vectorize(
     module: Module, loop: str, *, rest: str = "scalar", function: str | None = None
 ) -> Result:
-    """As `vectorize`, without the proof that the lanes of a spatial loop touch different elements one
-    beside the other. Where two lanes store to one element, which of them stays is undefined, and so is
-    what a lane reads that another one writes. The function is annotated `unsafe`.
+    """Vectorize an innermost loop without a proof that its lanes touch different elements.
 
-    Raises `ScheduleError`: as `vectorize`, but for `.race` and `.not_proved`.
+    `rest` is that of `vectorize`. If two lanes store to one element, either value may remain; the value
+    that a lane reads from an element that another lane writes is undefined. The function is annotated
+    `unsafe`. The result's name is that of the loop.
+
+    Raises `ScheduleError`: as `vectorize`, except `.race`; `.not_proved` only for reductions.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.split import split
