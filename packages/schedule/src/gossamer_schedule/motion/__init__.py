@@ -1,1 +1,1 @@
-"""Blocks and loops that move: into other loops, into expressions, past each other."""
+"""Motion of blocks and loops: blocks into other loops or into expressions, loops past each other."""

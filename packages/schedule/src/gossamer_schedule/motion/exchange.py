@@ -1,4 +1,4 @@
-"""Whether the iterations of a nest may run in another order, at every stage."""
+"""Loop interchange: whether the iterations of a nest may run in another order, at every stage."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gossamer_schedule.reductions.reassociation import combiner_of
 
 
 def require_exchangeable(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> set[str]:
-    """Refuses to put a nest of loops, the first of which is at the cursor, into another order unless its
-    result stays; returns the buffers whose elements are combined in another order.
+    """Refuse an order of the loops of a nest that may change its result; return the buffers whose elements
+    are combined in another order.
 
-    Two iterations change places only if they differ in two loops that do. They may, where one of these
-    loops selects the element, or where all that the nest does with the buffer is to combine its elements
-    by one reducer.
+    The outermost loop of `chain` is at the cursor; `moved` has the same loops in their new order. Two
+    iterations are exchanged only if they differ in two loops that are. This is legal if one of these loops
+    selects the element, or if the nest only combines elements of the buffer by one reducer.
 
     Raises `.not_proved`.
     """
@@ -32,49 +32,49 @@ def require_exchangeable(top: Cursor, chain: Sequence[For], moved: Sequence[For]
         lambda reducing: outside(chain, reducing) ^ outside(moved, reducing),
     )
     require_unchanged_bounds(chain, at=top)
-    ordered = _ordered(top, chain, _turned(chain, moved))
-    for buffer, names in ordered.items():
+    dependent = _dependent_buffers(top, chain, _exchanged_pairs(chain, moved))
+    for buffer, names in dependent.items():
         if not _is_combined(top, chain, buffer, names):
             words = " and in ".join(sorted(names))
             raise schedule_error(
                 f"{top.primitive}.not_proved",
                 f"It is not proved that the iterations of the loops {', '.join(sorted(names))} may "
                 "be exchanged.",
-                needs=f"iterations that differ in {words} touch different elements of '{buffer}'",
+                needs=f"iterations that differ in {words} access different elements of '{buffer}'",
             )
-    return set(ordered)
+    return set(dependent)
 
 
-def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
-    """The pairs of loops that change places."""
+def _exchanged_pairs(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
+    """Return the pairs of loops, outer and inner, that are exchanged."""
     position = {loop.var: at for at, loop in enumerate(moved)}
     pairs = combinations((loop.var for loop in chain), 2)
     return {(outer, inner) for outer, inner in pairs if position[outer] > position[inner]}
 
 
-def _ordered(
-    top: Cursor, chain: Sequence[For], turned: Set[tuple[str, str]]
+def _dependent_buffers(
+    top: Cursor, chain: Sequence[For], exchanged: Set[tuple[str, str]]
 ) -> dict[str, frozenset[str]]:
-    """The buffers of which iterations that change places may touch one element, with the loops in which
-    these differ."""
+    """Return the buffers of which exchanged iterations may access the same element, each with the loops in
+    which these iterations differ."""
     varying = loops_within((top.node,))
-    touched = written_accesses(chain[-1].body, values=values_at(top), function=top.function)
-    ordered: dict[str, frozenset[str]] = {}
-    for buffer, found in touched.items():
+    written = written_accesses(chain[-1].body, values=values_at(top), function=top.function)
+    dependent: dict[str, frozenset[str]] = {}
+    for buffer, found in written.items():
         shared = {
             loop.var
             for loop in chain
             if verdict(loop.var, found, varying=varying, function=top.function) != "disjoint"
         }
-        names = frozenset(name for pair in turned if shared.issuperset(pair) for name in pair)
+        names = frozenset(name for pair in exchanged if shared.issuperset(pair) for name in pair)
         if names:
-            ordered[buffer] = names
-    return ordered
+            dependent[buffer] = names
+    return dependent
 
 
 def _is_combined(top: Cursor, chain: Sequence[For], buffer: str, names: Set[str]) -> bool:
-    """Whether the nest does nothing but combine elements of a buffer, and initialises them, if at all,
-    before all iterations of the loops in which those differ that change places."""
+    """Return whether the nest only combines elements of a buffer, and initialises them, if at all, before
+    all iterations of the loops `names`."""
     if combiner_of(chain[-1].body, buffer) is None:
         return False
     return all(

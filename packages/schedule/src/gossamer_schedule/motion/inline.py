@@ -1,4 +1,4 @@
-"""Blocks that give each element one value: what the value is, and functions without such a block."""
+"""Blocks that assign each element once: their assignments, and functions without such a block."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gossamer_schedule.errors import schedule_error
 
 
 def required_assignment(cursor: Cursor) -> Store:
-    """The one store of a block that is nothing else, in terms of its iterators.
+    """Return the store that a block consists of, in terms of its iterators, or refuse the block.
 
     Raises `.form`.
     """
@@ -48,7 +48,7 @@ def required_assignment(cursor: Cursor) -> Store:
 
 
 def require_no_loops(cursor: Cursor) -> None:
-    """What a block does may not mention the loops that are removed with it, only its iterators.
+    """Refuse a block that uses variables of loops that are removed with it, instead of its iterators.
 
     Raises `.predicate`.
     """
@@ -59,7 +59,7 @@ def require_no_loops(cursor: Cursor) -> None:
     if used:
         raise schedule_error(
             f"{cursor.primitive}.predicate",
-            f"Block '{block.name}' uses {', '.join(used)} of the loops around it, and not only its "
+            f"Block '{block.name}' uses {', '.join(used)} of the enclosing loops; expected only its "
             "iterators.",
             hint=f"Apply {cursor.primitive} before the loops are split again.",
         )
@@ -68,13 +68,13 @@ def require_no_loops(cursor: Cursor) -> None:
 def _not_assigning(cursor: Cursor) -> Exception:
     return schedule_error(
         f"{cursor.primitive}.form",
-        f"Block '{cursor.node.name}' is not one assignment of an element, without a reduction.",
+        f"Block '{cursor.node.name}' is not a single assignment to an element without a reduction.",
         place=cursor.place,
     )
 
 
 def required_writer(top: Cursor, buffer: str) -> Cursor:
-    """The cursor at the block that holds the only store to a buffer.
+    """Return the cursor at the block with the only store to a buffer.
 
     Raises `.writers`.
     """
@@ -86,9 +86,10 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
     stores = [node for node in statements(top.function.body) if isinstance(node, Store)]
     count = sum(node.buffer == buffer for node in stores)
     if not found or count != 1:
+        stores_found = "1 store" if count == 1 else f"{count} stores"
         raise schedule_error(
             f"{top.primitive}.writers",
-            f"Buffer '{buffer}' is written in {count} places, and not by one block.",
+            f"Buffer '{buffer}' has {stores_found}; expected one, in a block.",
         )
     return found[-1]
 
@@ -96,13 +97,13 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
 def domain_conditions(
     item: BlockIter, value: Expr, values: Mapping[str, Expr]
 ) -> tuple[Expr, Expr]:
-    """That a value of an iterator is in its domain, at values of other iterators."""
+    """Return the conditions that a value of an iterator is in its domain, at values of other iterators."""
     start, extent = resolve(item.domain.start, values), resolve(item.domain.extent, values)
     return Compare("ge", value, start), below(sub(value, start), extent)
 
 
 def conditions_at(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
-    """The conditions under which a block visits a point."""
+    """Yield the conditions under which a block visits a point."""
     for item in block.iters:
         yield from domain_conditions(item, point[item.var], point)
     for part in conjuncts(block.predicate):
@@ -110,7 +111,7 @@ def conditions_at(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
 
 
 def own_nest(cursor: Cursor) -> Cursor:
-    """The cursor at the block with the loops that hold nothing else."""
+    """Return the cursor at the block, or at the outermost loop that contains nothing else."""
     hops = 0
     for parent, name, _ in reversed(cursor.path):
         if not isinstance(parent, For) or len(getattr(parent, name)) != 1:
@@ -120,21 +121,23 @@ def own_nest(cursor: Cursor) -> Cursor:
 
 
 def without_block(cursor: Cursor) -> Function:
-    """The function without the block and the loops that hold nothing else."""
+    """Return the function without the block and the loops that contain nothing else."""
     return replaced(own_nest(cursor), ())
 
 
 def without_buffer(function: Function, buffer: str) -> Function:
-    """The function without a buffer of its own that nothing uses. One that alone says what its offsets
-    are, which the function is given, is still declared."""
+    """Return the function without an unused buffer and its allocation.
+
+    The buffer stays declared if its offsets are an argument of the function that no other buffer has.
+    """
 
     def rule(node: Any) -> tuple[Stmt, ...] | None:
         return () if isinstance(node, Allocate) and node.buffer.name == buffer else None
 
     others = tuple(found for found in function.buffers if found.name != buffer)
-    told = {getattr(found, "offsets", None) for found in others}
+    shared_offsets = {getattr(found, "offsets", None) for found in others}
     is_needed = any(
-        found.name == buffer and getattr(found, "offsets", None) not in told | {None}
+        found.name == buffer and getattr(found, "offsets", None) not in shared_offsets | {None}
         for found in function.buffers
     )
     kept = function.buffers if is_needed else others

@@ -1,4 +1,4 @@
-"""Values that stay in a buffer from an earlier iteration of a loop around the statement that fills it."""
+"""Values that a buffer keeps from an earlier iteration of a loop around the statement that fills it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ from gossamer_schedule.regions.match_indices import match_all
 
 
 def is_kept(cursor: Cursor, buffer: str) -> bool:
-    """Return whether the statement at a cursor may run again while a buffer that it fills lives on.
+    """Return whether the statement at a cursor may run again during the lifetime of a buffer that it fills.
 
-    An element that it does not store the next time then has the value that it stored before, where it
-    would otherwise be undefined.
+    An element that it does not store the next time then keeps its old value; otherwise it is undefined.
     """
     for parent, name, index in reversed(cursor.path):
         if any(_allocates(found, buffer) for found in getattr(parent, name)[:index]):
@@ -56,8 +55,8 @@ def _allocates(statement: Stmt, buffer: str) -> bool:
 
 
 def is_lasting(value: Expr, function: Function) -> bool:
-    """Return whether an expression in parameters and the unnamed variable has one value all through a
-    function for each value of that variable, whatever loops run."""
+    """Return whether an expression in parameters and the unnamed variable is constant in a function, for
+    each value of that variable."""
     params = {param.name for param in function.params}
     return free_vars(value) <= params | {""} and is_constant(value, function=function)
 
@@ -65,8 +64,10 @@ def is_lasting(value: Expr, function: Function) -> bool:
 def require_made_again(
     cursor: Cursor, own: Sequence[For], target: Cursor, *, made: Set[str]
 ) -> None:
-    """What the body of a loop reads of the buffers that a block makes, and that outlive its nest, must be
-    made each time that the nest runs: the block makes it in the loop instead.
+    """Refuse a block that may not compute all of its results that a loop reads, each time its nest runs.
+
+    An element that it does not compute may keep an older value, which is lost if the block moves into the
+    loop. Only buffers that outlive the nest can keep values.
 
     Raises `.not_proved`.
     """
@@ -74,46 +75,46 @@ def require_made_again(
     if not kept:
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):
-        if not access.is_store and not _is_made(cursor, own, access, target=target):
+        if not access.is_store and not _is_computed(cursor, own, access, target=target):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
-                f"It is not proved that block '{cursor.node.name}' makes all that loop "
-                f"'{target.node.var}' reads of '{access.buffer}' each time that it runs, so an element may "
-                "be left from an earlier iteration of a loop around both.",
-                needs=f"what is read of '{access.buffer}' is in the domains of the block and under its "
-                "conditions",
+                f"It is not proved that block '{cursor.node.name}' computes all elements of "
+                f"'{access.buffer}' that loop '{target.node.var}' reads each time that it runs; an element "
+                "may have a value from an earlier iteration of a loop around both.",
+                needs=f"each element of '{access.buffer}' that is read belongs to a point in the domains of "
+                "the block at which its conditions hold",
                 hint=f"Allocate '{access.buffer}' in that loop.",
             )
 
 
-def _is_made(cursor: Cursor, own: Sequence[For], access: Access, *, target: Cursor) -> bool:
-    """Whether the block makes the element of a touch each time that its nest runs."""
+def _is_computed(cursor: Cursor, own: Sequence[For], access: Access, *, target: Cursor) -> bool:
+    """Return whether the block computes an accessed element each time that its nest runs."""
     block: Block = cursor.node
     if access.buffer in with_two_names(cursor.function):
         return False
-    point = _point(cursor, own, access)
+    point = _computing_point(cursor, own, access)
     if point is None or not gives_value(block.init or block.body, access.buffer):
         return False
-    known = _place(access, target)
+    known = _point_of_access(access, target)
     predicate = conjoined(conditions_of_init(cursor)) if block.init else block.predicate
     visited = (item for item in block.iters if item.kind == "S")
-    asked = conditions_at(replace(block, iters=tuple(visited), predicate=predicate), point)
-    return all(known.proves(resolve(part, point)) for part in asked)
+    conditions = conditions_at(replace(block, iters=tuple(visited), predicate=predicate), point)
+    return all(known.proves(resolve(part, point)) for part in conditions)
 
 
-def _place(access: Access, target: Cursor) -> ProgramPoint:
-    """The place where something in a loop is touched."""
-    place = point_in(target.function)
+def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
+    """Return the program point of an access in a loop."""
+    point = point_in(target.function)
     for loop in (*target.loops, target.node):
         if loop.var not in access.held.idle:
-            place.assume_loop(loop)
-    place.assume_held(access.held)
-    return place
+            point.assume_loop(loop)
+    point.assume_held(access.held)
+    return point
 
 
-def _point(cursor: Cursor, own: Sequence[For], access: Access) -> dict[str, Expr] | None:
-    """A point at which the block makes what is touched, by iterators and loops of the block, and what
-    else stands for something there; None where none is known."""
+def _computing_point(cursor: Cursor, own: Sequence[For], access: Access) -> dict[str, Expr] | None:
+    """Return a point at which the block computes an accessed element: the values of its iterators, loops and
+    lets. None if none is known."""
     block: Block = cursor.node
     removed = {loop.var: loop for loop in own}
     bound = {item.var: item.value for item in block.iters if isinstance(item.value, Var)}
@@ -135,7 +136,7 @@ def _point(cursor: Cursor, own: Sequence[For], access: Access) -> dict[str, Expr
 
 
 def _completed(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr] | None:
-    """A point with some value of each spatial iterator that it leaves open; None where there may be none."""
+    """Return a point with a value for each free spatial iterator; None if its domain may be empty."""
     completed = dict(point)
     for item in block.iters:
         if item.kind == "S" and item.var not in point:
@@ -149,8 +150,8 @@ def _completed(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr] | Non
 
 
 def is_made_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> bool:
-    """Return whether a block makes what another one reads at each of its points, where both run over all
-    of their domains."""
+    """Return whether block `maker` computes what block `reader` loads at each of its points, given that both
+    run over their whole domains."""
     free = {item.var for item in maker.node.iters}
     found = match_all(store.indices, load.indices, free=free)
     point = None if found is None else _completed(maker.node, found)

@@ -1,4 +1,4 @@
-"""Blocks that move, with the loops that are their own, into another loop."""
+"""Moves a block, with the loops that contain nothing else, into another loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from gossamer_schedule.regions.produced import ProducedRange
 
 
 def is_recurrence(block: Block) -> bool:
-    """Whether the block uses several elements of a buffer that it writes."""
+    """Return whether the block accesses several elements of a buffer that it writes."""
     stored = outer_writes((block,))
     used = {
         (found.buffer, found.indices)
@@ -44,21 +44,23 @@ def is_recurrence(block: Block) -> bool:
 
 
 def require_plain_loops(target: Cursor) -> None:
-    """Only into serial and unrolled loops can a block move."""
+    """Refuse a target loop, or a loop around it, that is neither serial nor unrolled."""
     for found in (*target.loops, target.node):
         if found.kind not in ("serial", "unrolled"):
             raise schedule_error(
                 f"{target.primitive}.kind",
-                f"Loop '{found.var}' is {found.kind}, and {target.primitive} moves into serial and unrolled "
-                "loops.",
+                f"Loop '{found.var}' is {found.kind}; {target.primitive} moves blocks only into serial and "
+                "unrolled loops.",
                 hint=f"Apply {target.primitive} before '{found.var}' is made {found.kind}.",
                 place=target.place,
             )
 
 
 def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
-    """The loops that hold nothing but the block, one for each iterator that is bound to one, which run
-    over its domain."""
+    """Return the loops that contain nothing but the block, or refuse the block.
+
+    One iterator must be bound to each of them, and the loop must run over the domain of the iterator.
+    """
     own: list[For] = []
     for found in reversed(cursor.nest):
         if len(found.body) != 1:
@@ -72,8 +74,8 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
     if not is_plain or any(not isinstance(found.value, Var) for found in cursor.node.iters):
         raise schedule_error(
             f"{cursor.primitive}.binding",
-            f"The iterators of block '{cursor.node.name}' are not its loops, one for one.",
-            hint=f"Apply {cursor.primitive} before its loops are split or get a kind.",
+            f"The iterators of block '{cursor.node.name}' do not correspond to its loops one to one.",
+            hint=f"Apply {cursor.primitive} before its loops are split or get another kind.",
             place=cursor.place,
         )
     loops = {found.var: found for found in own}
@@ -82,7 +84,7 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
         if loop is not None and not _is_domain(loop, found, values_within(cursor)):
             raise schedule_error(
                 f"{cursor.primitive}.binding",
-                f"Loop '{loop.var}' does not run over all of the domain of iterator '{found.var}' of block "
+                f"Loop '{loop.var}' does not run over the whole domain of iterator '{found.var}' of block "
                 f"'{cursor.node.name}'.",
                 place=cursor.place,
             )
@@ -90,15 +92,17 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
 
 
 def _is_domain(loop: For, item: BlockIter, values: Values) -> bool:
-    """Whether a loop runs over the domain of an iterator."""
-    ends = (without_guard(loop.extent), item.domain.extent)
-    extent, whole = (affine_of(resolve(end, values)) for end in ends)
-    return integer_value(item.domain.start) == 0 and extent == whole
+    """Return whether a loop runs over the domain of an iterator."""
+    extents = (without_guard(loop.extent), item.domain.extent)
+    own, whole = (affine_of(resolve(extent, values)) for extent in extents)
+    return integer_value(item.domain.start) == 0 and own == whole
 
 
 def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
-    """The cursor, in the body where a nest that moves stands, of the loops around a target; None where
-    there is none, or where something other than loops is between."""
+    """Return the cursor at the nest around a target loop in the body that contains the moving nest.
+
+    None if the target is not below that body, or if other statements than loops are between.
+    """
     parent, name, _ = moving.path[-1]
     for at, (above, field, _) in enumerate(target.path):
         if above is parent and field == name:
@@ -109,19 +113,20 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
 
 
 def position(cursor: Cursor) -> int:
-    """Where a statement stands in its body."""
+    """Return the index of a statement in its body."""
     return cursor.path[-1][2]
 
 
 def path_between(target: Cursor, top: Cursor) -> tuple[For, ...]:
-    """The loops from one cursor down to another."""
+    """Return the loops from the one at `top` down to the one at `target`."""
     inner = tuple(found for found, _, _ in target.path[len(top.path) :])
     return (*inner, target.node)
 
 
 def require_bound_before(moving: Cursor, top: Cursor) -> None:
-    """Where a statement moves forward to a nest in the same body, nothing that it uses may be bound or
-    allocated between them.
+    """Refuse to move a statement before something that it uses is bound or allocated.
+
+    The statement moves to the nest at `top`, which precedes it in the same body.
 
     Raises `.scope`.
     """
@@ -132,39 +137,44 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     if late:
         raise schedule_error(
             f"{moving.primitive}.scope",
-            f"What moves uses {', '.join(sorted(late))}, which is not there yet at loop nest "
+            f"The moved nest uses {', '.join(sorted(late))}, which is defined only after loop nest "
             f"'{name_of(top.node)}'.",
         )
 
 
-def meeting(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -> str:
-    """The first of some buffers that the nest at `top` writes, of which two iterations of a loop of a path
-    there may use one element; nothing where there is none."""
+def conflicting_buffer(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -> str:
+    """Return the first of some buffers of which iterations of a loop on the path may share an element.
+
+    Only buffers that the nest at `top` writes can conflict; the result is empty if there is none.
+    """
     if not buffers:
         return ""
     loops = loops_of(top.function)
-    found = written_accesses((top.node,), values=values_at(top), function=top.function)
+    written = written_accesses((top.node,), values=values_at(top), function=top.function)
     for loop in path:
         varying = loops_within((loops[loop.var],))
-        for name in sorted(buffers & found.keys()):
-            told = verdict(loop.var, found[name], varying=varying, function=top.function)
-            if told != "disjoint":
+        for name in sorted(buffers & written.keys()):
+            found = verdict(loop.var, written[name], varying=varying, function=top.function)
+            if found != "disjoint":
                 return name
     return ""
 
 
-def moved(
-    cursor: Cursor, own: Sequence[For], parts: Mapping[str, ProducedRange]
+def moved_nest(
+    cursor: Cursor, own: Sequence[For], ranges: Mapping[str, ProducedRange]
 ) -> tuple[Stmt, tuple[str, ...]]:
-    """The block in the loops that remain, and their names."""
+    """Return the block restricted to the ranges of its iterators, in the loops that remain, and their names.
+
+    A loop whose range has one value is removed. A range that may exceed the domain gets a condition.
+    """
     block: Block = cursor.node
-    bound = {_bound(found): (found, parts.get(found.var)) for found in block.iters}
+    bound = {_bound(found): (found, ranges.get(found.var)) for found in block.iters}
     values: dict[str, Expr] = {}
     kept: list[For] = []
     for loop in own:
         found, part = bound[loop.var]
         extent = loop.extent
-        for name in reversed(values):  # an extent of a loop depends on those outside of it
+        for name in reversed(values):  # an extent may depend on the loops outside
             extent = _at(extent, name, values[name], bound=bound[name], iters=block.iters)
         if part is None or part.count is None:
             kept.append(replace(loop, extent=extent))
@@ -189,7 +199,7 @@ def _at(
     bound: tuple[BlockIter, ProducedRange | None],
     iters: Sequence[BlockIter],
 ) -> Expr:
-    """An inner extent at the new value of an outer loop's variable."""
+    """Return the extent of an inner loop at the new value of an outer loop's variable."""
     found, part = bound
     if part is not None and not part.is_within:
         whole = substitute(found.domain.extent, {item.var: item.value for item in iters})
@@ -199,5 +209,5 @@ def _at(
 
 
 def _bound(found: BlockIter) -> str:
-    """The loop that an iterator is."""
+    """Return the variable of the loop that an iterator is bound to; empty if there is none."""
     return found.value.name if isinstance(found.value, Var) else ""

@@ -27,9 +27,9 @@ from gossamer_schedule.dependence.access import mentioned, named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_made_again
 from gossamer_schedule.motion.move_block import (
+    conflicting_buffer,
     is_recurrence,
-    meeting,
-    moved,
+    moved_nest,
     nest_beside,
     path_between,
     position,
@@ -95,7 +95,7 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     require_made_again(cursor, own, target, made=produced)
     parts = required_region(cursor, own, target, changing=buffers_written((top.node,)))
 
-    nest, names = moved(cursor, own, parts)
+    nest, names = moved_nest(cursor, own, parts)
     buffers = [buffer for buffer in all_buffers(root.function) if buffer.name in produced]
     # Only dense buffers can be allocated by a statement; sparse ones stay with the function.
     private = [buffer for buffer in buffers if isinstance(buffer, Buffer)]
@@ -205,7 +205,7 @@ def _require_own_updates(
     The block computes them again for that iteration, which would lose the update.
     """
     buffers = produced & outer_writes((top.node,))
-    if shared := meeting(top, path_between(target, top), buffers=buffers):
+    if shared := conflicting_buffer(top, path_between(target, top), buffers=buffers):
         raise schedule_error(
             f"{_NAME}.other_access",
             f"Loop '{target.node.var}' updates '{shared}', which block '{cursor.node.name}' computes, and "

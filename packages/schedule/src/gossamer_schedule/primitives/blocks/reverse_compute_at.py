@@ -25,9 +25,9 @@ from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.move_block import (
+    conflicting_buffer,
     is_recurrence,
-    meeting,
-    moved,
+    moved_nest,
     nest_beside,
     path_between,
     position,
@@ -119,7 +119,7 @@ def reverse_compute_at(
 
     _require_same_order(cursor, own, path, parts=parts)
 
-    nest, names = moved(cursor, own, parts)
+    nest, names = moved_nest(cursor, own, parts)
 
     consumer = cursor.up(len(own))
     without = consumer.replaced_by(())
@@ -127,7 +127,7 @@ def reverse_compute_at(
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = inside.replaced_by((extended,))
     outer = find_loop(changed, loop=path[0].var)
-    if conflict := meeting(outer, path, buffers=shared):
+    if conflict := conflicting_buffer(outer, path, buffers=shared):
         raise _other_access(block, {conflict})
     rewritten = changed.module
 
