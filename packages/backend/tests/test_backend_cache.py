@@ -85,9 +85,11 @@ def test_info_and_clear(cache):
     cache.put(OTHER, artifact())
     info = cache.info()
     assert (info.path, info.entries) == (str(cache.path), 2)
-    assert info.bytes == 2 * the_file(cache).stat().st_size
+    assert info.bytes == sum(
+        512 * path.stat().st_blocks for path in (cache.path, *cache.path.iterdir())
+    )
     assert cache.clear() == 2
-    assert os.listdir(cache.path) == []
+    assert not cache.path.exists()
 
 
 DAMAGE = {
@@ -185,6 +187,16 @@ def test_a_symbolic_link_is_not_followed(cache, tmp_path):
     assert elsewhere.exists()
     cache.put(KEY, artifact())
     assert cache.get(KEY) == artifact()
+
+
+def test_a_directory_in_place_of_an_entry_is_a_miss(cache):
+    cache.put(KEY, artifact())
+    the_file(cache).unlink()
+    the_file(cache).mkdir()
+    assert cache.get(KEY) is None
+    with pytest.warns(CacheWarning, match="Is a directory"):
+        cache.put(KEY, artifact())
+    assert cache.get(KEY) is None
 
 
 def test_a_pipe_in_place_of_an_entry_does_not_block(cache):

@@ -1,4 +1,4 @@
-"""The size limit of the cache: least recently used entries are removed, without a scan at every put."""
+"""The limit of the space on disk: least recently used entries are removed, without a scan at every put."""
 
 import multiprocessing
 import os
@@ -8,6 +8,7 @@ import pytest
 
 import gossamer_backend.store.eviction
 from gossamer_backend import Artifact, ArtifactCache
+from gossamer_backend.store.directory import open_directory
 from gossamer_backend.store.eviction import COUNTER, sweep
 from gossamer_backend.store.settings import DEFAULT_LIMIT, LIMIT_VARIABLE
 from gossamer_ir.errors import ArgumentError
@@ -15,6 +16,8 @@ from gossamer_ir.interchange.records import Signature
 
 DAY = 86400
 SIZE = 10_000
+SPACE = 3 * 4096
+"""What an entry of SIZE takes on disk."""
 
 
 def key(number):
@@ -38,6 +41,15 @@ def kept(cache, numbers):
     return [number for number in numbers if the_file(cache, number).exists()]
 
 
+def space_on_disk(directory):
+    return sum(512 * os.lstat(path).st_blocks for path in (directory, *directory.iterdir()))
+
+
+def sweep_to(cache, size):
+    with open_directory(cache.path) as directory:
+        sweep(directory, suffix=".artifact", size=size)
+
+
 @pytest.fixture
 def roomy(tmp_path):
     return ArtifactCache(tmp_path, limit=100 * SIZE)
@@ -52,9 +64,9 @@ def fill(cache, count):
 
 def test_the_entries_used_longest_ago_go_first(roomy):
     fill(roomy, 8)
-    sweep(roomy.path, suffix=".artifact", size=4 * SIZE)
+    sweep_to(roomy, 4 * SPACE)
     assert kept(roomy, range(8)) == [5, 6, 7]
-    assert roomy.info().bytes <= 4 * SIZE
+    assert roomy.info().bytes <= 4 * SPACE
 
 
 def test_a_hit_makes_an_entry_and_its_link_young(roomy):
@@ -62,7 +74,7 @@ def test_a_hit_makes_an_entry_and_its_link_young(roomy):
     roomy.put_link(key(8), key(0))
     make_old(roomy, 8, days=20)
     assert roomy.get(key(8)) == artifact(0)
-    sweep(roomy.path, suffix=".artifact", size=4 * SIZE)
+    sweep_to(roomy, 4 * SPACE)
     assert kept(roomy, range(9)) == [0, 6, 7, 8]
 
 
@@ -78,20 +90,35 @@ def test_a_hit_touches_a_file_once_an_hour_at_most(roomy):
 def test_a_link_to_what_was_evicted_is_a_miss_and_removed(roomy):
     fill(roomy, 2)
     roomy.put_link(key(8), key(0))
-    sweep(roomy.path, suffix=".artifact", size=SIZE + 1000)
+    sweep_to(roomy, 2 * SPACE)
     assert kept(roomy, (0, 1, 8)) == [1, 8]
     assert roomy.get(key(8)) is None
     assert kept(roomy, (0, 1, 8)) == [1]
 
 
-def test_the_size_stays_below_the_limit(tmp_path):
-    cache = ArtifactCache(tmp_path, limit=30 * SIZE)
+def test_the_space_stays_below_the_limit(tmp_path):
+    cache = ArtifactCache(tmp_path, limit=30 * SPACE)
     for number in range(150):
         cache.put(key(number), artifact(number))
         cache.put_link(key(1000 + number), key(number))
-        assert cache.info().bytes <= cache.limit
+        assert space_on_disk(cache.path) <= cache.limit
     assert len(kept(cache, range(150))) > 15
     assert cache.get(key(149)) == artifact(149)
+
+
+@pytest.mark.parametrize("limit", [200_000, 1_000_000, 4_000_000])
+def test_thousands_of_links_take_no_more_than_the_limit_on_disk(tmp_path, limit):
+    cache = ArtifactCache(tmp_path, limit=limit)
+    largest = 0
+    for number in range(2000):
+        if number % 20 == 0:
+            cache.put(key(number), artifact(number))
+        cache.put_link(key(10_000 + number), key(number - number % 20))
+        if number % 29 == 0:
+            largest = max(largest, space_on_disk(cache.path))
+    assert 0.6 * limit < largest <= limit
+    assert cache.get(key(11_999)) == artifact(1980)
+    assert cache.info().bytes == space_on_disk(cache.path)
 
 
 def test_the_directory_is_read_once_per_eighth_of_the_limit(roomy, monkeypatch):
@@ -99,7 +126,7 @@ def test_the_directory_is_read_once_per_eighth_of_the_limit(roomy, monkeypatch):
     monkeypatch.setattr(
         gossamer_backend.store.eviction,
         "sweep",
-        lambda path, **_: sweeps.append(len(os.listdir(path))),
+        lambda directory, **_: sweeps.append(len(os.listdir(directory.path))),
     )
     for number in range(100):
         roomy.put(key(number), artifact(number))
@@ -121,9 +148,9 @@ def test_what_killed_writers_left_is_removed_after_an_hour(roomy):
     for path, hours in ((old, 2), (young, 0)):
         path.write_bytes(bytes(SIZE))
         os.utime(path, (time.time() - hours * 3600, time.time() - hours * 3600))
-    sweep(roomy.path, suffix=".artifact", size=100 * SIZE)
+    sweep_to(roomy, 100 * SPACE)
     assert (old.exists(), young.exists(), kept(roomy, [0])) == (False, True, [0])
-    sweep(roomy.path, suffix=".artifact", size=SIZE)
+    sweep_to(roomy, SPACE)
     assert (young.exists(), kept(roomy, [0])) == (True, [])
 
 
@@ -138,7 +165,7 @@ def test_a_counter_that_cannot_be_written_means_that_every_put_sweeps(tmp_path):
 
 
 def fill_for_long(directory, worker):
-    cache = ArtifactCache(directory, limit=30 * SIZE)
+    cache = ArtifactCache(directory, limit=30 * SPACE)
     for turn in range(100):
         number = 1000 * worker + turn
         cache.put(key(number), artifact(number))
@@ -157,8 +184,8 @@ def test_processes_that_write_and_evict_at_once_agree(tmp_path):
     for worker in workers:
         worker.join(timeout=60)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
-    cache = ArtifactCache(tmp_path, limit=30 * SIZE)
-    assert 10 * SIZE < cache.info().bytes <= cache.limit + 5 * SIZE
+    cache = ArtifactCache(tmp_path, limit=30 * SPACE)
+    assert 10 * SPACE < cache.info().bytes <= cache.limit + 3 * SPACE
 
 
 @pytest.mark.parametrize(

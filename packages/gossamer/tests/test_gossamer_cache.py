@@ -130,6 +130,7 @@ def test_a_program_is_right_whatever_happened_to_its_cache(copy, attack, said):
     found = warnings_of(start(copy))
     assert len(found) == bool(said)
     assert all(said in line for line in found)
+    assert all(line.startswith("<string>:6: CacheWarning: ") for line in found), "the line of spmm"
 
 
 def test_a_cache_that_may_hold_nothing_holds_nothing(tmp_path):

@@ -8,9 +8,9 @@ end the locks are kept: threads that start to compile block until the process en
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
+import threading
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 Lock: TypeAlias = AbstractContextManager[Any]
 
 
-class Exclusion(_thread.RLock):  # type: ignore[misc]  # final only in the stubs
+class Exclusion(type(threading.RLock())):  # type: ignore[misc]  # the class has no public name
     """A reentrant lock. The forking thread holds it, with all included locks, during each fork; the main
     thread holds them from the end of the program on.
 

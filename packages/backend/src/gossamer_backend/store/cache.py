@@ -1,12 +1,14 @@
 """Artifacts on disk. The cache never makes a program wrong: an entry that is not intact is a miss.
 
-The directory holds native code, so it is created with mode 0700. A directory or a file that belongs to
+The directory holds native code, so it is created with mode 0700. A directory that another user may have
+chosen (see `gossamer_backend.store.directory`) is neither read, written nor cleared. A file that belongs to
 another user, or that others may write to, is not used. Entries are written to a temporary file and moved into
 place, so that neither readers nor killed writers leave incomplete entries.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -17,16 +19,16 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.store.entry import Kind, pack, unpack
-from gossamer_backend.store.eviction import COUNTER, account
-from gossamer_backend.store.files import (
-    PARTIAL,
-    files_of,
-    is_foreign,
-    read_own_file,
-    remove,
-    replace,
+from gossamer_backend.store.directory import (
+    Directory,
+    UnsafeDirectoryError,
+    open_directory,
+    remove_directory,
+    space_of,
 )
+from gossamer_backend.store.entry import Kind, pack, unpack
+from gossamer_backend.store.eviction import COUNTER, make_room
+from gossamer_backend.store.files import PARTIAL, read_own_file, replace
 from gossamer_backend.store.settings import VARIABLE, default_directory, default_limit
 from gossamer_ir.errors import ArgumentError
 
@@ -50,13 +52,14 @@ _WARNED: dict[tuple[Path, Cause], object] = {}
 class CacheWarning(UserWarning):
     """The cache cannot be used, so kernels are compiled again.
 
-    Given once per process, directory and cause: the directory cannot be read or written, others may write to
-    it, or its disk is full.
+    Given once per process, directory and cause: the directory cannot be read or written, another user may
+    have chosen it or may write to it, or its disk is full. It names the line that called gossamer.
     """
 
 
 class CacheInfo(msgspec.Struct, frozen=True):
-    """The path of a cache, its number of entries, their size and the limit of that size, in bytes."""
+    """The path of a cache, its number of entries, the space that it takes on disk, and the limit of that
+    space, in bytes."""
 
     path: str
     entries: int
@@ -65,8 +68,8 @@ class CacheInfo(msgspec.Struct, frozen=True):
 
 
 class ArtifactCache:
-    """Artifacts by key, in a directory (None: `default_directory()`) of at most `limit` bytes (None:
-    `default_limit()`). If the limit is exceeded, the least recently used entries are removed.
+    """Artifacts by key, in a directory (None: `default_directory()`) that takes at most `limit` bytes on disk
+    (None: `default_limit()`). The least recently used entries are removed before it would take more.
 
     Any number of processes and threads may use one directory at once. Raises `ArgumentError`
     (`cache.directory`, `cache.limit`) for invalid values of environment variables.
@@ -91,20 +94,25 @@ class ArtifactCache:
 
     def get(self, key: str) -> Artifact | None:
         """Return the artifact of a key, following at most MOST_LINKS links, or None if none is intact."""
-        keys, data = self._follow(key)
-        if data is None:
-            for link in keys[:-1]:
-                remove(self._file(link))
+        _require_key(key)
+        directory = self._opened()
+        if directory is None:
             return None
-        try:
-            return Artifact.decode(data)
-        except ArgumentError:
-            remove(self._file(keys[-1]))
-            return None
+        with directory:
+            keys, data = self._follow(directory, key)
+            if data is None:
+                for link in keys[:-1]:
+                    directory.remove(link + _SUFFIX)
+                return None
+            try:
+                return Artifact.decode(data)
+            except ArgumentError:
+                directory.remove(keys[-1] + _SUFFIX)
+                return None
 
     def put(self, key: str, artifact: Artifact) -> None:
         """Store an artifact; warn (`CacheWarning`) if that is impossible."""
-        self._write(key, "artifact", payload=artifact.encode())
+        self._write(_require_key(key), "artifact", payload=artifact.encode())
 
     def put_link(self, key: str, other: str) -> None:
         """Make `get(key)` return the same artifact as `get(other)`."""
@@ -112,80 +120,122 @@ class ArtifactCache:
 
     def discard(self, key: str) -> None:
         """Remove an entry and the entries that it links to."""
-        for found in self._follow(key)[0]:
-            remove(self._file(found))
+        _require_key(key)
+        directory = self._opened()
+        if directory is None:
+            return
+        with directory:
+            for found in self._follow(directory, key)[0]:
+                directory.remove(found + _SUFFIX)
 
     def info(self) -> CacheInfo:
-        """Return the path, size and limit of the cache."""
-        sizes = [status.st_size for _, status in files_of(self.path, _SUFFIX)]
-        return CacheInfo(str(self.path), len(sizes), sum(sizes), self.limit)
+        """Return the path, space on disk and limit of the cache."""
+        entries = space = 0
+        directory = self._opened()
+        if directory is not None:
+            with directory:
+                space = directory.space()
+                for name, status in directory.files():
+                    entries += name.endswith(_SUFFIX)
+                    space += space_of(status)
+        return CacheInfo(str(self.path), entries, space, self.limit)
 
     def clear(self) -> int:
-        """Remove all entries and the temporary files of killed writers; return the number of entries."""
-        entries = [path for path, _ in files_of(self.path, _SUFFIX)]
-        partial = [path for path, _ in files_of(self.path, PARTIAL)]
-        for path in (*entries, *partial, self.path / COUNTER):
-            remove(path)
+        """Remove all entries, the temporary files of killed writers, and the directory if nothing else is in
+        it; return the number of entries."""
+        directory = self._opened()
+        if directory is None:
+            return 0
+        with directory:
+            names = [name for name, _ in directory.files()]
+            entries = [name for name in names if name.endswith(_SUFFIX)]
+            partial = [name for name in names if name.endswith(PARTIAL)]
+            for name in (*entries, *partial, COUNTER):
+                directory.remove(name)
+        # Some file systems never shrink a directory that held many files.
+        with contextlib.suppress(OSError, UnsafeDirectoryError):
+            remove_directory(self.path)
         return len(entries)
 
-    def _file(self, key: str) -> Path:
-        return self.path / (_require_key(key) + _SUFFIX)
+    def _opened(self) -> Directory | None:
+        """Return the directory for reading, or None, with a warning unless it is missing."""
+        try:
+            return open_directory(self.path)
+        except FileNotFoundError:
+            return None
+        except UnsafeDirectoryError as error:
+            self._warn(str(error), cause="unusable")
+        except OSError as error:
+            self._warn(f"{self.path} cannot be read: {error.strerror}", cause="unusable")
+        return None
 
-    def _follow(self, key: str) -> tuple[list[str], bytes | None]:
+    def _follow(self, directory: Directory, key: str) -> tuple[list[str], bytes | None]:
         """Return the chain of keys from one to an artifact, and its bytes; None if the chain is broken."""
-        keys, found = [key], self._read(key)
+        keys, found = [key], self._read(directory, key)
         while found is not None and found[0] == "link" and len(keys) <= MOST_LINKS:
             keys.append(found[1].decode("ascii"))
-            found = self._read(keys[-1])
+            found = self._read(directory, keys[-1])
         return keys, found[1] if found is not None and found[0] == "artifact" else None
 
-    def _read(self, key: str) -> tuple[Kind, bytes] | None:
-        path = self._file(key)
+    def _read(self, directory: Directory, key: str) -> tuple[Kind, bytes] | None:
+        name = key + _SUFFIX
         try:
-            data = read_own_file(path)
+            data = read_own_file(directory, name)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno == errno.ELOOP:  # a symbolic link: the cache never creates one
-                remove(path)
+                directory.remove(name)
             else:
-                self._warn(f"{path} cannot be read: {error.strerror}", cause="unusable")
+                reason = f"{self.path / name} cannot be read: {error.strerror}"
+                self._warn(reason, cause="unusable")
             return None
         found = None if data is None else unpack(key, data)
         if found is None:
-            remove(path)
+            directory.remove(name)
         return found
 
     def _write(self, key: str, kind: Kind, *, payload: bytes) -> None:
-        path, data = self._file(key), pack(key, kind, payload=payload)
+        data = pack(key, kind, payload=payload)
         if len(data) > self.limit:
             return
         try:
             try:
-                self._store(path, data)
-            except (
-                FileNotFoundError,
-                FileExistsError,
-            ):  # Another process has removed the directory meanwhile.
-                self._store(path, data)
+                self._store(key, data)
+            except FileNotFoundError:  # Another process has removed the directory meanwhile.
+                self._store(key, data)
+        except UnsafeDirectoryError as error:
+            self._warn(str(error), cause="unusable")
         except OSError as error:
             cause: Cause = "full" if error.errno in _FULL else "unusable"
-            self._warn(f"{path.parent} cannot be written: {error.strerror}", cause=cause)
+            self._warn(f"{self.path} cannot be written: {error.strerror}", cause=cause)
 
-    def _store(self, path: Path, data: bytes) -> None:
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if is_foreign(self.path.stat()):
-            reason = f"{self.path} belongs to another user or is writable by others"
-            self._warn(reason, cause="unusable")
-            return
-        replace(path, data)
-        account(self.path, len(data), suffix=_SUFFIX, limit=self.limit)
+    def _store(self, key: str, data: bytes) -> None:
+        with open_directory(self.path, create=True) as directory:
+            if make_room(directory, len(data), suffix=_SUFFIX, limit=self.limit):
+                replace(directory, key + _SUFFIX, data)
 
     def _warn(self, reason: str, *, cause: Cause) -> None:
         mine = object()
         if _WARNED.setdefault((self.path, cause), mine) is mine:
             message = f"The kernel cache is not used: {reason}. {_HINTS[cause]}."
-            warnings.warn(message, CacheWarning, stacklevel=4)
+            warnings.warn(message, CacheWarning, stacklevel=_level_of_the_caller())
+
+
+def _level_of_the_caller() -> int:
+    """Return the `stacklevel`, for the function that calls this, of the innermost frame outside of gossamer
+    and its plugins."""
+    import inspect  # only where there is something to warn of
+
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_ours(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package == "gossamer" or package.startswith("gossamer_")
 
 
 def _require_key(key: str) -> str:

@@ -1,57 +1,76 @@
-"""Keep a directory below a size without listing it at every write.
+"""Keep the space that a directory takes on disk below a limit, without listing it at every write.
 
-Writers append a byte to one file for each block that they have written, so its length is the amount written
-since it was created. At an eighth of the limit, the writer that removes this file (only one can) lists all
-entries and removes the least recently used ones.
+Writers append a byte to one file for each block that they are about to write, so its length is the amount
+written since it was created. At an eighth of the limit, the writer that removes this file (only one can)
+lists all entries and removes the least recently used ones.
+
+The limit applies to the space on disk, not to the sum of lengths: a link of 148 bytes takes a block of 4 KiB.
+Links are files of their own although one database would be smaller. A file is replaced atomically on every
+file system, whether its writer is killed or forks, and a damaged one costs one entry. SQLite needs locks,
+which network file systems may lack, connections that no fork inherits, and 10 ms to import.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
-from gossamer_backend.store.files import PARTIAL, files_of, remove
+from gossamer_backend.store.directory import BLOCK, Directory, space_of
+from gossamer_backend.store.files import PARTIAL
 
 COUNTER = "written"
-BLOCK = 4096
 SHARE = 8
+MARGIN = 64
+"""The share of the limit for what is not counted: the counter itself takes a 32768th of it, and the list of
+files, with at most 100 bytes for each block, grows by a 328th at most before entries are removed."""
+
 ABANDONED_AFTER = 3600.0
 """Seconds after which a temporary file is taken to be left by a killed writer."""
 
 
-def account(directory: Path, size: int, *, suffix: str, limit: int) -> None:
-    """Count a file of `size` bytes that was written; remove old entries when enough was written."""
-    counter = directory / COUNTER
+def make_room(directory: Directory, length: int, *, suffix: str, limit: int) -> bool:
+    """Count a file that is about to be written, and remove old entries when enough was written; return
+    whether the file fits into the limit."""
+    needed = directory.allocated(length)
+    size = limit - limit // SHARE - limit // MARGIN - 2 * BLOCK - needed
+    if size < 0:
+        return False
     try:
-        written = _count(counter, -(-size // BLOCK)) * BLOCK
+        written = _count(directory, needed // BLOCK) * BLOCK
     except OSError:
         written = limit  # If writes cannot be counted, the directory is listed.
-    if written * SHARE >= limit and remove(counter):
-        sweep(directory, suffix=suffix, size=limit - limit // SHARE)
+    if written * SHARE >= limit and directory.remove(COUNTER):
+        sweep(directory, suffix=suffix, size=size)
+    return True
 
 
-def sweep(directory: Path, *, suffix: str, size: int) -> None:
-    """Remove the least recently used entries until all files have at most `size` bytes, and the temporary
-    files of killed writers."""
+def sweep(directory: Directory, *, suffix: str, size: int) -> None:
+    """Remove the least recently used entries until the directory takes at most `size` bytes on disk, and the
+    temporary files of killed writers."""
     abandoned_before = time.time() - ABANDONED_AFTER
-    total, entries = 0, []
-    for path, status in files_of(directory, suffix, PARTIAL):
-        if path.name.endswith(suffix):
-            entries.append((status.st_mtime_ns, path, status.st_size))
-        elif status.st_mtime < abandoned_before and remove(path):
+    total, entries = directory.space(), []
+    for name, status in directory.files():
+        if name.endswith(suffix):
+            entries.append((status.st_mtime_ns, name, space_of(status)))
+        elif _is_abandoned(name, status, abandoned_before) and directory.remove(name):
             continue
-        total += status.st_size
-    for _, path, length in sorted(entries):
+        total += space_of(status)
+    for _, name, space in sorted(entries):
         if total <= size:
             break
-        total -= length if remove(path) else 0
+        total -= space if directory.remove(name) else 0
 
 
-def _count(counter: Path, blocks: int) -> int:
+def _is_abandoned(name: str, status: os.stat_result, before: float) -> bool:
+    return name.endswith(PARTIAL) and status.st_mtime < before
+
+
+def _count(directory: Directory, blocks: int) -> int:
     """Append `blocks` bytes to the counter, and return its length."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with open(os.open(counter, flags, 0o600), "ab", buffering=0) as file:
-        file.write(bytes(blocks))
-        return os.fstat(file.fileno()).st_size
+    descriptor = directory.open(COUNTER, flags)
+    try:
+        os.write(descriptor, bytes(blocks))
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)

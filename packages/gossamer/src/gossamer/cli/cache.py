@@ -12,7 +12,7 @@ cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
 
 @cache.command()
 def info() -> None:
-    """Show where the cache is, how much it holds and how much it may hold."""
+    """Show where the cache is, how much space it takes on disk and how much it may take."""
     found = ArtifactCache().info()
     print(f"path     {found.path}\nentries  {found.entries}")
     print(f"bytes    {found.bytes}\nlimit    {found.limit}")
