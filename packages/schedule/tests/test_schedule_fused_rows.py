@@ -9,7 +9,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import replay
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.fused_rows import AHEAD, SHORT_ROW
+from gossamer_schedule.rules.fused_rows import PREFETCH, SHORT_ROW
 
 TARGET = Target.parse("generic-cpu")
 PROGRAM = """
@@ -76,7 +76,7 @@ def test_all_parts_run_on_a_row_before_the_next_one(stats, features):
 
 
 def test_rows_are_asked_for_from_shorter_ones_on():
-    far = AHEAD.least_operand // 128
+    far = PREFETCH.least_operand // 128
     asked = {
         (features, columns): [
             args["buffer"]

@@ -18,10 +18,10 @@ from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
 from gossamer_schedule.rules.sddmm import (
-    AHEAD,
     LARGEST_ALIGNED,
     LONG_GROUP,
     LONG_ROW,
+    PREFETCH,
     SHORT_GROUP,
     UNROLLED_VECTORS,
     pattern_of,
@@ -80,7 +80,7 @@ def rows_of(mean, *, columns=100):
 
 
 SHORT, LONG = rows_of(3), rows_of(LONG_ROW)
-FAR = rows_of(3, columns=AHEAD.least_operand)
+FAR = rows_of(3, columns=PREFETCH.least_operand)
 
 
 def sized(text, features=None, *, dtype="float32"):
@@ -291,11 +291,11 @@ def prefetched(text, stats, features=128):
 
 
 def test_gathered_rows_are_asked_for_where_they_are_far():
-    for stats in (FAR, rows_of(LONG_ROW, columns=AHEAD.least_operand)):
+    for stats in (FAR, rows_of(LONG_ROW, columns=PREFETCH.least_operand)):
         assert prefetched(COORDINATE, stats) == ["Y_data"]
     for stats in (None, SHORT):
         assert prefetched(COORDINATE, stats) == []
-    for features in (AHEAD.least_row // 4 - 1, None):
+    for features in (PREFETCH.least_row // 4 - 1, None):
         assert prefetched(COORDINATE, FAR, features=features) == []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import FuseAxes, Iteration, Module
@@ -345,6 +346,6 @@ def _loops_of_fused(before: Module, after: Module) -> dict[str, tuple[str, ...]]
                 count = len(entry.axes) if isinstance(entry, FuseAxes) else 1
                 group = node.vars[at : at + count]
                 at += count
-                if count > 1 and "_".join(group) in loops:
-                    found |= dict.fromkeys(group, ("_".join(group),))
+                if count > 1 and fused_name(group) in loops:
+                    found |= dict.fromkeys(group, (fused_name(group),))
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gossamer_ir.core import build
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuffer
 from gossamer_ir.traversal.names import Namer, namer_of, names_of
 from gossamer_ir.traversal.walk import map_children, walk
@@ -47,7 +48,7 @@ class OrdinaryBuffers:
         return {
             buffer.name: buffer.name
             if buffer.handle is not None and buffer.handle in index_handles
-            else namer.fresh(f"{buffer.name}_data")
+            else namer.fresh(data_name(buffer.name))
             for buffer in self.sparse.values()
         }
 

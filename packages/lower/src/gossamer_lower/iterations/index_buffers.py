@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from gossamer_ir.arith.offsets import length_of
 from gossamer_ir.core import build
+from gossamer_ir.core.lowered_names import indices_name, indptr_name
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -58,7 +59,7 @@ class IndexBuffers:
         parents = tuple(found.name for found in self.chain(axis)[:-1])
         if isinstance(axis, Varied):
             self._buffers[axis.name, "indptr"] = SparseBuffer(
-                self._namer.fresh(f"{axis.name}_indptr"),
+                self._namer.fresh(indptr_name(axis.name)),
                 parents,
                 axis.indptr_dtype,
                 handle=axis.indptr,
@@ -66,7 +67,7 @@ class IndexBuffers:
             )
         if isinstance(axis, Compressed):
             self._buffers[axis.name, "indices"] = SparseBuffer(
-                self._namer.fresh(f"{axis.name}_indices"),
+                self._namer.fresh(indices_name(axis.name)),
                 (*parents, axis.name),
                 axis.indices_dtype,
                 handle=axis.indices,

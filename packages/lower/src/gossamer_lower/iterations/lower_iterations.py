@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from gossamer_ir.core import build
+from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.core.marks import COMPOSABLE, is_composable, without_mark
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -249,7 +250,7 @@ class _Lowering:
     def _add_fused(
         self, nest: _Nest, item: FuseAxes, *, kinds: str, names: tuple[str, ...]
     ) -> None:
-        loop = self._namer.fresh("_".join(names))
+        loop = self._namer.fresh(fused_name(names))
         var = self._namer.fresh(f"v{loop}")
         around = self._enter_fused(nest.in_loops, item, names=names, count=build.index_var(loop))
         inside = self._enter_fused(nest.in_block, item, names=names, count=build.index_var(var))

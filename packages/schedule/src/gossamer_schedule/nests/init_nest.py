@@ -16,6 +16,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
+from gossamer_schedule.step.made_names import INIT, init_name
 
 
 def require_init_nest(
@@ -39,12 +40,12 @@ def require_init_nest(
 
 
 def init_nest(
-    cursor: Cursor, kept: Sequence[LoopOrCondition], *, namer: Namer, suffix: str = "init"
+    cursor: Cursor, kept: Sequence[LoopOrCondition], *, namer: Namer, suffix: str = INIT
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return a nest for the init of a block: block `<block>_init` in loops `<loop>_init` and conditions like
     those of `kept`; and the names of the block and the loops."""
     loops = (found for found in kept if isinstance(found, For))
-    names = {found.var: namer.fresh(f"{found.var}_{suffix}") for found in loops}
+    names = {found.var: namer.fresh(init_name(found.var, suffix=suffix)) for found in loops}
     made = _init_block(cursor, names, namer=namer, suffix=suffix)
     return _nest(kept, names, (made,)), (made.name, *names.values())
 
@@ -79,12 +80,12 @@ def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffi
     block: Block = cursor.node
     spatial = [replace(found, kind="S") for found in selecting(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    fresh = {found.var: namer.fresh(f"{found.var}_{suffix}") for found in spatial}
+    fresh = {found.var: namer.fresh(init_name(found.var, suffix=suffix)) for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
     predicate = conjoined(conditions_of_init(cursor))
     return Block(
-        namer.fresh(f"{block.name}_{suffix}"),
+        namer.fresh(init_name(block.name, suffix=suffix)),
         iters,
         substitute_body(block.init, renamed),
         predicate=None if predicate is None else substitute(predicate, renamed),

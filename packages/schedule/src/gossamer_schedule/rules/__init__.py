@@ -1,5 +1,5 @@
-"""Rules for default schedules: from the pattern of a computation, a target and the stats of the data
-to a `Schedule`. A rule only looks at the coordinate module; it applies nothing.
+"""Rules for default schedules, which derive a `Schedule` from the pattern of a computation, a target and the
+statistics of the data. A rule analyzes the coordinate module. It plans steps, but does not apply them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ RULES = (
     elementwise,
     fused_rows,
 )
-"""Tried in this order; the first that applies wins. Each takes the module, the target and the stats."""
+"""The rules in the order in which they are tried; the first that matches is used. Each takes the module, the
+target and the statistics of the data."""
 
 
 @typed
 def explain(module: Module, target: Target, stats: Stats | None = None) -> ScheduleReport:
-    """The schedule of the first rule whose pattern fits, with what each decision was made for; one
-    without decisions where none fits.
+    """Return the schedule of the first rule whose pattern matches, with the reason of each decision.
 
-    A module of a later stage than coordinate is taken as it is. Patterns are looked for in the
-    iteration with each axis by itself, then with the axes of the sparse tree first.
+    The report has no decisions if no pattern matches, or if the module is of a later stage than coordinate.
+    Patterns are matched against the program without fused axes, first in its own order of axes, then with the
+    axes of the sparse tree first.
 
     >>> from gossamer_ir import parse_module
     >>> from gossamer_ir.interchange.records import Target
@@ -65,17 +66,18 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Sched
             choice = rule(form, target, stats)
             if choice is not None:
                 return replace(choice, decisions=(*decisions, *choice.decisions))
-    return ScheduleReport("", "no pattern that a rule knows: the program runs as it is written")
+    return ScheduleReport("", "not a pattern of any rule: the program runs as written")
 
 
 @typed
 def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
-    """The schedule that `explain` gives the reasons for; the empty one where no rule fits."""
+    """Return the schedule of `explain`; an empty one if no rule matches."""
     return explain(module, target, stats).schedule
 
 
 def _forms(module: Module) -> Iterator[tuple[Module, tuple[Decision, ...]]]:
-    """The program as rules may know it, and what was decided to make it so."""
+    """Yield the forms of a program in which rules match patterns, with the decisions that lead to each
+    form."""
     plain, unfusing = unfused(module)
     yield plain, unfusing
     changed, reordering = ordered(plain)

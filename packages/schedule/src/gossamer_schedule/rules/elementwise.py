@@ -1,26 +1,27 @@
 """A value for each stored element (`B[i, j] = f(A[i, j], ...)`), in vectors and in parallel.
 
-Where no row is asked for, rows do not matter: one loop runs over all elements, in equal parts. What
-depends on the row goes through the rows, which are weighed by their elements.
+If no value depends on the row, one loop runs over all elements, in equal parts. Otherwise a loop runs over
+the rows, which are weighted by their elements.
 """
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Step, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
+from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognise.elementwise import Elementwise, elementwise_pattern
 
 SHORT_ROW = 4
-"""As long as all rows may be for scalar code to be faster, where rows are gone through."""
+"""Maximum length of all rows for scalar code, in a loop over rows."""
 
 WORK_PER_ROW = 4
-"""What a row costs besides its elements, in elements."""
+"""Cost of a row besides its elements, in elements."""
 
 
 def elementwise(module: Module, target: Target, stats: Stats | None) -> ScheduleReport | None:
-    """The schedule for a value per stored element; None for anything else."""
+    """Return the schedule for a value per stored element; None for any other program."""
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
@@ -32,8 +33,8 @@ def elementwise(module: Module, target: Target, stats: Stats | None) -> Schedule
 def elementwise_by_rows(
     module: Module, target: Target, stats: Stats | None, *, short_row: float
 ) -> ScheduleReport | None:
-    """As `elementwise`, going through the rows whether or not a value depends on them; one element at
-    a time also where rows have no more than `short_row` on average."""
+    """Like `elementwise`, but always with a loop over rows, and with one element at a time if the mean row
+    has at most `short_row` elements."""
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
@@ -45,40 +46,47 @@ def elementwise_by_rows(
 
 
 def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:
-    loop = f"{pattern.row}_{pattern.position}"
-    least = grain(1)
-    fused = Step("sparse_fuse", {"iteration": pattern.iteration, "axes": pattern.axes})
-    numbered = Decision(
-        "elements numbered through",
-        f"no value depends on the row {pattern.row} that it stands in, so rows do not matter",
-        (fused,),
+    fusing, splitting, running = Plan(), Plan(), Plan()
+    loop = fusing.sparse_fuse(
+        pattern.iteration, axes=pattern.axes, variables=(pattern.row, pattern.position)
+    )
+    fused = Decision(
+        "one loop over all elements",
+        f"no value depends on the row {pattern.row} of its element",
+        fusing.steps,
         stage="coordinate",
     )
+    outer = _split(splitting, loop, lanes)
+    least = grain(1)
+    running.add("parallel", loop=outer, grain=least)
     parts = Decision(
         f"equal parts of vectors in parallel, {least} or more for a thread",
-        f"all elements cost the same, and waking a thread as much as {FULL_VECTORS_PER_THREAD} vectors",
-        (Step("parallel", {"loop": f"{loop}_0", "grain": least}),),
+        f"all elements cost the same, and waking a thread costs as much as {FULL_VECTORS_PER_THREAD} vectors",
+        running.steps,
     )
-    return numbered, _vectors(pattern, loop, lanes), parts
+    return fused, _vectors(pattern, lanes, splitting), parts
 
 
 def _by_rows(pattern: Elementwise, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
-    vectors = _vectors(pattern, pattern.position, lanes)
-    if stats is not None and stats.longest_row <= SHORT_ROW:
-        vectors = Decision(
-            "one element at a time",
-            f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}",
-        )
     rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
-    return vectors, rows
+    if stats is not None and stats.longest_row <= SHORT_ROW:
+        why = f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}"
+        return Decision("one element at a time", why), rows
+    splitting = Plan()
+    _split(splitting, pattern.position, lanes)
+    return _vectors(pattern, lanes, splitting), rows
 
 
-def _vectors(pattern: Elementwise, loop: str, lanes: int) -> Decision:
+def _split(plan: Plan, loop: str, lanes: int) -> str:
+    """Plan vectors for a loop. Return the loop over the vectors."""
+    outer, lane = plan.split(loop, factors=(None, lanes))
+    plan.add("vectorize", loop=lane)
+    return outer
+
+
+def _vectors(pattern: Elementwise, lanes: int, plan: Plan) -> Decision:
     return Decision(
         f"vectors of {lanes} elements",
         f"a register has {lanes} lanes of {pattern.dtype}; the last vector is masked",
-        (
-            Step("split", {"loop": loop, "factors": (None, lanes)}),
-            Step("vectorize", {"loop": f"{loop}_1"}),
-        ),
+        plan.steps,
     )

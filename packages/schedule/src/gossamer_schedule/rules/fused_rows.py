@@ -1,8 +1,8 @@
-"""Several computations over the same rows, run together: all of them on one row, then on the next.
+"""Several computations over the same rows in one loop: all of them on one row, then on the next.
 
-What is made for a row and used by a later computation of the same row is still in the nearest cache
-(sampled products, a softmax and a product with values are attention). Each part is scheduled as the
-rule for its own pattern does it; the loop over rows, which they share, runs in parallel.
+The results of one computation are still in the nearest cache when a later one reads them for the same row
+(attention is an SDDMM, a softmax and a product with values). Each part is scheduled by the rule for its own
+pattern. The loop over rows, which they share, runs in parallel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_com
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.elementwise import elementwise_by_rows
-from gossamer_schedule.rules.recognise.gathers import Ahead
+from gossamer_schedule.rules.recognise.gathers import PrefetchThresholds
 from gossamer_schedule.rules.recognise.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognise.row_reduction import (
     Fibre,
@@ -34,29 +34,32 @@ from gossamer_schedule.rules.sddmm import sddmm
 from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
 from gossamer_schedule.rules.spmv_rows import spmv_rows
 
-AHEAD = Ahead(least_row=128, least_operand=2 << 20)
-"""As long as a row is worked on by several parts, one after the other, the processor does not look
-ahead to the next one, so that asking pays for shorter rows."""
+PREFETCH = PrefetchThresholds(least_row=128, least_operand=2 << 20)
+"""Minimum bytes of a gathered row and of the operand for prefetching to pay. Several computations per row
+keep the hardware prefetcher from reaching the next row, so software prefetch pays off for shorter rows than
+in a single computation."""
 
 SHORT_ROW = 5
-"""Elements per row up to which a part goes through them one at a time: what it stores one by one cannot
-be loaded as a vector before all of that is written (measured: 1.1 to 2.1 times faster, 0.85 at 7), and
-groups and their rest are more loops that end where nobody can tell (1.05 to 1.25 times, 0.97 at 7)."""
+"""Maximum mean row length for scalar code in a part. Longer rows use vectors and groups. With these, shorter
+rows lose to store-forwarding stalls, since a vector load waits for the scalar stores of an earlier part
+(measured: scalar code is 1.1 to 2.1 times as fast, and 0.85 at 7 elements), and to mispredicted exits of the
+loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
 
 PARTS = (
     partial(spmv_rows, short_row=SHORT_ROW),
-    partial(sparse_times_dense, ahead=AHEAD),
-    partial(sddmm, ahead=AHEAD, short_row=SHORT_ROW),
+    partial(sparse_times_dense, prefetch=PREFETCH),
+    partial(sddmm, prefetch=PREFETCH, short_row=SHORT_ROW),
     partial(elementwise_by_rows, short_row=SHORT_ROW),
     rowwise_dense,
 )
+"""The rules that are tried for each part, in this order."""
 
 WORK_PER_ROW = 16
-"""What a row costs besides its elements, in elements."""
+"""Cost of a row besides its elements, in elements."""
 
 
 def fused_rows(module: Module, target: Target, stats: Stats | None) -> ScheduleReport | None:
-    """The schedule for iterations that all begin with the same rows; None for anything else."""
+    """Return the schedule for iterations that all begin with the same rows; None for any other program."""
     found = _iterations(module)
     if found is None:
         return None
@@ -70,7 +73,7 @@ def fused_rows(module: Module, target: Target, stats: Stats | None) -> ScheduleR
     names = ", ".join(iteration.name for iteration in iterations)
     together = Decision(
         "all parts of a row together",
-        f"{names} run over the same rows, and what one leaves for the next is in the nearest cache",
+        f"{names} run over the same rows, and the results of one part for the next are in the nearest cache",
         fused,
         stage="coordinate",
     )
@@ -80,8 +83,8 @@ def fused_rows(module: Module, target: Target, stats: Stats | None) -> ScheduleR
 
 
 def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None:
-    """The function and the iterations of a coordinate module that holds several of them, which all
-    begin with the same rows, and no names that their schedules would give."""
+    """Return the function and the iterations of a coordinate module of several iterations that all begin with
+    the same rows. Return None for other modules, and if a name that their schedules would make is taken."""
     if module.stage != "coordinate" or len(module.functions) != 1:
         return None
     function = module.functions[0]
@@ -99,7 +102,7 @@ def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None
 
 
 def _fused(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
-    """The steps that make one iteration over rows of all; None where one may use what another makes
+    """Return the steps that nest all iterations in one over the rows; None if one may use results of another
     for other rows."""
     *earlier, last = iterations
     into, steps = last.name, []
@@ -121,8 +124,8 @@ def _part(
     target: Target,
     stats: Stats | None,
 ) -> tuple[Decision, ...] | None:
-    """What the rule for an iteration by itself decides, but for the loop over rows; None where there is
-    no such rule."""
+    """Return the decisions of the rule for an iteration by itself, without those on the loop over rows; None
+    if no rule matches."""
     alone = replace(module, functions=(replace(function, body=(iteration,)),))
     for rule in PARTS:
         choice = rule(alone, target, stats)
@@ -132,7 +135,7 @@ def _part(
 
 
 def _within_rows(choice: ScheduleReport, *, row: str) -> Iterator[Decision]:
-    """The decisions without steps on the loop over rows, which is no longer the part's own."""
+    """Yield the decisions without the steps on the loop over rows, which the parts share."""
     for decision in choice.decisions:
         steps = tuple(step for step in decision.steps if step.args.get("loop") != row)
         if steps or not decision.steps:
@@ -140,7 +143,7 @@ def _within_rows(choice: ScheduleReport, *, row: str) -> Iterator[Decision]:
 
 
 def _parallel(function: Function, iterations: Sequence[Iteration], target: Target) -> Decision:
-    """Rows by their elements, where a part goes through them."""
+    """Run rows in parallel. They are weighted by their elements if a part iterates over elements."""
     row = iterations[-1].vars[0]
     axes = [axes_of(function, iteration) for iteration in iterations]
     fibres = [over[1] for over in axes if len(over) > 1 and isinstance(over[1], Fibre)]
@@ -152,6 +155,6 @@ def _parallel(function: Function, iterations: Sequence[Iteration], target: Targe
 
 
 def _vectors(features: Sequence[Axis], lanes: int) -> int:
-    """Vectors of work for an element."""
+    """Return the vectors of work per element."""
     lengths = [integer_value(axis.length) for axis in features if isinstance(axis, DenseFixed)]
     return max([1, *(-(-length // lanes) for length in lengths if length is not None)])

@@ -1,26 +1,27 @@
-"""A value for each feature of each row (`B[i, k] = f(A[i, k], ...)`), or one for each row, in vectors.
+"""A value for each feature of each row (`B[i, k] = f(A[i, k], ...)`), or one value per row, in vectors.
 
-Only as a part of what runs over rows: by themselves such programs are dense ones.
+This is only a part of fused rows. By themselves, such programs are dense.
 """
 
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Step, Target, Trace
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
+from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognise.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognise.row_reduction import axes_of, single_iteration
 
 
 def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> ScheduleReport | None:
-    """The schedule of a part for one row; None for anything else."""
+    """Return the schedule of one row of such a part; None for any other program."""
     found = single_iteration(module)
     if found is None:
         return None
     function, iteration = found
     axes = axes_of(function, iteration)
-    if not axes or not all(map(is_dense_root, axes)) or not _is_plain(iteration):
+    if not axes or not all(map(is_dense_root, axes)) or not _is_assignment(iteration):
         return None
     if len(axes) == 1:
         return ScheduleReport("rowwise_dense", f"a value for each row {iteration.vars[0]}")
@@ -40,29 +41,24 @@ def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> Sched
     return ScheduleReport("rowwise_dense", text, (vectors,))
 
 
-def _is_plain(iteration: Iteration) -> bool:
-    """Whether it is one assignment to the element of its variables."""
+def _is_assignment(iteration: Iteration) -> bool:
+    """Return whether an iteration is one unconditional assignment to the element at its variables."""
     if set(iteration.kinds) != {"S"} or iteration.init or len(iteration.body) != 1:
         return False
     store = iteration.body[0]
-    return isinstance(store, Store) and store.predicate is None and _selects(store, iteration)
-
-
-def _selects(store: Store, iteration: Iteration) -> bool:
-    names = tuple(getattr(index, "name", "") for index in store.indices)
-    return names == iteration.vars
+    if not isinstance(store, Store) or store.predicate is not None:
+        return False
+    return tuple(getattr(index, "name", "") for index in store.indices) == iteration.vars
 
 
 def _vectors(feature: str, count: int | None, *, lanes: int, most: int) -> Decision:
-    steps: Trace = (
-        Step("split", {"loop": feature, "factors": (None, lanes)}),
-        Step("vectorize", {"loop": f"{feature}_1"}),
+    """Return the split into vectors. They are unrolled if there are at most `most`."""
+    plan = Plan()
+    is_unrolled = count is not None and 0 < count <= most * lanes
+    outer, lane = plan.split(
+        feature, factors=(-(-count // lanes) if count is not None and is_unrolled else None, lanes)
     )
-    if count is not None and 0 < count <= most * lanes:
-        outer = -(-count // lanes)
-        steps = (
-            Step("split", {"loop": feature, "factors": (outer, lanes)}),
-            Step("vectorize", {"loop": f"{feature}_1"}),
-            Step("unroll", {"loop": f"{feature}_0"}),
-        )
-    return Decision(f"vectors of {lanes} features", "neighbouring features lie side by side", steps)
+    plan.add("vectorize", loop=lane)
+    if is_unrolled:
+        plan.add("unroll", loop=outer)
+    return Decision(f"vectors of {lanes} features", "features are contiguous", plan.steps)

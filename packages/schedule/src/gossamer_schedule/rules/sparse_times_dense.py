@@ -1,8 +1,8 @@
-"""Sparse times dense: a row of the output stays in vector registers while its nonzeros pass by.
+"""Sparse times dense: a row of the output stays in vector registers while the loop over its nonzeros runs.
 
-Features are cut into tiles of as many vectors as registers hold; within a tile every nonzero is read
-once, and its row of the dense operand is accumulated with one fused multiply-add per vector. Rows
-run in parallel, balanced by nonzeros. CSR, ELL, DCSR and ragged rows are all alike here.
+Features are split into tiles of as many vectors as fit the registers. Within a tile every nonzero is read
+once, and its row of the dense operand is accumulated with one fused multiply-add per vector. Rows run in
+parallel, balanced by nonzeros. CSR, ELL, DCSR and ragged rows are scheduled alike.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.core.counted import counted
-from gossamer_ir.interchange.records import (
-    Arg,
-    Decision,
-    ScheduleReport,
-    Stats,
-    Step,
-    Target,
-    Trace,
-)
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.recognise.gathers import Ahead, Gather, gathered_operand, prefetched
+from gossamer_schedule.rules.plan import Plan, VectorLoops
+from gossamer_schedule.rules.recognise.gathers import (
+    Gather,
+    PrefetchThresholds,
+    gathered_operand,
+    prefetched,
+)
 from gossamer_schedule.rules.recognise.row_reduction import (
     SparseReduction,
     single_iteration,
@@ -30,49 +28,43 @@ from gossamer_schedule.rules.recognise.row_reduction import (
 )
 
 SYMBOLIC_VECTORS = 4
-"""Vectors per tile where the number of features is known at run time only: all are masked."""
+"""Vectors per tile if the number of features is known at run time only. All of them are masked."""
 
 LARGEST_TILE = 256
-"""Features of a tile at most, however many lanes a vector has: 16 vectors of 512 bits in float32."""
+"""Maximum number of features of a tile: 16 vectors of 512 bits in float32."""
 
 UNROLLED_TILES = 4
-"""As many tiles at most are copies in code where the last one is partial, which stays below 64 vectors. A
-loop over whole tiles with the last one behind it is 0.9 to 1 times as fast (measured on rows of four and
-of a hundred elements: each tile finds the row anew), but 1.1 to 1.4 times as fast as one whose tiles are
-all masked."""
+"""Maximum number of tiles that are unrolled if the last one is partial; this is fewer than 64 vectors of
+code. The alternative, a loop over whole tiles and a peeled last tile, is 0.9 to 1 times as fast (measured on
+rows of 4 and of 100 elements: each tile finds the row anew). It is 1.1 to 1.4 times as fast as a loop in
+which all tiles are masked."""
 
-AHEAD = Ahead(least_row=512, least_operand=2 << 20)
-"""Bytes of a gathered row from which asking for it costs less than waiting, and bytes of the operand
-that are more than the caches hold that a core has for itself (measured: 1.1 to 1.6 times faster from
-there to beyond the shared cache, and 0.85 on less)."""
+PREFETCH = PrefetchThresholds(least_row=512, least_operand=2 << 20)
+"""Minimum bytes of a gathered row and of the operand for prefetching to pay. An operand of this size exceeds
+the private caches of a core (measured: 1.1 to 1.6 times faster from there to beyond the shared cache, and
+0.85 below)."""
 
 WORK_PER_ROW = 4
-"""What a row costs besides its nonzeros, in nonzeros."""
+"""Cost of a row besides its nonzeros, in nonzeros."""
 
 
-class _Nest(NamedTuple):
-    """`tiles` (None: symbolic) of `vectors` vectors of `lanes`; exact: no lane is left over.
-
-    The loops over them; "" where there is only one tile, or one vector.
-    """
+class _Tiling(NamedTuple):
+    """Features as `tiles` (None: symbolic) of `vectors` of `lanes`; exact if no lane is left over."""
 
     tiles: int | None
     vectors: int
     lanes: int
     exact: bool
-    tile: str
-    vector: str
-    lane: str
 
 
 def sparse_times_dense(
-    module: Module, target: Target, stats: Stats | None, *, ahead: Ahead = AHEAD
+    module: Module, target: Target, stats: Stats | None, *, prefetch: PrefetchThresholds = PREFETCH
 ) -> ScheduleReport | None:
-    """The schedule for a reduction over fibres with a feature loop; None for anything else."""
+    """Return the schedule for a reduction over fibres with a feature loop; None for any other program."""
     pattern = sparse_reduction(module)
     if pattern is None or not pattern.feature or pattern.features == 0:
         return None
-    decisions = _decisions(module, pattern, target=target, stats=stats, ahead=ahead)
+    decisions = _decisions(module, pattern, target=target, stats=stats, prefetch=prefetch)
     return ScheduleReport("sparse_times_dense", pattern.text, decisions)
 
 
@@ -82,165 +74,166 @@ def _decisions(
     *,
     target: Target,
     stats: Stats | None,
-    ahead: Ahead,
+    prefetch: PrefetchThresholds,
 ) -> tuple[Decision, ...]:
     if not pattern.is_regular:
         scalar = Decision(
-            "one feature at a time", "an operand is read in a way that vectors cannot follow"
+            "one feature at a time", "an operand is read in a way that vectors cannot do"
         )
         return scalar, _parallel(pattern, 1)
     if pattern.features == 1:
         return _single_feature(pattern), _parallel(pattern, 1)
-    nest = _nest(pattern, target)
+    tiling = _tiling(pattern, target)
+    tiles, loops = _tiles(pattern, tiling, target)
+    in_registers, init, copy = _in_registers(pattern, tiling, loops)
     return (
-        _tiles(pattern, nest, target),
-        _in_registers(pattern, nest),
-        _vectors(pattern, nest),
-        *_several_tiles(nest),
-        _prefetched(module, pattern, stats, ahead),
-        _parallel(pattern, nest.vectors * (nest.tiles or 1)),
+        tiles,
+        in_registers,
+        _vectors(loops, init, copy),
+        *_several_tiles(tiling, loops.tile),
+        _prefetched(module, pattern, stats, prefetch),
+        _parallel(pattern, tiling.vectors * (tiling.tiles or 1)),
     )
 
 
 def _prefetched(
-    module: Module, pattern: SparseReduction, stats: Stats | None, ahead: Ahead
+    module: Module, pattern: SparseReduction, stats: Stats | None, prefetch: PrefetchThresholds
 ) -> Decision:
-    """Whether rows of the dense operand are asked for ahead."""
+    """Decide whether rows of the dense operand are prefetched."""
     found = single_iteration(module)
     operand = (
         gathered_operand(*found, column=pattern.position, feature=pattern.feature) if found else ""
     )
     gather = Gather(operand, pattern.features, pattern.dtype, pattern.block, pattern.position)
-    return prefetched(gather, stats, ahead)
+    return prefetched(gather, stats, prefetch)
 
 
-def _nest(pattern: SparseReduction, target: Target) -> _Nest:
+def _tiling(pattern: SparseReduction, target: Target) -> _Tiling:
+    """Return the fewest tiles that hold all features, all of the same size."""
     lanes = lanes_of(target, pattern.dtype)
     features = pattern.features
     if features is None:
-        return _named(pattern.feature, None, SYMBOLIC_VECTORS, lanes, exact=False)
+        return _Tiling(None, SYMBOLIC_VECTORS, lanes, exact=False)
     while lanes // 2 >= features:
         lanes //= 2
     vectors = -(-features // lanes)
     tiles = -(-vectors // _most_vectors(target, lanes))
     per_tile = -(-vectors // tiles)
-    is_exact = tiles * per_tile * lanes == features
-    return _named(pattern.feature, tiles, per_tile, lanes, exact=is_exact)
+    return _Tiling(tiles, per_tile, lanes, exact=tiles * per_tile * lanes == features)
 
 
 def _most_vectors(target: Target, lanes: int) -> int:
-    """Vectors of a tile at most."""
+    """Return the maximum number of vectors of a tile."""
     return min(accumulators_of(target), LARGEST_TILE // lanes)
 
 
-def _named(feature: str, tiles: int | None, vectors: int, lanes: int, *, exact: bool) -> _Nest:
-    """Loops of one iteration are not made: `split` names those it makes by their position."""
-    made = [name for name, count in (("tile", tiles), ("vector", vectors)) if count != 1]
-    names = {name: f"{feature}_{position}" for position, name in enumerate([*made, "lane"])}
-    if not made and exact:
-        names["lane"] = feature
-    tile, vector = names.get("tile", ""), names.get("vector", "")
-    return _Nest(tiles, vectors, lanes, exact, tile, vector, names["lane"])
-
-
-def _step(op: str, **args: Arg) -> Step:
-    return Step(op, args)
-
-
-def _tiles(pattern: SparseReduction, nest: _Nest, target: Target) -> Decision:
-    """Loops tile, position, vector, lane."""
-    steps: Trace = ()
-    if nest.lane != pattern.feature:
-        steps = (_step("split", loop=pattern.feature, factors=_factors(nest)),)
-    if nest.tile:
-        order = [loop for loop in (nest.tile, pattern.position, nest.vector, nest.lane) if loop]
-        steps = (*steps, _step("reorder", loops=tuple(order)))
-    tile = f"{counted(nest.vectors, 'vector')} of {nest.lanes} lanes"
-    if pattern.features is None or nest.tiles is None:
+def _tiles(
+    pattern: SparseReduction, tiling: _Tiling, target: Target
+) -> tuple[Decision, VectorLoops]:
+    """Order the loops as tile, position, vector, lane. Return them with the decision."""
+    plan = Plan()
+    loops = plan.split_in_vectors(
+        pattern.feature,
+        tiles=tiling.tiles,
+        vectors=tiling.vectors,
+        lanes=tiling.lanes,
+        exact=tiling.exact,
+    )
+    if loops.tile:
+        order = (loops.tile, pattern.position, loops.vector, loops.lane)
+        plan.add("reorder", loops=tuple(loop for loop in order if loop))
+    tile = f"{counted(tiling.vectors, 'vector')} of {tiling.lanes} lanes"
+    if pattern.features is None or tiling.tiles is None:
         why = "their number is known at run time only, so every vector of a tile is masked"
-        return Decision(f"features in tiles of {tile}", why, steps)
-    vectors = counted(-(-pattern.features // nest.lanes), "vector")
-    rest = "nothing is left over" if nest.exact else "what is left over in the last one is masked"
-    return Decision(
-        f"features in {counted(nest.tiles, 'tile')} of {tile}",
+        return Decision(f"features in tiles of {tile}", why, plan.steps), loops
+    vectors = counted(-(-pattern.features // tiling.lanes), "vector")
+    rest = "no lane is left over" if tiling.exact else "the lanes left over in the last are masked"
+    decision = Decision(
+        f"features in {counted(tiling.tiles, 'tile')} of {tile}",
         f"{pattern.features} features of {pattern.dtype} fill {vectors}; a tile has "
-        f"{_most_vectors(target, nest.lanes)} at most, half of the registers and {LARGEST_TILE} features; "
-        f"tiles are alike, and {rest}",
-        steps,
+        f"{_most_vectors(target, tiling.lanes)} at most, half of the registers and {LARGEST_TILE} features; "
+        f"tiles have equal size, and {rest}",
+        plan.steps,
     )
+    return decision, loops
 
 
-def _factors(nest: _Nest) -> tuple[int | None, ...]:
-    outer = [nest.tiles] if nest.tile else []
-    return (*outer, *_in_tile(nest))
+def _in_registers(
+    pattern: SparseReduction, tiling: _Tiling, loops: VectorLoops
+) -> tuple[Decision, VectorLoops, VectorLoops]:
+    """Return the decision to accumulate a tile in a local buffer, and the loops of its init and of its
+    copy."""
+    plan = Plan()
+    inside = [loop for loop in (loops.vector, loops.lane) if loop]
+    accumulators = plan.accumulate_locally(
+        pattern.block,
+        buffer=pattern.output,
+        holder=loops.tile or pattern.row,
+        reduction=pattern.position,
+        inside=inside,
+        elements=(pattern.feature,),
+    )
+    copy = plan.split_in_vectors(
+        accumulators.copy[pattern.feature],
+        tiles=1,
+        vectors=tiling.vectors,
+        lanes=tiling.lanes,
+        exact=loops.lane == pattern.feature,
+    )
+    decision = Decision(
+        f"a tile of row {pattern.row} in registers during the loop over its elements {pattern.position}",
+        "each element is read once per tile, and the result is written once",
+        plan.steps,
+    )
+    return decision, accumulators.init_of(loops), copy
 
 
-def _in_tile(nest: _Nest) -> tuple[int, ...]:
-    """The extents of the loops over vectors and lanes."""
-    return (nest.vectors, nest.lanes) if nest.vector else (nest.lanes,)
-
-
-def _in_registers(pattern: SparseReduction, nest: _Nest) -> Decision:
-    steps = _accumulated(pattern, nest.tile or pattern.row)
-    if nest.lane != pattern.feature:
-        copied = _step("split", loop=f"{pattern.feature}_c", factors=_in_tile(nest))
-        steps = (*steps, copied)
+def _vectors(block: VectorLoops, init: VectorLoops, copy: VectorLoops) -> Decision:
+    """Vectorize the lanes and unroll the vectors of the block, of its init and of its copy."""
+    plan = Plan()
+    for loops in (block, init, copy):
+        plan.add("vectorize", loop=loops.lane)
+    if block.vector:
+        for loops in (block, init, copy):
+            plan.add("unroll", loop=loops.vector)
     return Decision(
-        f"a tile of row {pattern.row} in registers while its elements {pattern.position} pass by",
-        "each element is read once for a tile, and the result is written once",
-        steps,
+        "lanes vectorized, and the vectors of a tile unrolled",
+        "features are contiguous, and registers are assigned at compile time",
+        plan.steps,
     )
 
 
-def _accumulated(pattern: SparseReduction, holder: str) -> Trace:
-    """What is accumulated in one iteration of `holder` in a buffer of its own, which is copied."""
-    copy = f"{pattern.block}_{pattern.output}_local"
-    return (
-        _step("cache_write", block=pattern.block, buffer=pattern.output, scope="local"),
-        _step("reverse_compute_at", block=copy, loop=holder),
-        _step("decompose_reduction", block=pattern.block, loop=pattern.position),
-    )
-
-
-def _vectors(pattern: SparseReduction, nest: _Nest) -> Decision:
-    """The lanes and vectors of the block, of its init and of its copy."""
-    copied = f"{pattern.feature}_c"
-    copied_lane = copied
-    if nest.lane != pattern.feature:
-        copied_lane = f"{copied}_1" if nest.vector else f"{copied}_0"
-    lanes = (nest.lane, f"{nest.lane}_init", copied_lane)
-    steps = [_step("vectorize", loop=loop) for loop in lanes]
-    if nest.vector:
-        vectors = (nest.vector, f"{nest.vector}_init", f"{copied}_0")
-        steps += [_step("unroll", loop=loop) for loop in vectors]
-    return Decision(
-        "lanes are those of a vector, and vectors of a tile are unrolled",
-        "neighbouring features lie side by side, and a register is chosen when code is made",
-        tuple(steps),
-    )
-
-
-def _several_tiles(nest: _Nest) -> tuple[Decision, ...]:
-    """How tiles are gone through, where there are several."""
-    if nest.tiles == 1:
+def _several_tiles(tiling: _Tiling, tile: str) -> tuple[Decision, ...]:
+    """Decide how the loop over tiles runs, if there is one."""
+    if tiling.tiles == 1:
         return ()
-    if nest.exact or nest.tiles is None:
-        return (Decision("a loop over tiles", "all are alike, and copies would only be more code"),)
-    if nest.tiles > UNROLLED_TILES:
-        why = f"only the last one needs masks, and more than {UNROLLED_TILES} copies would be too much code"
-        apart = _step("annotate", name=nest.tile, key="last", value="apart")
-        return (Decision("a loop over whole tiles, and the last one behind it", why, (apart,)),)
-    why = f"only the last one needs masks then, and {UNROLLED_TILES} tiles are little code"
-    return (Decision("tiles unrolled", why, (_step("unroll", loop=nest.tile),)),)
+    if tiling.exact or tiling.tiles is None:
+        why = "all tiles are alike, so unrolling would only add code"
+        return (Decision("a loop over tiles", why),)
+    plan = Plan()
+    if tiling.tiles > UNROLLED_TILES:
+        plan.add("annotate", name=tile, key="last", value="apart")
+        why = f"only the last tile needs masks, and more than {UNROLLED_TILES} copies are too much code"
+        return (Decision("a loop over whole tiles, with the last tile peeled", why, plan.steps),)
+    plan.add("unroll", loop=tile)
+    why = f"then only the last tile needs masks, and up to {UNROLLED_TILES} tiles are little code"
+    return (Decision("tiles unrolled", why, plan.steps),)
 
 
 def _single_feature(pattern: SparseReduction) -> Decision:
-    """One column: a dot product per row."""
-    order = _step("reorder", loops=(pattern.feature, pattern.position))
+    """Return the decision for one column: a dot product per row."""
+    plan = Plan()
+    plan.add("reorder", loops=(pattern.feature, pattern.position))
+    plan.accumulate_locally(
+        pattern.block,
+        buffer=pattern.output,
+        holder=pattern.feature,
+        reduction=pattern.position,
+    )
     return Decision(
         f"the one feature of a row {pattern.row} in a register",
-        "a single feature fills no vector; each row is a dot product",
-        (order, *_accumulated(pattern, pattern.feature)),
+        "a single feature does not fill a vector; each row is a dot product",
+        plan.steps,
     )
 
 

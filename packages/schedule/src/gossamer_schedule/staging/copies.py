@@ -29,6 +29,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest
+from gossamer_schedule.step.made_names import cache_name, copy_name
 
 
 def require_scope(scope: str, cursor: Cursor) -> None:
@@ -111,7 +112,7 @@ def require_lasting_size(buffer: AnyBuffer, cursor: Cursor) -> None:
 
 def cache_of(old: AnyBuffer, scope: str, *, namer: Namer) -> AnyBuffer:
     """Return a new buffer of the same shape in a scope."""
-    return replace(old, name=namer.fresh(f"{old.name}_{scope}"), handle=None, scope=scope)
+    return replace(old, name=namer.fresh(cache_name(old.name, scope)), handle=None, scope=scope)
 
 
 def copy_nest(
@@ -131,9 +132,9 @@ def copy_nest(
     become the predicate of the block. All iterators become spatial, except `reduced`.
     """
     tiles, conditions = tiles or {}, tuple(conditions)
-    fresh = {found.var: namer.fresh(f"{found.var}_c") for found in iters}
+    fresh = {found.var: namer.fresh(copy_name(found.var)) for found in iters}
     looped = [found for found in iters if found.var not in tiles or tiles[found.var].extent != ONE]
-    loops = {found.var: namer.fresh(f"{_stem(found.var)}_c") for found in looped}
+    loops = {found.var: namer.fresh(copy_name(_stem(found.var))) for found in looped}
     in_block, in_loops = _variables(fresh), _variables(loops)
     for var, tile in tiles.items():
         in_loops[var] = add(tile.start, in_loops[var]) if var in loops else tile.start

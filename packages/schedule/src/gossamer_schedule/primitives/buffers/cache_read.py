@@ -22,6 +22,7 @@ from gossamer_schedule.staging.gathers import (
     require_stored,
     required_elements,
 )
+from gossamer_schedule.step.made_names import copy_block
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
@@ -79,7 +80,7 @@ def cache_read(
     cache = cache_of(old, scope, namer=namer)
     places = tuple(read.indices for read in elements.reads)
     copy = copy_nest(
-        f"{block}_{cache.name}",
+        copy_block(block, cache.name),
         elements.iters,
         copying(elements, buffer, to=cache.name, places=places),
         conditions=elements.conditions,

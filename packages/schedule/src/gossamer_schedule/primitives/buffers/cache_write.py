@@ -37,6 +37,7 @@ from gossamer_schedule.staging.stores import (
     require_sole_user,
     required_element,
 )
+from gossamer_schedule.step.made_names import copy_block
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
@@ -111,7 +112,7 @@ def cache_write(
     if is_loading:
         caching = replace(caching, init=(*caching.init, Store(cache.name, place, old_value)))
     copy = copy_nest(
-        f"{block}_{cache.name}",
+        copy_block(block, cache.name),
         element.iters,
         (Store(buffer, place, Load(cache.name, place, dtype)),),
         conditions=element.conditions,

@@ -13,6 +13,7 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
 from gossamer_schedule.staging.gathers import Elements, copying, reading_from, required_elements
+from gossamer_schedule.step.made_names import cache_name, copy_block
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
@@ -57,7 +58,7 @@ def reindex_cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[vi]
     """
-    name = f"{buffer}_{scope}"
+    name = cache_name(buffer, scope)
     made, names = gathered(
         module,
         block,
@@ -99,7 +100,7 @@ def gathered(
     cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
     place = tuple(found.index for found in dimensions)
     copy = copy_nest(
-        f"{block}_{cache.name}",
+        copy_block(block, cache.name),
         elements.iters,
         copying(elements, buffer, to=cache.name, places=(place,)),
         conditions=elements.conditions,

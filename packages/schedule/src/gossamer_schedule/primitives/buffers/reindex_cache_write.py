@@ -30,6 +30,7 @@ from gossamer_schedule.staging.stores import (
     require_existing,
     required_element,
 )
+from gossamer_schedule.step.made_names import cache_name, copy_block
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
@@ -75,7 +76,7 @@ def reindex_cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    name = f"{buffer}_{scope}"
+    name = cache_name(buffer, scope)
     made, names = scattered(
         module,
         block,
@@ -123,7 +124,7 @@ def scattered(
         caching = replace(caching, init=(*caching.init, start))
         value = Binary(reduction.op, Load(buffer, element.store.indices, old.dtype), value)
     copy = copy_nest(
-        f"{block}_{cache.name}",
+        copy_block(block, cache.name),
         element.iters,
         (Store(buffer, element.store.indices, value),),
         conditions=element.conditions,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.core.build import ZERO, floordiv, index_var, integer_value, product
+from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
 from gossamer_ir.traversal.effects import outer_writes
@@ -98,7 +99,7 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
     _require_iteration_count(cursors)
     _require_same_inits(cursors)
 
-    name = namer_of(root.function).fresh("_".join(loops))
+    name = namer_of(root.function).fresh(fused_name(loops))
     chain: list[For] = [cursor.node for cursor in cursors]
     body = substitute_body(chain[-1].body, _old_variables(chain, name))
     # Where several loops have the same annotation, the value of the outermost one is kept.

@@ -45,6 +45,7 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.init_places import require_inits_beside
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.expression_texts import expression_of
+from gossamer_schedule.step.made_names import split_loops
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
@@ -94,7 +95,7 @@ def split(
     counts = _require_factors(factors, cursor)
 
     namer = namer_of(root.function)
-    names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
+    names = tuple(map(namer.fresh, split_loops(loop, len(factors))))
     extents = _extents(cursor, counts)
     _require_inits(cursor, extents)
     digits = dict(zip(names, places(extents), strict=True))

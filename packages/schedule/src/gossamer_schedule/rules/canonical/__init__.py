@@ -1,1 +1,1 @@
-"""Programs in the form in which rules look for patterns."""
+"""Normal forms of programs, in which rules match patterns."""

@@ -1,6 +1,4 @@
-"""A program with the axes of its sparse tree before the others: the order in which rules look for
-patterns, whatever order the program was written in.
-"""
+"""The axes of a program in the order in which rules match patterns: those of the sparse tree first."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from gossamer_schedule.rules.recognise.row_reduction import axes_of, single_iter
 
 
 def ordered(module: Module) -> tuple[Module, tuple[Decision, ...]]:
-    """The module in that order, and what made it so; nothing where it is so already, or where
-    the order is not proved to make no difference."""
+    """Return the module in this order and the decision to reorder it. Return it unchanged, without a
+    decision, if it has this order or if the order is not proved to preserve the result."""
     found = single_iteration(module)
     if found is None:
         return module, ()
@@ -26,8 +24,8 @@ def ordered(module: Module) -> tuple[Module, tuple[Decision, ...]]:
         return module, ()
     decision = Decision(
         f"the order {', '.join(order)}",
-        "rules know programs by the axes of the sparse matrix first, and the order of these loops makes "
-        "no difference to the result",
+        "patterns have the axes of the sparse matrix first, and the order of these loops does not change "
+        "the result",
         (result.step,),
         stage="coordinate",
     )
@@ -35,7 +33,7 @@ def ordered(module: Module) -> tuple[Module, tuple[Decision, ...]]:
 
 
 def _order(function: Function, iteration: Iteration) -> tuple[str, ...]:
-    """The variables of axes that have a parent or are one, then the others."""
+    """Return the variables of axes that have a parent or a child, then the others."""
     axes = axes_of(function, iteration)
     parents = {axis.parent for axis in axes}
     return tuple(

@@ -1,7 +1,7 @@
-"""A program with its fused axes iterated one by one: the form in which rules look for patterns.
+"""A program without fused axes, the form in which rules match patterns.
 
-Rules fuse what pays to be fused. Searching the row of every group of nonzeros costs more than it saves
-(measured for sampled products: twice the time of a loop over rows).
+Rules fuse axes themselves where that pays. In other programs, the search for the row of every group of
+nonzeros costs more than the fused loop saves (measured for SDDMM: twice the time of a loop over rows).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gossamer_schedule.rules.recognise.row_reduction import single_iteration
 
 
 def unfused(module: Module) -> tuple[Module, tuple[Decision, ...]]:
-    """The module without fused axes, and what made it so."""
+    """Return the module without fused axes, and the decisions to split them."""
     found = single_iteration(module)
     decisions = []
     for entry in found[1].axes if found is not None else ():
@@ -22,8 +22,8 @@ def unfused(module: Module) -> tuple[Module, tuple[Decision, ...]]:
             module = result.module
             decisions.append(
                 Decision(
-                    f"loops of their own for {', '.join(entry.axes)}",
-                    "searching the row of every group of nonzeros costs more than it saves",
+                    f"separate loops for {', '.join(entry.axes)}",
+                    "the search for the row of every group of nonzeros costs more than the fused loop saves",
                     (result.step,),
                     stage="coordinate",
                 )

@@ -1,1 +1,1 @@
-"""What rules know of a machine: the width of vectors, registers, when threads pay."""
+"""The cost model of a CPU: vector width, registers, and the work that pays for a thread."""

@@ -1,4 +1,4 @@
-"""Rows on several threads: how they are weighed, and what pays for a thread."""
+"""Rows on several threads: the weight of a row, and the minimum weight for a thread."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain
 
 
 def parallel_rows(row: str, *, before: str, per_row: int, vectors: int) -> Decision:
-    """Rows in parallel by their slots, of which each costs so many vectors of work; a row costs
-    `per_row` slots more. `before` counts the slots before a row; where nobody can tell ("") rows
-    count alike."""
+    """Return the decision to run the loop `row` in parallel, in chunks of equal weight.
+
+    A row weighs as much as its slots and `per_row` slots more; `vectors` is the work per slot. `before` is
+    the text of the number of slots before a row ("": unknown, so that all rows weigh the same).
+    """
     least = grain(vectors)
     args: dict[str, Arg] = {"loop": row, "grain": least}
-    how = "nobody can tell the slots before a row, so rows count alike"
+    how = "the number of slots before a row is unknown, so all rows weigh the same"
     if before:
         weight = f"{before} + {per_row} * {row}"
         args["weight"] = weight
-        how = (
-            f"rows are of different length, so those before {row} weigh {weight}: their slots, and "
-        )
-        how += f"{per_row} for what each row costs besides"
+        how = f"rows differ in length, so the rows before {row} weigh {weight}: their slots, and "
+        how += f"{per_row} more per row"
     return Decision(
         f"rows {row} in parallel, a weight of {least} or more for a thread",
-        f"{how}; a slot costs {counted(vectors, 'vector')} of work, and waking a thread as much as "
-        f"{FULL_VECTORS_PER_THREAD}",
+        f"{how}; a slot costs {counted(vectors, 'vector')} of work, and waking a thread costs as much as "
+        f"{FULL_VECTORS_PER_THREAD} vectors",
         (Step("parallel", args),),
     )

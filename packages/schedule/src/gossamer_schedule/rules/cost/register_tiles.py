@@ -1,4 +1,4 @@
-"""How large a tile of an output should be that is accumulated in registers, by a cost model."""
+"""A cost model of output tiles that are accumulated in registers."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from gossamer_ir.interchange.records import Target
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.recognise.block_reduction import BlockReduction
 
-VECTORS = 4
-"""Vectors of a tile at most: more share their broadcasts among too few rows."""
+MOST_VECTORS = 4
+"""Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""
 
-ODD_ROWS = 8
-"""Rows of a tile where the height of a block has no divisors to speak of."""
+UNDIVIDED_ROWS = 8
+"""Rows of a tile if the height of a block has only small divisors."""
 
 LOAD_COST, BROADCAST_COST = 6, 1
-"""What a vector of the dense operand and an element of a block cost, in multiply-adds: the first
-comes from the second-level cache. Fitted to measured tiles of blocks of 16."""
+"""Cost of a vector of the dense operand, which comes from the second-level cache, and of the broadcast of an
+element of a block, in multiply-adds. Fitted to measured tiles of blocks of 16."""
 
 IN_FLIGHT = 8
-"""Multiply-adds that must be independent to hide their latency: four cycles, two units."""
+"""Independent multiply-adds that hide their latency: four cycles, two units."""
 
 
 class Tile(NamedTuple):
-    """Rows, and vectors of so many lanes; one lane: no vectors at all."""
+    """Rows by vectors of so many lanes. One lane stands for scalar code."""
 
     rows: int
     vectors: int
@@ -31,10 +31,11 @@ class Tile(NamedTuple):
 
 
 def best_tile(pattern: BlockReduction, target: Target) -> Tile:
-    """The cheapest tile whose accumulators fit the registers.
+    """Return the cheapest tile whose accumulators fit the registers.
 
-    Rows divide the height of a block where that leaves a choice. A known number of features may
-    take three quarters of the registers; masks of an unknown one need some as well.
+    The rows of a tile divide the height of a block unless it has only small divisors. With a known number of
+    features, accumulators take up to three quarters of the registers. Otherwise they take half, since masks
+    also need registers.
     """
     lanes, budget = _lanes(pattern, target), _budget(pattern, target)
     tiles = [
@@ -47,25 +48,25 @@ def best_tile(pattern: BlockReduction, target: Target) -> Tile:
 
 
 def tile_reason(pattern: BlockReduction, target: Target) -> str:
-    """Why `best_tile` is the best one, in words."""
+    """Return the reason for `best_tile` in words."""
     height = "an unknown number of" if pattern.height is None else str(pattern.height)
     features = "an unknown number of" if pattern.features is None else str(pattern.features)
     of_features = f", {features} features" if pattern.feature else ""
     return (
         f"blocks have {height} rows{of_features}; of the tiles of at most "
-        f"{_budget(pattern, target)} registers it costs least, where a multiply-add is 1, a broadcast "
+        f"{_budget(pattern, target)} registers it costs least, if a multiply-add costs 1, a broadcast "
         f"{BROADCAST_COST} and a vector of the dense operand {LOAD_COST}"
     )
 
 
 def _budget(pattern: BlockReduction, target: Target) -> int:
-    """Registers that may accumulate."""
+    """Return the maximum number of registers for accumulators."""
     half = accumulators_of(target)
     return half if pattern.features is None else half + half // 2
 
 
 def _lanes(pattern: BlockReduction, target: Target) -> int:
-    """As many as a register has, or as few as hold all features."""
+    """Return the lanes of a register, or fewer if those hold all features."""
     if not pattern.feature:
         return 1
     lanes = lanes_of(target, pattern.dtype)
@@ -75,20 +76,24 @@ def _lanes(pattern: BlockReduction, target: Target) -> int:
 
 
 def _heights(height: int | None, budget: int) -> tuple[int, ...]:
+    """Return the candidates for the rows of a tile."""
     if height is None:
         return (1,)
     divisors = tuple(rows for rows in range(1, min(height, budget) + 1) if height % rows == 0)
-    return divisors if divisors[-1] * 2 >= min(height, ODD_ROWS) else (ODD_ROWS,)
+    return divisors if divisors[-1] * 2 >= min(height, UNDIVIDED_ROWS) else (UNDIVIDED_ROWS,)
 
 
 def _most_vectors(pattern: BlockReduction, lanes: int) -> int:
+    """Return the maximum number of vectors of a tile."""
     if lanes == 1:
         return 1
-    return VECTORS if pattern.features is None else min(VECTORS, -(-pattern.features // lanes))
+    if pattern.features is None:
+        return MOST_VECTORS
+    return min(MOST_VECTORS, -(-pattern.features // lanes))
 
 
 def _cost(tile: Tile, pattern: BlockReduction) -> float:
-    """Multiply-adds for one column of a block, with what loads and broadcasts cost."""
+    """Return the cost of one column of a block with all its features, in multiply-adds."""
     rows, vectors, lanes = tile
     each = max(rows * vectors, IN_FLIGHT) + BROADCAST_COST * rows + LOAD_COST * vectors
     panels = 1 if pattern.height is None else -(-pattern.height // rows)

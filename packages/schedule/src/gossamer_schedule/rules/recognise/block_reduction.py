@@ -1,4 +1,4 @@
-"""What rules recognise: a sum over the dense blocks of a block row, for each row of the block row."""
+"""The pattern of a sum over the dense blocks of a block row, for each row of the block row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import msgspec
 
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.lowered_names import data_name, indptr_name
 from gossamer_ir.nodes import (
     Axis,
     CompressedVaried,
@@ -27,16 +28,16 @@ from gossamer_schedule.rules.recognise.row_reduction import (
     is_within,
     single_iteration,
 )
+from gossamer_schedule.step.made_names import cache_name, copy_block
 
 
 class BlockReduction(msgspec.Struct, frozen=True):
-    """`out[io, ii, k...] = sum over jo and ji of ...`, with jo the fibre of block row io in a
-    compressed varied axis, and dense axes for ii, ji and k.
+    """`out[io, ii, k...] = sum over jo and ji of ...`, with jo in the fibre of block row io in a compressed
+    varied axis, and dense axes for ii, ji and k.
 
-    Names are those of the loop stage: loops, the block, the output. `height` and `width` are the
-    extents of `inner_row` and `inner_position`, `features` that of `feature` ("": there is none);
-    None where an extent is symbolic. `before` counts the blocks before a block row. `order` are the
-    loops from the outermost to the innermost.
+    Names of loops, the block and the output are those of the loop stage. `height`, `width` and `features` are
+    the extents of `inner_row`, `inner_position` and `feature` ("": there is no such loop), None if symbolic.
+    `before` is the text of the number of blocks before a block row. `order` are the loops, outermost first.
     """
 
     block: str
@@ -55,7 +56,7 @@ class BlockReduction(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The pattern in words."""
+        """Return the pattern in words."""
         element = ", ".join(name for name in (self.row, self.inner_row, self.feature) if name)
         return (
             f"each element {self.output}[{element}] reduces over {self.position} and "
@@ -63,7 +64,7 @@ class BlockReduction(msgspec.Struct, frozen=True):
         )
 
 
-class _Over(msgspec.Struct, frozen=True):
+class _IteratedAxis(msgspec.Struct, frozen=True):
     """One axis of an iteration, its variable and its kind."""
 
     axis: Axis
@@ -72,19 +73,21 @@ class _Over(msgspec.Struct, frozen=True):
 
 
 class _Roles(msgspec.Struct, frozen=True):
-    row: _Over
+    """The axes of an iteration by role."""
+
+    row: _IteratedAxis
     fibre: CompressedVaried
     position: str
-    inner_row: _Over
-    inner_position: _Over
-    feature: _Over | None
+    inner_row: _IteratedAxis
+    inner_position: _IteratedAxis
+    feature: _IteratedAxis | None
 
 
 def block_reduction(module: Module) -> BlockReduction | None:
-    """The pattern of a coordinate module of one iteration; None where it has another.
+    """Return the pattern of a coordinate module of one iteration; None for any other program.
 
-    The axes of the iteration may stand in any order: what selects an element of the output decides
-    which of them are block rows, rows of a block and features.
+    The axes of the iteration may be in any order. The indices of the output tell which of them are block
+    rows, rows of a block and features.
     """
     found = single_iteration(module)
     if found is None:
@@ -94,13 +97,12 @@ def block_reduction(module: Module) -> BlockReduction | None:
     axes = axes_of(function, iteration)
     if store is None or not axes or not is_within(function, iteration, store):
         return None
-    roles = _roles(tuple(map(_Over, axes, iteration.vars, iteration.kinds)), store)
+    roles = _roles(tuple(map(_IteratedAxis, axes, iteration.vars, iteration.kinds)), store)
     return None if roles is None else _pattern(function, iteration, roles=roles, store=store)
 
 
 def _reduction_of(iteration: Iteration) -> Store | None:
-    """The one statement of an iteration, where it is a reduction into what `init` initialises, if there
-    is one."""
+    """Return the one statement of an iteration, if it is a reduction into the element of the init, if any."""
     if len(iteration.body) != 1 or len(iteration.init) > 1:
         return None
     store = iteration.body[0]
@@ -109,32 +111,34 @@ def _reduction_of(iteration: Iteration) -> Store | None:
     return store if match_reduction(store) is not None else None
 
 
-def _roles(axes: tuple[_Over, ...], store: Store) -> _Roles | None:
-    """What each axis is, None where they are not those of a sum over blocks."""
+def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
+    """Return the roles of the axes; None if they are not those of a sum over blocks."""
     element = [_selected(index, axes) for index in store.indices]
-    reduced = [over for over in axes if over.kind == "R"]
+    reduced = [found for found in axes if found.kind == "R"]
     if len(reduced) != 2 or len(axes) != len(element) + 2:
         return None
-    reduced.sort(key=lambda over: is_dense_root(over.axis))
+    reduced.sort(key=lambda found: is_dense_root(found.axis))
     position, inner = reduced
     fibre = position.axis
     if not isinstance(fibre, CompressedVaried) or not is_dense_root(inner.axis):
         return None
     match element:
-        case [_Over() as row, _Over() as inner_row] if row.axis.name == fibre.parent:
+        case [_IteratedAxis() as row, _IteratedAxis() as inner_row] if (
+            row.axis.name == fibre.parent
+        ):
             return _Roles(row, fibre, position.var, inner_row, inner, None)
-        case [_Over() as row, _Over() as inner_row, _Over() as feature] if (
+        case [_IteratedAxis() as row, _IteratedAxis() as inner_row, _IteratedAxis() as feature] if (
             row.axis.name == fibre.parent
         ):
             return _Roles(row, fibre, position.var, inner_row, inner, feature)
     return None
 
 
-def _selected(index: Expr, axes: tuple[_Over, ...]) -> _Over | None:
-    """The dense spatial axis whose variable an index is."""
-    for over in axes:
-        if index == index_var(over.var) and over.kind == "S" and is_dense_root(over.axis):
-            return over
+def _selected(index: Expr, axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
+    """Return the dense spatial axis of which an index is the variable."""
+    for found in axes:
+        if index == index_var(found.var) and found.kind == "S" and is_dense_root(found.axis):
+            return found
     return None
 
 
@@ -143,8 +147,9 @@ def _pattern(
 ) -> BlockReduction | None:
     output = _output(function, store)
     feature = roles.feature.var if roles.feature else ""
-    copy = f"{store.buffer}_data_local"
-    made = {f"{store.buffer}_data", copy, f"{iteration.name}_{copy}", f"{roles.fibre.name}_indptr"}
+    data = data_name(store.buffer)
+    cache = cache_name(data, "local")
+    made = {data, cache, copy_block(iteration.name, cache), indptr_name(roles.fibre.name)}
     if output is None or has_taken(function, iteration, names=made):
         return None
     if not _is_contiguous(store, feature):
@@ -159,7 +164,7 @@ def _pattern(
         height=integer_value(roles.inner_row.axis.length),
         width=integer_value(roles.inner_position.axis.length),
         features=integer_value(roles.feature.axis.length) if roles.feature else None,
-        output=f"{output.name}_data",
+        output=data,
         dtype=output.dtype,
         before=_before(roles),
         order=iteration.vars,
@@ -167,7 +172,7 @@ def _pattern(
 
 
 def _output(function: Function, store: Store) -> SparseBuffer | None:
-    """The buffer that is stored to, where each of its coordinates is a position."""
+    """Return the output buffer, if all its axes are dense roots."""
     roots = {axis.name for axis in function.axes if is_dense_root(axis)}
     for found in function.buffers:
         if isinstance(found, SparseBuffer) and found.name == store.buffer:
@@ -176,7 +181,7 @@ def _output(function: Function, store: Store) -> SparseBuffer | None:
 
 
 def _is_contiguous(store: Store, feature: str) -> bool:
-    """Whether what lies side by side for neighbouring features is all that they select."""
+    """Return whether the feature only occurs as the last index of loads, so that features are contiguous."""
     loads = collect(Load, store.value)
     return all(
         feature not in free_vars(index) or (index is load.indices[-1] and isinstance(index, Var))
@@ -186,5 +191,5 @@ def _is_contiguous(store: Store, feature: str) -> bool:
 
 
 def _before(roles: _Roles) -> str:
-    load = f"{roles.fibre.name}_indptr[{roles.row.var}]"
+    load = f"{indptr_name(roles.fibre.name)}[{roles.row.var}]"
     return load if roles.fibre.indptr_dtype == "int64" else f"T.int64({load})"

@@ -1,4 +1,4 @@
-"""What rules recognise: a value for each stored element of rows."""
+"""The pattern of a value for each stored element of rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.core.build import index_var
+from gossamer_ir.core.lowered_names import fused_name, indptr_name
 from gossamer_ir.nodes import (
     Axis,
     CompressedFixed,
@@ -33,11 +34,10 @@ from gossamer_schedule.rules.recognise.row_reduction import (
 
 
 class Elementwise(msgspec.Struct, frozen=True):
-    """`out[i, j] = ...` with j the fibre of a dense row i.
+    """`out[i, j] = ...` with j in the fibre of a dense row i.
 
-    Names are those of the loop stage but for the axes. `before` counts the slots before a row ("":
-    nobody can tell). `is_flat` says that elements can be numbered through, and that nothing depends
-    on the row that they stand in.
+    Names of loops are those of the loop stage. `before` is the text of the number of slots before a row ("":
+    unknown). `is_flat` is true if one loop can run over all elements, since no value depends on its row.
     """
 
     iteration: str
@@ -50,7 +50,7 @@ class Elementwise(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The pattern in words."""
+        """Return the pattern in words."""
         return f"a value for each element {self.position} that row {self.row} stores"
 
 
@@ -64,7 +64,7 @@ class _Elements(msgspec.Struct, frozen=True):
 
 
 def elementwise_pattern(module: Module) -> Elementwise | None:
-    """The pattern of a coordinate module of one iteration; None where it has another."""
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
     found = single_iteration(module)
     if found is None:
         return None
@@ -78,7 +78,7 @@ def elementwise_pattern(module: Module) -> Elementwise | None:
     if not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
     row, position = iteration.vars
-    fused = {f"{row}_{position}", f"{elements.fibre.name}_indptr"}
+    fused = {fused_name((row, position)), indptr_name(elements.fibre.name)}
     if has_taken(function, iteration, names=fused):
         return None
     return Elementwise(
@@ -89,7 +89,7 @@ def elementwise_pattern(module: Module) -> Elementwise | None:
         dtype=elements.buffers[store.buffer].dtype,
         before=slots_before(elements.fibre, row, element=row),
         is_flat=not isinstance(elements.fibre, CompressedFixed)
-        and not _asks(store.value, elements),
+        and not _depends_on_row(store.value, elements),
     )
 
 
@@ -105,17 +105,18 @@ def _elements(function: Function, iteration: Iteration) -> _Elements | None:
 
 
 def _is_own(access: Load | Store, elements: _Elements) -> bool:
+    """Return whether an access is to the stored element of the iteration's variables."""
     buffer = elements.buffers.get(access.buffer)
     variables = tuple(index_var(name) for name in elements.vars)
     is_stored = buffer is not None and buffer.axes == (elements.row.name, elements.fibre.name)
     return is_stored and access.indices == variables
 
 
-def _asks(value: Any, elements: _Elements) -> bool:
-    """Whether a value depends on the row, or, in a dense fibre, on where the row begins."""
+def _depends_on_row(value: Any, elements: _Elements) -> bool:
+    """Return whether a value depends on the row, or, in a dense fibre, on the start of the row."""
     if isinstance(value, Load) and _is_own(value, elements):
         return False
-    asked = elements.vars if isinstance(elements.fibre, DenseVaried) else elements.vars[:1]
+    forbidden = elements.vars if isinstance(elements.fibre, DenseVaried) else elements.vars[:1]
     if isinstance(value, Var):
-        return value.name in asked
-    return any(_asks(child, elements) for child in children(value))
+        return value.name in forbidden
+    return any(_depends_on_row(child, elements) for child in children(value))

@@ -1,4 +1,4 @@
-"""Whether the operands of a program are read in a way that vectors can follow without guards."""
+"""Checks whether vectors can read the operands of a program without bounds checks."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from gossamer_ir.traversal.walk import collect
 
 
 def is_dense_root(axis: Axis) -> bool:
-    """Whether an axis is dense and has no parent."""
+    """Return whether an axis is dense and has no parent."""
     return isinstance(axis, DenseFixed) and axis.parent is None
 
 
 def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> bool:
-    """Whether all loads are at variables of the iteration, each in its own axis or in a dense one of
-    the same length, or at constants within a dense one, and step along the last dimension with the
-    variable `lane`.
+    """Return whether all loads are in bounds, and contiguous or gathered in the variable `lane`.
 
-    Such loads are in bounds, and those of neighbouring lanes lie side by side or are gathered.
+    Each index must be a variable of the iteration, in its own axis or in a dense one of the same length, or a
+    constant within a dense axis. Only the last index may be `lane`.
     """
     axes = {axis.name: axis for axis in function.axes}
     buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
@@ -61,8 +60,8 @@ def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
 
 
 def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
-    """Whether a load has a coordinate of a ragged axis for another axis: nothing proves how long the
-    fibres are, so that it is guarded, which a reduction over lanes cannot be."""
+    """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibres
+    is not proved, so the load needs a bounds check, which a reduction over lanes cannot have."""
     axes = {axis.name: axis for axis in function.axes}
     buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
     over = zip(iteration.vars, iteration.axes, strict=True)

@@ -1,8 +1,7 @@
-"""What rules recognise: a reduction over the fibre of a row, for each row."""
+"""The pattern of a reduction over the fibre of a row, for each row."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -10,6 +9,7 @@ import msgspec
 
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.lowered_names import data_name, indptr_name
 from gossamer_ir.dependence.access_forms import has_two_names
 from gossamer_ir.nodes import (
     Axis,
@@ -35,23 +35,22 @@ from gossamer_schedule.rules.recognise.regular_reads import (
     reads_regularly,
     selects_by_ragged,
 )
+from gossamer_schedule.step.made_names import cache_name, copy_block, is_made_from
 
 Fibre: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
-
-_ENDING = re.compile(r"(_(\d+|init|c))+")
-"""What primitives append to the name of a loop."""
+"""Axes with a fibre for each element of their parent."""
 
 
 class SparseReduction(msgspec.Struct, frozen=True):
-    """`out[i, k...] = reduction over j of ...`, with j the fibre of row i; or `out[i, k...]`, as it was,
-    combined with that.
+    """`out[i, k...] = reduction over j of ...` with j in the fibre of row i, or the same combined with the
+    old value of `out[i, k...]`.
 
-    Rows are those of a dense axis or the stored ones of a compressed axis with one fibre. A fibre is
-    varied (CSR, ragged) or of fixed width (ELL). Names are those of the loop stage: loops, the block,
-    the output. `features` is the extent of the loop `feature` (None: symbolic); "" where there is no
-    such loop. `before` counts the slots before a row ("": nobody can tell); `width` are those of each
-    row (None: they vary, or are symbolic). `is_contiguous` says that terms are read one after the other,
-    `is_regular` that vectors can read (`reads_regularly`) and combine them.
+    Rows are those of a dense axis or the stored ones of a compressed axis with one fibre. A fibre is varied
+    (CSR, ragged) or of fixed width (ELL). Names of loops, the block and the output are those of the loop
+    stage. `features` is the extent of the loop `feature` (None: symbolic), which is "" if there is no such
+    loop. `before` is the text of the number of slots before a row ("": unknown), `width` the slots of each
+    row (None: they vary, or are symbolic). `is_contiguous` is true if terms are read from consecutive
+    positions, `is_regular` if vectors can read (`reads_regularly`) and combine them.
     """
 
     block: str
@@ -68,7 +67,7 @@ class SparseReduction(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The pattern in words."""
+        """Return the pattern in words."""
         element = f"{self.row}, {self.feature}" if self.feature else self.row
         return (
             f"each element {self.output}[{element}] reduces over {self.position}, the stored columns "
@@ -76,8 +75,8 @@ class SparseReduction(msgspec.Struct, frozen=True):
         )
 
 
-class _Parts(msgspec.Struct, frozen=True):
-    """The axes of an iteration by the part they play; the roots have one element each."""
+class _Roles(msgspec.Struct, frozen=True):
+    """The axes of an iteration by role. Roots have one element each."""
 
     roots: tuple[Axis, ...]
     row: Axis
@@ -87,20 +86,23 @@ class _Parts(msgspec.Struct, frozen=True):
 
 @memoize_by_identity
 def sparse_reduction(module: Module) -> SparseReduction | None:
-    """The pattern of a coordinate module of one iteration; None where it has another."""
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
     found = single_iteration(module)
     if found is None:
         return None
     function, iteration = found
-    parts = _parts(axes_of(function, iteration))
-    if parts is None or not _has_kinds(iteration, parts):
+    roles = _roles(axes_of(function, iteration))
+    if roles is None or not _has_kinds(iteration, roles):
         return None
-    return _pattern(function, iteration, parts)
+    return _pattern(function, iteration, roles)
 
 
 def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
-    """The function and the iteration of a coordinate module that holds nothing else. Elements behind
-    the last one, which indices reach from the last row, would keep results of rows from being apart.
+    """Return the function and the iteration of a coordinate module that contains nothing else; None for
+    others.
+
+    Outputs with elements after the last row are excluded. There, an index beyond a row is an element of the
+    next row, so that rows may not be independent.
     """
     if module.stage != "coordinate" or len(module.functions) != 1:
         return None
@@ -115,14 +117,14 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
 
 
 def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
-    """The axes of an iteration, empty unless it runs over plain ones."""
+    """Return the axes of an iteration; none if some are fused or attached."""
     by_name = {axis.name: axis for axis in function.axes}
     over = [by_name[item.axis] for item in iteration.axes if isinstance(item, OverAxis)]
     return tuple(over) if len(over) == len(iteration.axes) else ()
 
 
-def _parts(axes: tuple[Axis, ...]) -> _Parts | None:
-    """The row, its fibre and at most one axis of features; before a stored row its root."""
+def _roles(axes: tuple[Axis, ...]) -> _Roles | None:
+    """Return the row, its fibre and at most one axis of features, and before a stored row its root."""
     count = 1 if _is_stored_row(axes) else 0
     roots, found = axes[:count], axes[count:]
     if len(found) not in (2, 3):
@@ -132,11 +134,11 @@ def _parts(axes: tuple[Axis, ...]) -> _Parts | None:
         return None
     dense = tuple(axis for axis in features if isinstance(axis, DenseFixed) and not axis.parent)
     is_reduced = fibre.parent == row.name and len(dense) == len(features)
-    return _Parts(roots, row, fibre, dense) if is_reduced else None
+    return _Roles(roots, row, fibre, dense) if is_reduced else None
 
 
 def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
-    """Whether rows are the coordinates, all different, of the one fibre of a compressed axis."""
+    """Return whether rows are the distinct coordinates of the one fibre of a compressed axis."""
     if len(axes) < 3 or not isinstance(axes[0], DenseFixed) or axes[0].parent is not None:
         return False
     root, row, fibre = axes[:3]
@@ -146,18 +148,19 @@ def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
     return has_one_fibre and fibre.parent == row.name
 
 
-def _has_kinds(iteration: Iteration, parts: _Parts) -> bool:
-    return iteration.kinds[len(parts.roots) :] == "SR" + "S" * len(parts.features)
+def _has_kinds(iteration: Iteration, roles: _Roles) -> bool:
+    return iteration.kinds[len(roles.roots) :] == "SR" + "S" * len(roles.features)
 
 
-def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseReduction | None:
-    row, position, *features = iteration.vars[len(parts.roots) :]
+def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> SparseReduction | None:
+    row, position, *features = iteration.vars[len(roles.roots) :]
     output = _output(function, iteration, element=(row, *features))
-    names = {f"{axis.name}_indptr" for axis in (*parts.roots, parts.row, parts.fibre)}
+    names = {indptr_name(axis.name) for axis in (*roles.roots, roles.row, roles.fibre)}
     if output is None:
         return None
-    copy = f"{output.name}_data_local"
-    names |= {f"{output.name}_data", copy, f"{iteration.name}_{copy}"}
+    data = data_name(output.name)
+    cache = cache_name(data, "local")
+    names |= {data, cache, copy_block(iteration.name, cache)}
     if has_taken(function, iteration, names=names):
         return None
     return SparseReduction(
@@ -165,12 +168,12 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
         row=row,
         position=position,
         feature=features[0] if features else "",
-        features=integer_value(parts.features[0].length) if features else None,
-        output=f"{output.name}_data",
+        features=integer_value(roles.features[0].length) if features else None,
+        output=data,
         dtype=output.dtype,
-        before=_before(parts, iteration.vars),
-        width=_width(parts.fibre),
-        is_contiguous=_is_contiguous(function, iteration, parts.fibre),
+        before=_before(roles, iteration.vars),
+        width=_width(roles.fibre),
+        is_contiguous=_is_contiguous(function, iteration, roles.fibre),
         is_regular=reads_regularly(function, iteration, lane=features[0] if features else position)
         and not selects_by_ragged(function, iteration)
         and (bool(features) or may_reassociate(iteration)),
@@ -178,31 +181,27 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
 
 
 def has_taken(function: Function, iteration: Iteration, *, names: set[str]) -> bool:
-    """Whether lowering cannot give these names, or primitives not theirs to loops, as the program
-    uses one of them already."""
+    """Return whether a program uses one of these names, or one that primitives would make for its loops, so
+    that lowering and primitives would make other names."""
     taken = names_of(function, iteration)
     return not names.isdisjoint(taken) or is_clashing(taken, iteration.vars)
 
 
 def names_of(function: Function, iteration: Iteration) -> set[str]:
-    """The names that a function of this iteration uses."""
+    """Return the names that a function of this iteration uses."""
     declared = (*function.params, *function.axes, *function.buffers)
     return {found.name for found in declared} | {iteration.name, *iteration.vars}
 
 
 def is_clashing(taken: Iterable[str], loops: Sequence[str]) -> bool:
-    """Whether one of the names is one that primitives give when they change these loops."""
-    return any(
-        name.startswith(loop) and _ENDING.fullmatch(name, len(loop))
-        for name in taken
-        for loop in loops
-    )
+    """Return whether primitives would make one of the names when they transform these loops."""
+    return any(is_made_from(name, loop) for name in taken for loop in loops)
 
 
 def _output(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
-    """What is reduced to, where it is over dense axes only."""
+    """Return the output of the reduction, if all its axes are dense."""
     buffer = accumulated_buffer(function, iteration, element=element)
     roots = {axis.name for axis in function.axes if is_dense_root(axis)}
     return buffer if buffer is not None and roots.issuperset(buffer.axes) else None
@@ -211,15 +210,15 @@ def _output(
 def reduced_buffer(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
-    """The buffer of the one reduction, or difference, of the body, where it initialises and combines
-    this element."""
+    """Return the buffer of the one reduction or difference in the body, if it initializes and combines this
+    element."""
     return accumulated_buffer(function, iteration, element=element) if iteration.init else None
 
 
 def accumulated_buffer(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
-    """As `reduced_buffer`, also where the body goes on from what the element held before."""
+    """Like `reduced_buffer`, also if the body continues from the old value of the element."""
     if len(iteration.body) != 1 or len(iteration.init) > 1:
         return None
     store = iteration.body[0]
@@ -236,7 +235,7 @@ def accumulated_buffer(
 
 
 def initialises(iteration: Iteration, store: Store) -> bool:
-    """Whether an init, where there is one, is of the element that is stored."""
+    """Return whether the init, if there is one, stores the same element as the body."""
     return all(
         isinstance(init, Store) and (init.buffer, init.indices) == (store.buffer, store.indices)
         for init in iteration.init
@@ -244,8 +243,8 @@ def initialises(iteration: Iteration, store: Store) -> bool:
 
 
 def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
-    """Whether each element exists that an iteration without init goes on from: the dimensions of its output
-    are as long as its axes. An init stores to the element in any case."""
+    """Return whether an iteration without init only continues from elements that exist: the dimensions of its
+    output are as long as its axes. With an init, the element is stored in any case."""
     axes = zip(iteration.vars, axes_of(function, iteration), strict=False)
     ends: dict[Expr, Expr] = {index_var(var): axis.length for var, axis in axes}
     lengths = {axis.name: axis.length for axis in function.axes}
@@ -257,8 +256,8 @@ def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
 
 
 def _accumulates(store: Store) -> bool:
-    """Whether a store combines an element with what does not depend on its buffer: reduces to it, or
-    subtracts from it."""
+    """Return whether a store reduces into an element, or subtracts from it, a value that does not depend on
+    its buffer."""
     value = store.value
     if isinstance(value, Binary) and value.op == "sub" and isinstance(value.lhs, Load):
         store = msgspec.structs.replace(store, value=msgspec.structs.replace(value, op="add"))
@@ -268,21 +267,23 @@ def _accumulates(store: Store) -> bool:
 
 
 def may_reassociate(iteration: Iteration) -> bool:
-    """Whether lanes may have parts of the results: those of a sum, not those of differences."""
+    """Return whether lanes may hold partial results: of a sum, but not of differences."""
     return all(isinstance(stmt, Store) and match_reduction(stmt) for stmt in iteration.body)
 
 
-def _before(parts: _Parts, variables: tuple[str, ...]) -> str:
-    row = variables[len(parts.roots)]
-    if not isinstance(parts.row, CompressedVaried):
-        return slots_before(parts.fibre, row, element=row)
-    element = f"{_loaded(parts.row, variables[0])} + {row}"
-    return slots_before(parts.fibre, row, element=element)
+def _before(roles: _Roles, variables: tuple[str, ...]) -> str:
+    row = variables[len(roles.roots)]
+    if not isinstance(roles.row, CompressedVaried):
+        return slots_before(roles.fibre, row, element=row)
+    element = f"{_loaded(roles.row, variables[0])} + {row}"
+    return slots_before(roles.fibre, row, element=element)
 
 
 def slots_before(fibre: Fibre, row: str, *, element: str) -> str:
-    """The slots before a row, in the text of the loop stage: its variable, and its number among all
-    elements of the row's axis; "" where nobody can tell."""
+    """Return the text of the number of slots before a row at the loop stage; "" if it is unknown.
+
+    `row` is the variable of the row, `element` its position among all elements of the row's axis.
+    """
     if not isinstance(fibre, CompressedFixed):
         return _loaded(fibre, element)
     width = fibre.width.name if isinstance(fibre.width, Var) else integer_value(fibre.width)
@@ -290,7 +291,7 @@ def slots_before(fibre: Fibre, row: str, *, element: str) -> str:
 
 
 def _loaded(axis: CompressedVaried | DenseVaried, position: str) -> str:
-    load = f"{axis.name}_indptr[{position}]"
+    load = f"{indptr_name(axis.name)}[{position}]"
     return load if axis.indptr_dtype == "int64" else f"T.int64({load})"
 
 
@@ -299,7 +300,7 @@ def _width(fibre: Axis) -> int | None:
 
 
 def _is_contiguous(function: Function, iteration: Iteration, fibre: Axis) -> bool:
-    """Whether each term is read at the position in the fibre, and not at its coordinate."""
+    """Return whether each term is read at its position in the fibre, not at its coordinate."""
     position = iteration.vars[iteration.kinds.rindex("R")]
     axes = {found.name: found.axes for found in function.buffers if isinstance(found, SparseBuffer)}
     for load in walk(iteration.body[0]):

@@ -1,0 +1,38 @@
+"""Names that lowering gives to buffers and loops. A number is appended to names that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def indptr_name(axis: str) -> str:
+    """Return the name of the buffer of the starts of an axis's fibres.
+
+    >>> indptr_name("J")
+    'J_indptr'
+    """
+    return f"{axis}_indptr"
+
+
+def indices_name(axis: str) -> str:
+    """Return the name of the buffer of an axis's coordinates."""
+    return f"{axis}_indices"
+
+
+def data_name(buffer: str) -> str:
+    """Return the name of the ordinary buffer of a sparse buffer's elements.
+
+    >>> data_name("A")
+    'A_data'
+    """
+    return f"{buffer}_data"
+
+
+def fused_name(variables: Sequence[str]) -> str:
+    """Return the name of the loop over fused axes, given their variables. The primitive `fuse` uses it as
+    well.
+
+    >>> fused_name(("i", "j"))
+    'i_j'
+    """
+    return "_".join(variables)

@@ -1,0 +1,53 @@
+"""Names that primitives give to the loops, blocks and buffers that they make.
+
+A number is appended to names that are taken (`Namer.fresh`). Rules, which address loops before they exist,
+use the same functions, and decline programs that use one of the names (`is_made_from`).
+"""
+
+from __future__ import annotations
+
+import re
+
+INIT = "init"
+"""The suffix of the loops, block and iterators that `decompose_reduction` makes."""
+
+_LOOP_SUFFIXES = re.compile(rf"(_(\d+|{INIT}|c))+")
+"""One or more of the suffixes of `split_loops`, `init_name` and `copy_name`."""
+
+
+def split_loops(loop: str, count: int) -> tuple[str, ...]:
+    """Return the names of the loops that a loop is split into, outermost first.
+
+    >>> split_loops("k", 2)
+    ('k_0', 'k_1')
+    """
+    return tuple(f"{loop}_{position}" for position in range(count))
+
+
+def init_name(name: str, *, suffix: str = INIT) -> str:
+    """Return the name of the init's copy of a block, a loop or an iterator."""
+    return f"{name}_{suffix}"
+
+
+def cache_name(buffer: str, scope: str) -> str:
+    """Return the name of the cache of a buffer in a scope."""
+    return f"{buffer}_{scope}"
+
+
+def copy_block(block: str, cache: str) -> str:
+    """Return the name of the block that copies between a buffer and its cache."""
+    return f"{block}_{cache}"
+
+
+def copy_name(name: str) -> str:
+    """Return the name of a loop or iterator of a block that copies."""
+    return f"{name}_c"
+
+
+def is_made_from(name: str, loop: str) -> bool:
+    """Return whether splits, inits and copies of a loop may make a loop of this name.
+
+    >>> is_made_from("k_c_0", "k"), is_made_from("k_scale", "k")
+    (True, False)
+    """
+    return name.startswith(loop) and _LOOP_SUFFIXES.fullmatch(name, len(loop)) is not None

@@ -1,0 +1,115 @@
+"""The names that rules plan with are those that the primitives give."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import gossamer_schedule.rules
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.script import parse_module
+from gossamer_ir.transform.specialize import specialize
+from gossamer_schedule import ScheduleBuilder, fuse, get_loops
+from gossamer_schedule.rules.plan import Plan, VectorLoops
+from gossamer_schedule.step.made_names import is_made_from, split_loops
+
+PRODUCT = specialize(
+    parse_module("""
+@T.prim_func
+def product(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64,
+            f: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (nnz,), "float32")
+    B = T.match_buffer(b, (n, f), "float32")
+    C = T.match_buffer(c, (m, f), "float32")
+    P = T.match_buffer(p, (m + 1,), "int64")
+    Q = T.match_buffer(q, (nnz,), "int64")
+    T.assume(in_range(P, 0, nnz + 1))
+    T.assume(monotone(P))
+    T.assume(in_range(Q, 0, n))
+    for i in T.serial(m):
+        for j in T.serial(P[i + 1] - P[i]):
+            for k in T.serial(f):
+                with T.block("product"):
+                    vi, vj, vk = T.axis.remap("SRS", [i, j, k])
+                    with T.init():
+                        C[vi, vk] = 0.0
+                    C[vi, vk] = C[vi, vk] + A[P[vi] + vj] * B[Q[P[vi] + vj], vk]
+"""),
+    {"f": 40},
+)
+
+
+def applied(plan):
+    """Return the names that the primitive of each step gives."""
+    builder = ScheduleBuilder(PRODUCT)
+    names = []
+    for step in plan.steps:
+        builder.replay((step,))
+        names.append(tuple(map(str, builder.names)))
+    return names
+
+
+def test_split_returns_the_loops_of_the_primitive():
+    plan = Plan()
+    loops = plan.split("k", factors=(None, 2, 8))
+    assert applied(plan) == [loops]
+
+
+def test_caches_and_inits_return_the_nests_of_the_primitives():
+    plan = Plan()
+    copy = plan.cache_write("product", buffer="C", scope="local", elements=("i", "k"))
+    init = plan.decompose_reduction("product", loop="j", elements=("k",))
+    cached, decomposed = applied(plan)
+    assert cached[1:] == (copy.block, *copy.loops.values())
+    assert decomposed == (init.block, *init.loops.values())
+
+
+def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
+    plan = Plan()
+    loops = plan.split_in_vectors("k", tiles=1, vectors=3, lanes=16, exact=False)
+    found = plan.accumulate_locally(
+        "product",
+        buffer="C",
+        holder="i",
+        reduction="j",
+        inside=(loops.vector, loops.lane),
+        elements=("k",),
+    )
+    module = ScheduleBuilder(PRODUCT).replay(plan.steps).module
+    init = found.init_of(loops)
+    assert get_loops(module, "product_init") == ("i", init.vector, init.lane)
+    assert get_loops(module, "product_C_local") == ("i", found.copy["k"])
+
+
+def test_loops_of_one_iteration_are_not_made():
+    plan = Plan()
+    assert plan.split_in_vectors("k", tiles=1, vectors=1, lanes=8, exact=True).lane == "k"
+    assert plan.steps == ()
+    found = plan.split_in_vectors("k", tiles=2, vectors=1, lanes=20, exact=True)
+    assert found == VectorLoops("k_0", "", "k_1")
+    assert applied(plan) == [(found.tile, found.lane)]
+
+
+def test_fused_variables_have_the_name_of_fused_loops():
+    plan = Plan()
+    module = ScheduleBuilder(PRODUCT).split("k", factors=(5, 8)).module
+    loop = plan.sparse_fuse("it", axes=("K", "L"), variables=("k_0", "k_1"))
+    assert plan.steps == (Step("sparse_fuse", {"iteration": "it", "axes": ("K", "L")}),)
+    assert fuse(module, "k_0", "k_1").names == (loop,)
+
+
+def test_names_that_primitives_make_are_recognized():
+    made = [*split_loops("k", 2), "k_init", "k_c", "k_1_init", "k_c_0"]
+    assert all(is_made_from(name, "k") for name in made)
+    assert not any(is_made_from(name, "k") for name in ("k", "ka_0", "k_scale", "j_0"))
+
+
+def test_rules_append_no_suffixes_to_names():
+    """A name that a primitive or lowering makes comes from a `Plan` or from the function that makes it."""
+    (folder,) = gossamer_schedule.rules.__path__
+    for path in Path(folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                texts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+                assert not any(text.startswith("_") for text in texts), (path.name, texts)
