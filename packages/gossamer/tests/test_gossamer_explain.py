@@ -37,15 +37,15 @@ def test_a_program_of_a_later_stage_has_no_decisions():
     found = gs.explain(FILL)
     assert (found.rule, found.decisions) == ("", ())
     assert found.schedule == Schedule()
-    assert "no pattern that a rule knows" in found.pattern
+    assert "not a pattern of any rule" in found.pattern
 
 
 FACTS = [
-    ("spmm", "512 bytes, and asking pays", {"feat_size": 32}, LARGE, False),
+    ("spmm", "512 bytes (prefetching pays", {"feat_size": 32}, LARGE, False),
     ("spmm", "a row of B_data has 128 bytes", {"feat_size": 32}, LARGE, True),
-    ("spmm", "B_data has 48.8 MB, and is far from 2 MB on", {"feat_size": 128}, LARGE, True),
-    ("spmm", "nothing is known of the data", {"feat_size": 128}, None, True),
-    ("spmm", "B_data has 0.0977 MB, and is near below 2 MB", {"feat_size": 128}, SHORT, True),
+    ("spmm", "B_data has 48.8 MB (prefetching pays from 2 MB)", {"feat_size": 128}, LARGE, True),
+    ("spmm", "without statistics of the data", {"feat_size": 128}, None, True),
+    ("spmm", "B_data has 0.0977 MB; prefetching pays from 2 MB", {"feat_size": 128}, SHORT, True),
     ("spmm", "300 features of float32 fill 19 vectors", {"feat_size": 300}, None, True),
     ("spmv", "rows have 60 terms on average, 48 or more", {}, LARGE, True),
     ("spmv", "rows have 3 terms on average, and gathers pay from 16", {}, SHORT, True),

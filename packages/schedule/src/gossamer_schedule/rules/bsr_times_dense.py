@@ -163,7 +163,12 @@ def _in_registers(
 
 
 def _vectorized(
-    plan: Plan, pattern: BlockReduction, tile: Tile, *, loops: VectorLoops, accumulators: AccumulatorLoops
+    plan: Plan,
+    pattern: BlockReduction,
+    tile: Tile,
+    *,
+    loops: VectorLoops,
+    accumulators: AccumulatorLoops,
 ) -> tuple[VectorLoops, ...]:
     """Vectorize the lanes of the block, of its init and of its copy. Return the loops of the three."""
     if not loops.lane:
