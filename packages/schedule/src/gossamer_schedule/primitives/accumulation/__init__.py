@@ -1,1 +1,1 @@
-"""Sums into elements that iterations share, for `parallel` and `vectorize`."""
+"""Reductions into elements that iterations share, for `parallel` and `vectorize`."""

@@ -1,4 +1,4 @@
-"""Sums into elements that lanes share: the terms are computed in lanes, and added one after another."""
+"""Reductions into elements that lanes share: lanes compute the terms, a serial loop combines them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,18 @@ from gossamer_schedule.primitives.accumulation.partial_sums import renamed
 from gossamer_schedule.reductions.sums import Sum
 
 
-def terms_in_lanes(found: Sum) -> tuple[Function, tuple[str, ...]]:
-    """The function in which the lanes of a loop compute the terms of a sum into a buffer of theirs, which
-    a loop behind adds in their order; and the names of that loop, of the buffer and of its block."""
-    loop: For = found.cursor.node
-    block, reduction = found.block, found.reduction
-    namer = namer_of(found.cursor.function)
+def terms_in_lanes(reduced: Sum) -> tuple[Function, tuple[str, ...]]:
+    """Return the function in which lanes store the terms of a reduction to a buffer, and the new names.
+
+    A serial loop combines the terms. It follows the vectorized one and keeps the order of the terms, so
+    results do not change. The names are those of the two loops, of the buffer, and of the block that fills
+    it.
+    """
+    loop: For = reduced.cursor.node
+    block, reduction = reduced.block, reduced.reduction
+    namer = namer_of(reduced.cursor.function)
     name = namer.fresh(f"{block.name}_terms")
-    turn = namer.fresh(f"{loop.var}_turn")
+    serial = namer.fresh(f"{loop.var}_turn")
     terms = Buffer(namer.fresh(name), (loop.extent,), dtype_of(reduction.value), scope="local")
 
     lane = BlockIter(namer.fresh(f"v{loop.var}"), "S", _range(loop), index_var(loop.var))
@@ -45,23 +49,25 @@ def terms_in_lanes(found: Sum) -> tuple[Function, tuple[str, ...]]:
     fresh = {item.var: namer.fresh(f"{item.var}_term") for item in term.iters}
     in_lanes = replace(loop, kind="vectorized", body=(renamed(term, fresh, name),))
 
-    total = Binary(reduction.op, _element(found), Load(terms.name, at, terms.dtype))
-    adding = replace(
+    total = Binary(reduction.op, _element(reduced), Load(terms.name, at, terms.dtype))
+    combining = replace(
         block,
         iters=(*block.iters, lane),
         body=(replace(reduction.store, value=total),),
         reads=None,
         writes=None,
     )
-    in_turn = replace(loop, var=turn, body=(substitute(adding, {loop.var: index_var(turn)}),))
-    made = replaced(found.cursor, (Allocate(terms), in_lanes, in_turn))
-    return made, (loop.var, turn, terms.name, name)
+    in_order = replace(
+        loop, var=serial, body=(substitute(combining, {loop.var: index_var(serial)}),)
+    )
+    changed = replaced(reduced.cursor, (Allocate(terms), in_lanes, in_order))
+    return changed, (loop.var, serial, terms.name, name)
 
 
 def _range(loop: For) -> Range:
     return Range(loop.start, loop.extent)
 
 
-def _element(found: Sum) -> Load:
-    store = found.reduction.store
-    return Load(store.buffer, store.indices, found.buffer.dtype)
+def _element(reduced: Sum) -> Load:
+    store = reduced.reduction.store
+    return Load(store.buffer, store.indices, reduced.buffer.dtype)

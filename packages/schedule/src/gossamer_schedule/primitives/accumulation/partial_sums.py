@@ -1,9 +1,9 @@
-"""Sums into elements that several iterations of a loop share, in parts that run on different threads.
+"""Reductions into elements that iterations of a loop share, split into parts that run on different threads.
 
-Either each part adds up into elements of its own (*privatised*); or the parts follow the order in which
-the loop visits the elements (*segmented*), so that only the first element of a part may be shared with
-the parts before. What parts have of their own is combined after the loop, in their order: results do
-not depend on the number of threads.
+In the form "privatised", each part accumulates into a copy of the buffer. In the form "segmented", the loop
+visits elements in order, so a part shares only its first element with the parts before it: terms of that
+element are accumulated in a separate element, the carry, and all others directly. Copies and carries are
+combined after the loop, in the order of the parts, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from gossamer_schedule.staging.copies import copy_nest
 
 
 class SplitReduction(msgspec.Struct, frozen=True):
-    """A sum whose loop was split: the cursor at the loop over `count` parts."""
+    """A reduction whose loop was split: the cursor is at the loop over `count` parts."""
 
     cursor: Cursor
     sum: Sum
@@ -53,30 +53,35 @@ class SplitReduction(msgspec.Struct, frozen=True):
 
 
 def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[str, ...]]:
-    """The module in which the loop at a cursor runs in so many parts, in parallel, and the names of the
-    loop over parts, of the one inside, and of the blocks that fill and combine what parts have."""
+    """Return the module in which the loop at a cursor is split into parallel parts, and the new names.
+
+    `form` is "privatised" or "segmented". The names are those of the loop over the parts, of the loop
+    inside, and of the blocks that fill and combine the partial results.
+    """
     loop, function = cursor.node, cursor.function
     whole = require_sum(cursor)
     dim = require_segments(whole) if form == "segmented" else 0
-    cut = split(cursor.module, loop.var, factors=(count, None), function=function.name)
-    root = find_function(cut.module, "parallel", function=function.name)
-    outer, inner = (find_loop(root, loop=name) for name in cut.names)
+    divided = split(cursor.module, loop.var, factors=(count, None), function=function.name)
+    root = find_function(divided.module, "parallel", function=function.name)
+    outer, inner = (find_loop(root, loop=name) for name in divided.names)
     parts = SplitReduction(outer, require_sum(outer), count)
     if form == "privatised":
-        made = privatised(parts)
+        changed = privatised(parts)
     else:
         begin = mul(index_var(outer.node.var), inner.node.extent)
         first = substitute(whole.element[dim], {loop.var: begin})
-        made = segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
+        changed = segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
     before = set(map(name_of, statements(root.function.body)))
-    blocks = (name_of(found) for found in statements(made.body) if isinstance(found, Block))
+    blocks = (name_of(node) for node in statements(changed.body) if isinstance(node, Block))
     added = (name for name in blocks if name not in before)
-    return root.with_function(made).module, (*cut.names, *added)
+    return root.with_function(changed).module, (*divided.names, *added)
 
 
 def privatised(parts: SplitReduction) -> Function:
-    """Each part adds up into a copy of the buffer, which starts at the reducer's identity; the copies
-    are combined with the buffer afterwards."""
+    """Return the function in which each part accumulates into a copy of the buffer.
+
+    The copies start at the identity of the reducer, and are combined with the buffer after the loop.
+    """
     found, namer = parts.sum, namer_of(parts.cursor.function)
     own = replace(
         found.buffer,
@@ -84,21 +89,25 @@ def privatised(parts: SplitReduction) -> Function:
         shape=(index(parts.count), *found.buffer.shape),
         handle=None,
     )
-    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _all(own, 0), _var(parts))
+    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(own, 0), _number(parts))
     at = (index_var(part.var), *found.reduction.store.indices)
-    block = _into(found.block, found.reduction, own, at, name=found.block.name)
+    block = _accumulating_into(own, at, found.block, found.reduction, name=found.block.name)
     block = replace(block, iters=(*block.iters, part))
-    every = _dimensions(own)
-    element = tuple(index_var(found.var) for found in every[1:])
-    return _around(parts, own, (block,), element=element, every=(*every[1:], every[0]))
+    number, *others = _iterators_over(own)
+    element = tuple(index_var(item.var) for item in others)
+    # The loop over the parts is the innermost one, so the copies of one element are combined together.
+    return _with_partial_results(parts, own, (block,), element=element, iters=(*others, number))
 
 
 def segmented(
     parts: SplitReduction, dim: int, *, first: Expr, extent: Expr, begin: Expr
 ) -> Function:
-    """Each part adds up directly, but for what concerns the element in dimension `dim` that it visits
-    `first`, which parts before may share: that goes into one of its own, combined afterwards. `begin`
-    is the iteration, below `extent`, that a part begins with; both are in terms of its number."""
+    """Return the function in which each part accumulates directly, except into the element it visits first.
+
+    Earlier parts may share that element, whose index in dimension `dim` is `first`. Its terms go into the
+    carry of the part, which is combined after the loop. `begin` is the first iteration of a part. Both are
+    expressed by the number of the part; a part that begins at `extent` or later is empty.
+    """
     found, namer = parts.sum, namer_of(parts.cursor.function)
     shape = found.buffer.shape
     own = replace(
@@ -107,101 +116,110 @@ def segmented(
         shape=(index(parts.count), *shape[:dim], *shape[dim + 1 :]),
         handle=None,
     )
-    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _all(own, 0), _var(parts))
+    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(own, 0), _number(parts))
     in_part = {parts.cursor.node.var: index_var(part.var)}
     at = found.reduction.store.indices
     others = (*at[:dim], *at[dim + 1 :])
     direct = replace(found.block, iters=(*found.block.iters, part))
-    kept = _under(parts, direct, Compare("ne", at[dim], substitute(first, in_part)))
+    remaining = _under(parts, direct, Compare("ne", at[dim], substitute(first, in_part)))
     carried = _under(parts, direct, Compare("eq", at[dim], substitute(first, in_part)))
-    carry = _into(
-        carried, found.reduction, own, (index_var(part.var), *others), name=f"{direct.name}_carry"
-    )
+    indices = (index_var(part.var), *others)
+    name = f"{direct.name}_carry"
+    carry = _accumulating_into(own, indices, carried, found.reduction, name=name)
     fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
     carry = renamed(carry, fresh, namer.fresh(carry.name))
-    every = _dimensions(own)
-    number = {parts.cursor.node.var: index_var(every[0].var)}
-    rest = [index_var(item.var) for item in every[1:]]
+    iters = _iterators_over(own)
+    number = {parts.cursor.node.var: index_var(iters[0].var)}
+    rest = [index_var(item.var) for item in iters[1:]]
     element = (*rest[:dim], substitute(first, number), *rest[dim:])
-    asked = (below(substitute(begin, number), extent),)
-    return _around(parts, own, (kept, carry), element=element, every=every, conditions=asked)
+    is_nonempty = (below(substitute(begin, number), extent),)
+    return _with_partial_results(
+        parts, own, (remaining, carry), element=element, iters=iters, conditions=is_nonempty
+    )
 
 
-def _around(
+def _with_partial_results(
     parts: SplitReduction,
     own: Buffer,
     blocks: tuple[Block, ...],
     *,
     element: tuple[Expr, ...],
-    every: Sequence[BlockIter],
+    iters: Sequence[BlockIter],
     conditions: Iterable[Expr] = (),
 ) -> Function:
-    """The function with what parts have of their own filled before and combined after the loop."""
+    """Return the function that fills the partial results `own` before the loop and combines them after it.
+
+    `blocks` replace the block in the loop. The combination visits `iters` under `conditions`, and updates
+    `element` of the buffer.
+    """
     found, loop = parts.sum, parts.cursor.node
     buffer, op = found.buffer, found.reduction.op
     namer = namer_of(replace(parts.cursor.function, buffers=(*parts.cursor.function.buffers, own)))
-    dimensions = _dimensions(own)
-    mine = tuple(index_var(item.var) for item in dimensions)
-    empty = Store(own.name, mine, identity(op, own.dtype))
-    total = Binary(op, Load(buffer.name, element, buffer.dtype), Load(own.name, mine, own.dtype))
-    fill = copy_nest(f"{found.block.name}_fill", dimensions, (empty,), namer=namer)
+    dimensions = _iterators_over(own)
+    indices = tuple(index_var(item.var) for item in dimensions)
+    start = Store(own.name, indices, identity(op, own.dtype))
+    total = Binary(op, Load(buffer.name, element, buffer.dtype), Load(own.name, indices, own.dtype))
+    fill = copy_nest(f"{found.block.name}_fill", dimensions, (start,), namer=namer)
     combine = copy_nest(
         f"{found.block.name}_combine",
-        every,
+        iters,
         (Store(buffer.name, element, total),),
         conditions=conditions,
         namer=namer,
     )
-    body = reassociating(_instead(loop.body, blocks))
+    body = reassociating(_with_blocks(loop.body, blocks))
     run = replace(loop, kind="parallel", body=body)
     function = replaced(parts.cursor, (fill, run, combine))
     return replace(function, buffers=(*function.buffers, own))
 
 
-def _var(parts: SplitReduction) -> Expr:
+def _number(parts: SplitReduction) -> Expr:
+    """Return the number of the part: the variable of the loop over the parts."""
     return index_var(parts.cursor.node.var)
 
 
-def _all(buffer: Buffer, dim: int) -> Range:
+def _whole(buffer: Buffer, dim: int) -> Range:
     return Range(ZERO, buffer.shape[dim])
 
 
-def _dimensions(buffer: Buffer) -> tuple[BlockIter, ...]:
-    """An iterator for each dimension."""
+def _iterators_over(buffer: Buffer) -> tuple[BlockIter, ...]:
+    """Return an iterator for each dimension, the first of which is the number of the part."""
     names = ["vp", *(f"ve{dim}" for dim in range(1, len(buffer.shape)))]
     return tuple(
-        BlockIter(name, "S", _all(buffer, dim), index_var(name)) for dim, name in enumerate(names)
+        BlockIter(name, "S", _whole(buffer, dim), index_var(name)) for dim, name in enumerate(names)
     )
 
 
-def _into(
-    block: Block, reduction: Reduction, own: Buffer, at: tuple[Expr, ...], *, name: str
+def _accumulating_into(
+    own: Buffer, at: tuple[Expr, ...], block: Block, reduction: Reduction, *, name: str
 ) -> Block:
-    """The block, adding up in another buffer."""
+    """Return the block, accumulating into an element of another buffer."""
     total = Binary(reduction.op, Load(own.name, at, own.dtype), reduction.value)
     return replace(block, name=name, body=(Store(own.name, at, total),), reads=None, writes=None)
 
 
 def _under(parts: SplitReduction, block: Block, condition: Expr) -> Block:
-    """The block under one more condition on its element, which is only asked where the others hold
-    that are not about inner loops alone."""
+    """Return the block under one more condition on its element.
+
+    The new condition is evaluated only where the others hold, except those on inner loops alone.
+    """
     loop = parts.cursor.node
     values = values_at(parts.cursor) | {item.var: item.value for item in block.iters}
     split_loops = {loop.var, loop.body[0].var}
-    inner = {found.var for found in statements(loop.body) if isinstance(found, For)} - split_loops
-    before = tuple(conjuncts(block.predicate))
-    free = [free_vars(resolve(part, values)) for part in before]
-    asked = conjoined(
+    inner = {node.var for node in statements(loop.body) if isinstance(node, For)} - split_loops
+    predicates = tuple(conjuncts(block.predicate))
+    free = [free_vars(resolve(part, values)) for part in predicates]
+    guards = conjoined(
         part
-        for part, names in zip(before, free, strict=True)
+        for part, names in zip(predicates, free, strict=True)
         if names & split_loops or not names & inner
     )
-    guarded = condition if asked is None else IfThenElse(asked, condition, FALSE)
-    return replace(block, predicate=conjoined((*before, guarded)))
+    guarded = condition if guards is None else IfThenElse(guards, condition, FALSE)
+    return replace(block, predicate=conjoined((*predicates, guarded)))
 
 
 def renamed(block: Block, names: dict[str, str], name: str) -> Block:
-    """The block under another name, with other names of its iterators."""
+    """Return the block under another name, with its iterators renamed."""
     variables = {old: index_var(new) for old, new in names.items()}
     iters = tuple(
         replace(item, var=names[item.var], domain=substitute(item.domain, variables))
@@ -212,9 +230,9 @@ def renamed(block: Block, names: dict[str, str], name: str) -> Block:
     return replace(block, name=name, iters=iters, body=body, predicate=predicate)
 
 
-def _instead(body: tuple[Stmt, ...], blocks: tuple[Block, ...]) -> tuple[Stmt, ...]:
-    """Loops around one block, with other blocks in its place."""
+def _with_blocks(body: tuple[Stmt, ...], blocks: tuple[Block, ...]) -> tuple[Stmt, ...]:
+    """Return loops around one block, with other blocks in its place."""
     (inner,) = body
-    return (
-        (replace(inner, body=_instead(inner.body, blocks)),) if isinstance(inner, For) else blocks
-    )
+    if isinstance(inner, For):
+        return (replace(inner, body=_with_blocks(inner.body, blocks)),)
+    return blocks

@@ -1,1 +1,1 @@
-"""Primitives on buffers: caches of them, their layout and where they live."""
+"""Primitives on buffers: caches, layouts and memory scopes."""

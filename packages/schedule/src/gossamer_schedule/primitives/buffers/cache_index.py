@@ -1,4 +1,4 @@
-"""`cache_index`: what index arrays and searches say is computed before a block, and kept in a buffer."""
+"""`cache_index`: compute lookups in index expressions before a block, and keep them in a buffer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
 from gossamer_schedule.result import Result
@@ -63,20 +63,23 @@ def cache_index(
     buffer: str | None = None,
     function: str | None = None,
 ) -> Result:
-    """Computes parts of the indices at which a block accesses buffers (or one `buffer`) before the outermost
-    loop around the block: those that load from an index array or search one, and do not depend on all
-    iterators, so that several iterations need the same one. The largest such parts are taken.
+    """Compute lookups in the indices of a block once, before its outermost loop, and keep them in a buffer.
 
-    Each is kept in a new buffer `<block>_index` with one dimension for each iterator that it depends on,
-    as in `reindex_cache_read`; block `<block>_index_fill` fills it. What the headers of loops and
-    blocks evaluate stays as it is. The result's names are, for each part, the buffer, the block and its
-    loops. An access at an index that is read from such a buffer is checked when the program runs: facts
-    about index arrays say nothing about the buffer.
+    A lookup is a part of an index, at which the block accesses a buffer (or the given `buffer`), that loads
+    from an index array or searches one. It is cached if it does not depend on all iterators, so that
+    several iterations use the same value; the largest such parts are chosen.
 
-    Raises `ScheduleError`: `schedule.cache_index.scope` (unknown), `.nothing` (there is no such part),
-    `.domain` (a part or a condition on it depends on more than the iterators, or on what the nest writes),
-    `.not_proved` (it is not proved that the part may be computed wherever these iterators are in
-    their domains), `.shape` and `.race` as in `reindex_cache_read`, `.no_buffer`, `.no_block`,
+    Each is stored in a new buffer `<block>_index`, with one dimension for each iterator on which it depends,
+    as in `reindex_cache_read`. Block `<block>_index_fill` fills it. Expressions in the headers of loops and
+    blocks are not changed. The result's names are, for each lookup, the buffer, the block and its loops.
+
+    Facts about index arrays do not apply to the new buffer, so an access at an index that is read from it
+    is bounds-checked when the program runs.
+
+    Raises `ScheduleError`: `schedule.cache_index.scope` (unknown scope), `.nothing` (there is no such
+    lookup), `.domain` (a lookup or a condition on it depends on more than the iterators, or on a buffer
+    that the nest writes), `.not_proved` (the elements that a lookup reads may not exist for all values of
+    these iterators), `.shape` and `.race` as in `reindex_cache_read`, `.no_buffer`, `.no_block`,
     `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SPMM
@@ -109,123 +112,124 @@ def cache_index(
     require_scope(scope, cursor)
 
     names: list[str] = []
-    for part in _required_parts(cursor, buffer):
-        module, made = _with_part(module, block, part, scope=scope, function=function)
-        names += made
+    for lookup in _required_lookups(cursor, buffer):
+        module, new = _with_cached_lookup(module, block, lookup, scope=scope, function=function)
+        names += new
 
     taken = step(block=block, scope=scope, buffer=buffer, function=function)
     return Result(module, tuple(names), Step(_NAME, taken))
 
 
-def _required_parts(cursor: Cursor, buffer: str | None) -> list[Expr]:
-    """The parts of indices that are computed before, larger ones first, as they may hold others."""
+def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
+    """Return the lookups to cache, larger ones first, since these may contain others."""
     block: Block = cursor.node
     varying = {item.var for item in block.iters if integer_value(item.domain.extent) != 1}
     found: dict[Expr, None] = {}
     for index in _indices(block.body, buffer):
-        found |= dict.fromkeys(_parts(index, block, varying))
+        found |= dict.fromkeys(_lookups(index, block, varying))
     if not found:
         where = "" if buffer is None else f" of '{buffer}'"
         raise schedule_error(
             f"{_NAME}.nothing",
-            f"No index{where} in block '{block.name}' has a part that loads or searches, and is the same in "
+            f"No index{where} in block '{block.name}' contains a load or search that has the same value in "
             "several iterations.",
         )
-    return sorted(found, key=lambda part: -sum(1 for _ in walk(part)))
+    return sorted(found, key=lambda lookup: -sum(1 for _ in walk(lookup)))
 
 
 def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
-    """The indices of accesses that statements make, apart from the headers of loops and blocks."""
+    """Yield the indices of all accesses in statements, except in the headers of loops and blocks."""
     for statement in statements(body):
         if isinstance(statement, HEADERS):
             continue
         own = (statement,) if isinstance(statement, Store) else ()
-        for found in (*own, *collect(Load, *parts_of(statement))):
-            if buffer in (None, found.buffer):
-                yield from found.indices
+        for access in (*own, *collect(Load, *parts_of(statement))):
+            if buffer in (None, access.buffer):
+                yield from access.indices
 
 
-def _parts(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
-    """The largest parts of an index that look something up, for some of the iterators that vary."""
+def _lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
+    """Yield the largest parts of an index that load or search and depend on only some `varying` iterators."""
     if not contains(READS, expr):
         return
     iters = {item.var for item in selecting_iters(block, (expr,))}
-    is_whole = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
-    is_outer = free_vars(expr).isdisjoint(_bound(block))
-    if is_whole and is_outer and not varying <= iters:
+    is_scalar_index = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
+    is_outer = free_vars(expr).isdisjoint(_bound_variables(block))
+    if is_scalar_index and is_outer and not varying <= iters:
         yield expr
         return
     for child in children(expr):
-        yield from _parts(cast(Expr, child), block, varying)
+        yield from _lookups(cast(Expr, child), block, varying)
 
 
-def _bound(block: Block) -> set[str]:
-    """The variables that the body of a block binds."""
+def _bound_variables(block: Block) -> set[str]:
+    """Return the variables that the body of a block binds."""
     inside = (found for found in statements(block.body) if isinstance(found, Block))
     return bound_variables(block.body) | {item.var for found in inside for item in found.iters}
 
 
-def _with_part(
-    module: Module, block: str, part: Expr, *, scope: str, function: str | None
+def _with_cached_lookup(
+    module: Module, block: str, lookup: Expr, *, scope: str, function: str | None
 ) -> tuple[Module, tuple[str, ...]]:
-    """The module with a part of an index kept in a buffer, and the names of what is new."""
+    """Return the module with a lookup kept in a buffer, and the names of the buffer, its block and loops."""
     root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     nest = loop_nest(cursor)
-    iters, conditions = _required_points(cursor, part)
+    iters, conditions = _required_points(cursor, lookup)
     dimensions = required_dimensions(cursor, iters, (), elements=())
 
     namer = namer_of(root.function)
-    shape = tuple(found.extent for found in dimensions)
+    shape = tuple(dimension.extent for dimension in dimensions)
     cache = Buffer(namer.fresh(f"{block}_index"), shape, "int64", scope=cast(Scope, scope))
-    place = tuple(found.index for found in dimensions)
+    indices = tuple(dimension.index for dimension in dimensions)
     fill = copy_nest(
         f"{cache.name}_fill",
         iters,
-        (Store(cache.name, place, part),),
+        (Store(cache.name, indices, lookup),),
         conditions=conditions,
         namer=namer,
     )
-    body = _replaced(cursor.node.body, part, Load(cache.name, place, "int64"))
+    body = _replaced(cursor.node.body, lookup, Load(cache.name, indices, "int64"))
     reading = replace(cursor.node, body=body, reads=None, writes=None)
 
     rewritten = with_cache(cache, nest=nest, block=reading, before=(fill,))
     return rewritten, (cache.name, *names_of_nest(fill))
 
 
-def _required_points(cursor: Cursor, part: Expr) -> tuple[tuple[BlockIter, ...], tuple[Expr, ...]]:
-    """The iterators for whose values a part is computed, and the conditions under which it is.
+def _required_points(
+    cursor: Cursor, lookup: Expr
+) -> tuple[tuple[BlockIter, ...], tuple[Expr, ...]]:
+    """Return the iterators over which a lookup is computed, and the conditions under which it is.
 
     Raises `.domain` and `.not_proved`.
     """
     nest, block = loop_nest(cursor), cursor.node
-    iters = selecting_iters(block, (part,))
-    known = {found.var for found in iters} | nest.known_above
-    asked = evaluated_under(cursor, part)
+    iters = selecting_iters(block, (lookup,))
+    known = {item.var for item in iters} | nest.known_above
+    evaluated = evaluated_under(cursor, lookup)
     conditions = tuple(
         condition
         for condition in conjuncts(block.predicate)
-        if free_vars(condition) <= known
-        and not any(is_bound_of(condition, found) for found in iters)
+        if free_vars(condition) <= known and not any(is_bound_of(condition, item) for item in iters)
     )
-    if asked is not None and free_vars(asked) <= known:
-        conditions = (*conditions, asked)
-    require_own_selectors(nest, iters, (part, *conditions))
-    if not is_safe(cursor.function, (part,), iters=iters, held=conditions):
+    if evaluated is not None and free_vars(evaluated) <= known:
+        conditions = (*conditions, evaluated)
+    require_own_selectors(nest, iters, (lookup, *conditions))
+    if not is_safe(cursor.function, (lookup,), iters=iters, held=conditions):
         raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that an index in block '{block.name}' may be computed before its loops.",
-            needs=f"{text_of(part)} reads what exists for all values of "
-            f"{', '.join(item.var for item in iters) or 'the parameters'}",
+            needs=f"the elements that {text_of(lookup)} reads exist for all values of "
+            f"{quoted(item.var for item in iters) or 'the parameters'}",
         )
     return iters, conditions
 
 
-def _replaced(body: tuple[Stmt, ...], part: Expr, by: Expr) -> tuple[Stmt, ...]:
-    """Statements with an expression replaced, apart from the headers of loops and blocks."""
+def _replaced(body: tuple[Stmt, ...], lookup: Expr, by: Expr) -> tuple[Stmt, ...]:
+    """Return statements with an expression replaced, except in the headers of loops and blocks."""
 
     def visit(node: Any) -> Any:
-        if node == part:
+        if node == lookup:
             return by
         if isinstance(node, HEADERS):
             bodies = {name: getattr(node, name, ()) for name in ("init", "body")}

@@ -1,4 +1,4 @@
-"""`cache_inplace`: a block works on a buffer of its own, which is copied in before and out afterwards."""
+"""`cache_inplace`: make a block update a copy of a buffer, which is copied in before and out after."""
 
 from __future__ import annotations
 
@@ -44,22 +44,23 @@ _NAME = "cache_inplace"
 def cache_inplace(
     module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
 ) -> Result:
-    """Lets a block that reads and writes a buffer work on a copy, the new buffer `<buffer>_<scope>`. Block
-    `<block>_<buffer>_<scope>_in` copies what the block reads or writes into it, directly before the
-    outermost loop around the block; `<block>_<buffer>_<scope>_out` copies what it writes back,
-    directly after that loop.
+    """Make a block that both reads and writes a buffer work on a copy of it, `<buffer>_<scope>`.
 
-    All that is written back was copied in before, so that elements which the block leaves as they are
-    keep their value. The copies visit the elements as in `cache_read`. The result's names are the
-    buffer, then each copy block with its loops.
+    Block `<block>_<buffer>_<scope>_in` copies the elements that the block reads or writes to the new
+    buffer, directly before the outermost loop around the block. Block `<block>_<buffer>_<scope>_out` copies
+    the elements that the block writes back, directly after that loop.
 
-    Raises `ScheduleError`: `schedule.cache_inplace.scope` (unknown), `.inner` (the buffer is allocated in
-    the nest), `.loads` (the body does not both load from the buffer and store to it; `cache_read` or
-    `cache_write` does what is needed), `.init` (the init of the block uses the buffer, which `cache_write`
-    is for), `.other_access` (the nest uses the buffer elsewhere, or searches, prefetches or guards it),
-    `.domain` and `.not_proved` as in `cache_read`, `.race` (iterations around the nest that run at once
-    would share elements of the cache or of what is written back), `.no_buffer`, `.no_block`,
-    `.no_function`, `.stage`.
+    Each element that is copied back has been copied in, so elements that the block does not change keep
+    their values. The copies visit the elements as in `cache_read`. The result's names are the buffer, then
+    each copy block with its loops.
+
+    Raises `ScheduleError`: `schedule.cache_inplace.scope` (unknown scope), `.inner` (the buffer is
+    allocated in the nest), `.loads` (the body does not both load from the buffer and store to it: use
+    `cache_read` or `cache_write`), `.init` (the init of the block uses the buffer: use `cache_write`),
+    `.other_access` (the nest uses the buffer elsewhere, or searches, prefetches or guards it), `.domain`
+    and `.not_proved` as in `cache_read`, `.race` (concurrent iterations around the nest would share
+    elements of the cache, or elements that are copied back), `.no_buffer`, `.no_block`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_testkit.show import body_text
@@ -118,22 +119,25 @@ def cache_inplace(
 
 
 def _elements_in_place(cursor: Cursor, old: AnyBuffer) -> tuple[Elements, Elements]:
-    """The elements that a block reads or writes of a buffer, and those of them that it writes."""
+    """Return the elements of a buffer that a block reads or writes, and those that it writes."""
     nest = loop_nest(cursor)
     require_outside(nest, old.name)
     _require_in_place(cursor, old.name)
     _require_in_body(nest, old.name)
     used, stored = accesses_of(cursor, old.name, old.dtype)
     elements = elements_of(cursor, old.name, used)
-    written = tuple(found for found in elements.reads if found.indices in stored)
+    written = tuple(element for element in elements.reads if element.indices in stored)
     return elements, replace(elements, reads=written)
 
 
 def _copies(
     cursor: Cursor, elements: Elements, stored: Elements, *, buffer: str, cache: AnyBuffer
 ) -> tuple[Stmt, ...]:
-    """The nests that copy elements in and back out. All that is stored was loaded before, so that nothing
-    undefined is written back."""
+    """Return the nests that copy elements in and out.
+
+    The stored elements are copied in, too, so that no undefined value is copied back where the block does
+    not store.
+    """
     namer = namer_of(cursor.function)
     namer.fresh(cache.name)
     return tuple(
@@ -152,37 +156,33 @@ def _copies(
 
 
 def _require_in_place(cursor: Cursor, buffer: str) -> None:
-    """The body of the block must both load from the buffer and store to it."""
-    nodes = [
-        found for found in walk(*cursor.node.body) if isinstance(found, (Load, Store, Combine))
-    ]
-    is_read = any(isinstance(found, Load) and found.buffer == buffer for found in nodes)
-    is_written = any(isinstance(found, Store) and found.buffer == buffer for found in nodes)
-    is_combined = any(
-        buffer in mentioned((found,)) for found in nodes if isinstance(found, Combine)
-    )
+    """Refuse a block whose body does not both load from the buffer and store to it."""
+    nodes = [node for node in walk(*cursor.node.body) if isinstance(node, (Load, Store, Combine))]
+    is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
+    is_written = any(isinstance(node, Store) and node.buffer == buffer for node in nodes)
+    is_combined = any(buffer in mentioned((node,)) for node in nodes if isinstance(node, Combine))
     if not (is_written and (is_read or is_combined)):
         raise schedule_error(
             f"{_NAME}.loads",
             f"The body of block '{cursor.node.name}' does not both load from '{buffer}' and store to it.",
-            hint=f"Apply {'cache_write' if is_written else 'cache_read'}.",
+            hint=f"Apply {'cache_write' if is_written else 'cache_read'} instead.",
         )
 
 
 def _require_in_body(nest: BlockNest, buffer: str) -> None:
-    """The buffer may only be loaded from and stored to, by the body of the block."""
+    """Refuse accesses of the buffer in the nest other than loads and stores in the body of the block."""
     block: Block = nest.block.node
     if buffer in mentioned(block.init):
         raise schedule_error(
             f"{_NAME}.init",
-            f"The init of block '{block.name}' uses '{buffer}', of which nothing needs to be copied in.",
-            hint="Apply cache_write, or decompose_reduction before.",
+            f"The init of block '{block.name}' uses '{buffer}', so no element needs to be copied in.",
+            hint="Apply cache_write instead, or decompose_reduction first.",
         )
     require_sole_user(nest.block, nest.top, buffer)
     header = replace(block, body=(), init=(), reads=None, writes=None)
-    others = (found for found in collect(NAMING, *block.body) if found.buffer == buffer)
-    if buffer in mentioned((header,)) or any(type(found) not in (Load, Store) for found in others):
+    inside = (node for node in collect(NAMING, *block.body) if node.buffer == buffer)
+    if buffer in mentioned((header,)) or any(type(node) not in (Load, Store) for node in inside):
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Block '{block.name}' does not only load from '{buffer}' and store to it in its body.",
+            f"Block '{block.name}' accesses '{buffer}' in other ways than by loads and stores in its body.",
         )

@@ -1,4 +1,4 @@
-"""`cache_read`: a block reads a buffer of its own, to which what it needs is copied before."""
+"""`cache_read`: make a block read a copy of the elements that it needs of a buffer."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _NAME = "cache_read"
 def cache_read(
     module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
 ) -> Result:
-    """Copies the elements that a block reads to the new buffer `<buffer>_<scope>` of the same shape, in
-    block `<block>_<buffer>_<scope>` directly before the outermost loop around the block, which then
-    reads the copies.
+    """Copy the elements that a block reads to a new buffer `<buffer>_<scope>`, and make it read the copies.
 
-    The copy visits the elements in one loop for each iterator of the block that selects them: `k_c`
-    for iterator `vk`. An element is read under the condition under which the block reads it; where it
-    is not proved to exist for all values of these iterators, the copy runs over all iterators. What the
-    init, the predicate and the domains of the block read is not cached. The result's names are the
-    buffer, the copy block and its loops.
+    The new buffer has the same shape. Block `<block>_<buffer>_<scope>` fills it, directly before the
+    outermost loop around the block. It has one loop for each iterator that selects elements: `k_c` for
+    iterator `vk`. An element is copied under the condition under which the block reads it. If it is not
+    proved to exist for all values of these iterators, the copy runs over all iterators of the block.
 
-    Raises `ScheduleError`: `schedule.cache_read.scope` (unknown), `.inner` (the
-    buffer is allocated in the nest), `.loads` (the body of the block does
-    not load from the buffer), `.written` (the nest writes the buffer), `.domain` (an element depends
-    on more than the iterators of the block, or on what its nest writes), `.not_proved` (an element may
-    be read that the block does not read), `.race` and `.not_proved` (iterations around the nest that run
-    at once would share the cache), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    Elements that the init, the predicate or the domains of the block read are not cached. The result's
+    names are the buffer, the copy block and its loops.
+
+    Raises `ScheduleError`: `schedule.cache_read.scope` (unknown scope), `.inner` (the buffer is allocated
+    in the nest), `.loads` (the body of the block does not load from the buffer), `.written` (the nest
+    writes the buffer), `.domain` (an element depends on more than the iterators of the block, or on a
+    buffer that its nest writes), `.not_proved` (an element may be read that the block does not read),
+    `.race` and `.not_proved` (concurrent iterations around the nest would share the cache), `.no_buffer`,
+    `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text
@@ -73,16 +73,16 @@ def cache_read(
     elements = required_elements(cursor, buffer)
 
     require_lasting_size(old, cursor)
-    instead = "Use reindex_cache_read, whose buffer has a place for each iteration."
+    instead = "Apply reindex_cache_read instead, whose buffer has an element for each iteration."
     require_stored(cursor, old, elements, hint=instead)
 
     namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
-    places = tuple(read.indices for read in elements.reads)
+    indices = tuple(read.indices for read in elements.reads)
     copy = copy_nest(
         copy_block(block, cache.name),
         elements.iters,
-        copying(elements, buffer, to=cache.name, places=places),
+        copying(elements, buffer, to=cache.name, places=indices),
         conditions=elements.conditions,
         namer=namer,
     )

@@ -1,4 +1,4 @@
-"""`cache_write`: a block writes a buffer of its own, which is copied afterwards."""
+"""`cache_write`: make a block write a new buffer, which is copied to the old one afterwards."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ _NAME = "cache_write"
 def cache_write(
     module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
 ) -> Result:
-    """Lets a block write the new buffer `<buffer>_<scope>` of the same shape, and copies what it
-    wrote in block `<block>_<buffer>_<scope>`, directly after the outermost loop around the block. Conditions
-    may stand between the loops of a reduction. The outer block that `blockize` makes is cached with the one
-    inside.
+    """Make a block write a new buffer `<buffer>_<scope>`, and copy the elements to the old one afterwards.
 
-    The copy visits exactly the elements that the block visits, in one loop for each spatial
-    iterator that selects an element: `k_c` for iterator `vk`. What goes on from old values without an
-    `init` gets one that loads them. The result's names are the buffer, the copy block and its loops.
+    The new buffer has the same shape. Block `<block>_<buffer>_<scope>` copies its elements back, directly
+    after the outermost loop around the block. It visits exactly the elements that the block visits, in one
+    loop for each spatial iterator that selects an element: `k_c` for iterator `vk`.
 
-    Raises `ScheduleError`: `schedule.cache_write.scope` (unknown), `.inner` (the
-    buffer is allocated in the nest), `.stores` (the block does not
-    store to the buffer in exactly one place), `.reads` (it reads other elements of it),
-    `.element` (the element depends on a reduction iterator, or nothing initialises it),
-    `.not_proved` (the loops may not visit the whole domain of an iterator, or an old value may not
-    exist), `.predicate` (a
-    condition is not about the element), `.domain` (a domain depends on more than the element, or a
-    condition on what the nest writes), `.other_access` (the nest uses the buffer elsewhere, or a loop
-    around it does in which points meet in an element), `.race` and
-    `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    A block that updates old values and has no `init` gets one that loads them. The loops of a reduction may
+    have conditions between them. For an outer block made by `blockize`, the block inside writes the cache,
+    too. The result's names are the buffer, the copy block and its loops.
+
+    Raises `ScheduleError`: `schedule.cache_write.scope` (unknown scope), `.inner` (the buffer is allocated
+    in the nest), `.stores` (the block does not store to the buffer in exactly one place), `.reads` (it
+    reads other elements of the buffer), `.element` (the element depends on a reduction iterator, or no
+    statement initialises it), `.not_proved` (the loops may not visit the whole domain of an iterator, or an
+    old value may not exist), `.predicate` (a condition depends on more than the element), `.domain` (a
+    domain depends on more than the element, or a condition on a buffer that the nest writes),
+    `.other_access` (the nest uses the buffer elsewhere, or so does a loop around it in which several
+    iterations update one element), `.race` and `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text
@@ -94,27 +94,27 @@ def cache_write(
     cursor, old = cached_buffer(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
-    alone = unblocked(cursor) if _is_of_inner(cursor, buffer) else cursor
-    element = required_element(alone, buffer)
-    is_loading = _require_initialised(alone, element)
-    if is_loading and alone is not cursor:
-        raise _not_initialised(alone, buffer)
+    writer = unblocked(cursor) if _is_written_by_inner(cursor, buffer) else cursor
+    element = required_element(writer, buffer)
+    is_loading = _require_initialised(writer, element)
+    if is_loading and writer is not cursor:
+        raise _not_initialised(writer, buffer)
 
     require_lasting_size(old, cursor)
-    place, dtype = element.store.indices, dtype_of(element.store.value)
-    old_value = Load(buffer, place, dtype)
-    loaded = (Store(buffer, place, old_value),) if is_loading else ()
-    _require_kept(_with_init(alone, loaded), buffer)
+    indices, dtype = element.store.indices, dtype_of(element.store.value)
+    old_value = Load(buffer, indices, dtype)
+    loaded = (Store(buffer, indices, old_value),) if is_loading else ()
+    _require_no_use_between_iterations(_with_init(writer, loaded), buffer)
 
     namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
     caching = redirected(cursor.node, buffer, to=cache.name)
     if is_loading:
-        caching = replace(caching, init=(*caching.init, Store(cache.name, place, old_value)))
+        caching = replace(caching, init=(*caching.init, Store(cache.name, indices, old_value)))
     copy = copy_nest(
         copy_block(block, cache.name),
         element.iters,
-        (Store(buffer, place, Load(cache.name, place, dtype)),),
+        (Store(buffer, indices, Load(cache.name, indices, dtype)),),
         conditions=element.conditions,
         tiles=element.tiles,
         namer=namer,
@@ -122,7 +122,7 @@ def cache_write(
 
     rewritten = with_cache(
         cache,
-        nest=_same_nest(cursor, reduction_nest(alone)),
+        nest=_nest_around_outer(cursor, reduction_nest(writer)),
         block=caching,
         after=(copy,),
     )
@@ -131,32 +131,32 @@ def cache_write(
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
 
 
-def _is_of_inner(cursor: Cursor, buffer: str) -> bool:
-    """Whether an inner block tells the element that a block writes."""
-    inside = [found for found in statements(cursor.node.body) if isinstance(found, Block)]
-    names = {item.var for found in inside for item in found.iters}
+def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
+    """Return whether an inner block selects the element of the buffer that a block writes."""
+    inside = [inner for inner in statements(cursor.node.body) if isinstance(inner, Block)]
+    names = {item.var for inner in inside for item in inner.iters}
     stores = (store for store in statements(cursor.node.body) if isinstance(store, Store))
     return any(free_vars(*store.indices) & names for store in stores if store.buffer == buffer)
 
 
-def _same_nest(cursor: Cursor, alone: BlockNest) -> BlockNest:
-    """The nest of a block, up to where that of its inner block begins once the block is taken away."""
-    found = around(cursor)
-    count = len(cursor.path) - len(alone.top.path)
-    return BlockNest(cursor, found[len(found) - count :])
+def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
+    """Return the nest of a block that starts at the same loop as that of its inner block, once unblocked."""
+    enclosing = around(cursor)
+    count = len(cursor.path) - len(nest.top.path)
+    return BlockNest(cursor, enclosing[len(enclosing) - count :])
 
 
 def _not_initialised(cursor: Cursor, buffer: str) -> ScheduleError:
     return schedule_error(
         f"{_NAME}.element",
-        f"Nothing that always runs initialises the element of '{buffer}' that block "
+        f"No statement that always runs initialises the element of '{buffer}' that block "
         f"'{cursor.node.name}' writes.",
-        hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum begins at 0.",
+        hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum starts at 0.",
     )
 
 
 def _require_initialised(cursor: Cursor, element: Element) -> bool:
-    """Whether the cache must first load the old value."""
+    """Return whether the cache must first load the old value, or refuse a block for which it cannot."""
     block: Block = cursor.node
     store = element.store
     has_reduction = any(found.kind == "R" for found in block.iters)
@@ -171,15 +171,18 @@ def _require_initialised(cursor: Cursor, element: Element) -> bool:
 
 
 def _with_init(cursor: Cursor, init: tuple[Store, ...]) -> Cursor:
-    """The cursor at a block that has some more inits."""
+    """Return the cursor at the block after statements are added to its init."""
     block: Block = cursor.node
     changed = cursor.replaced_by((replace(block, init=(*block.init, *init)),))
     return find_block(changed, block=block.name)
 
 
-def _require_kept(cursor: Cursor, buffer: str) -> None:
-    """Where points meet in an element in iterations around the nest, the cache, which is initialised once for
-    these, holds what the element does: nothing else in such a loop uses it."""
+def _require_no_use_between_iterations(cursor: Cursor, buffer: str) -> None:
+    """Refuse other uses of the buffer in loops around the nest whose iterations may share an element.
+
+    The init of the cache runs once for all of these iterations, so a change of the element in between would
+    be lost, and a use would not see the value that the cache holds.
+    """
     meeting = meeting_loops(cursor, {loop.var for loop in reduction_nest(cursor).top.scope})
     outside_first = (cursor.up(count) for count in range(len(cursor.path), 0, -1))
     for top in outside_first:
@@ -188,18 +191,18 @@ def _require_kept(cursor: Cursor, buffer: str) -> None:
 
 
 def _is_loaded_once(cursor: Cursor, store: Store) -> bool:
-    """Whether the old value is loaded once: each loop outside of the reduction selects elements."""
+    """Return whether old values are loaded once: each loop outside the reduction selects elements."""
     values = values_at(cursor)
     fed = reduction_loops(cursor.node, values)
     nest, outside = reduction_nest(cursor), []
-    for found in nest.loops:
-        if found.var in fed:
+    for loop in nest.loops:
+        if loop.var in fed:
             break
-        outside.append(found.var)
-    varying = {found.var for found in nest.loops} | loops_within(cursor.node.body)
-    every = written_accesses((cursor.node,), values=values, function=cursor.function)
-    touched = every[store.buffer]
+        outside.append(loop.var)
+    varying = {loop.var for loop in nest.loops} | loops_within(cursor.node.body)
+    accesses = written_accesses((cursor.node,), values=values, function=cursor.function)
     return not nest.has_let and all(
-        verdict(name, touched, varying=varying, function=cursor.function) == "disjoint"
-        for name in outside
+        verdict(loop, accesses[store.buffer], varying=varying, function=cursor.function)
+        == "disjoint"
+        for loop in outside
     )

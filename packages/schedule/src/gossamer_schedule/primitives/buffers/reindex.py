@@ -1,4 +1,4 @@
-"""`reindex`: what a block reads or writes of a buffer goes through a buffer over the block's iterators."""
+"""`reindex`: make a block access a new buffer that is indexed by its iterators."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def reindex(
     order: tuple[str, ...] = (),
     function: str | None = None,
 ) -> Result:
-    """As `reindex_cache_write` where the block stores to the buffer, else as `reindex_cache_read`; the new
-    buffer is called `<buffer>_reindex` and has the scope of the old one.
+    """Make a block access a new buffer `<buffer>_reindex` that is indexed by the iterators of the block.
 
-    A block whose accesses are indexed by its iterators alone is what `tensorize`, `blockize` and
-    `transform_layout` work on.
+    As `reindex_cache_write` if the block stores to the buffer, otherwise as `reindex_cache_read`. The new
+    buffer has the scope of the old one. This prepares a block for `tensorize`, `blockize` and
+    `transform_layout`, which work on accesses that are indexed by iterators alone.
 
-    Raises `ScheduleError`: as `reindex_cache_read` and `reindex_cache_write`, under the name `reindex`.
+    Raises `ScheduleError`: the errors of `reindex_cache_read` and `reindex_cache_write`, with codes such as
+    `schedule.reindex.order`.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text
@@ -62,7 +63,7 @@ def reindex(
     old = find_buffer(root, buffer=buffer)
 
     through = scattered if buffer in outer_writes((cursor.node,)) else gathered
-    made, names = through(
+    rewritten, names = through(
         module,
         block,
         buffer=buffer,
@@ -74,4 +75,4 @@ def reindex(
     )
 
     taken = step(block=block, buffer=buffer, order=order or None, function=function)
-    return Result(made, names, Step(_NAME, taken))
+    return Result(rewritten, names, Step(_NAME, taken))

@@ -1,4 +1,4 @@
-"""`reindex_cache_read`: a block gathers what it reads into a buffer over its own iterators."""
+"""`reindex_cache_read`: gather the elements that a block reads into a buffer over its iterators."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ def reindex_cache_read(
     order: tuple[str, ...] = (),
     function: str | None = None,
 ) -> Result:
-    """As `cache_read`, where the new buffer has one dimension for each iterator that selects the element,
-    in `order` (by default that of the block): rows that are read at indirect places lie side by side.
+    """Gather the elements that a block reads into a new buffer that is indexed by the block's iterators.
 
-    The dimension of an iterator over a fibre counts the elements of all fibres, `indptr[vi] + vj`, and
-    stands for `vi`, too. After `compute_at` only the part that is in use is allocated.
+    As `cache_read`, except that the new buffer has one dimension for each iterator that selects the
+    element, in `order` (by default that of the block). Rows that are read through an index array thus
+    become contiguous.
+
+    For an iterator over a fibre, the dimension numbers the elements of all fibres, `indptr[vi] + vj`, which
+    also covers `vi`. After `compute_at`, only the part of the buffer in use is allocated.
 
     Raises `ScheduleError`: `schedule.reindex_cache_read.single` (the block reads several elements),
-    `.order` (not each of these iterators once), `.shape` (the size of a domain is not known before the
-    function runs, nor is it a fibre), `.scope`, `.inner`, `.loads`, `.written`, `.domain`,
+    `.order` (it does not name each of these iterators once), `.shape` (a domain is not a fibre, and its
+    extent is not known before the function runs), `.scope`, `.inner`, `.loads`, `.written`, `.domain`,
     `.race` and `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import GATHER
@@ -59,7 +62,7 @@ def reindex_cache_read(
             Y[vi] = X_local[vi]
     """
     name = cache_name(buffer, scope)
-    made, names = gathered(
+    rewritten, names = gathered(
         module,
         block,
         buffer=buffer,
@@ -70,7 +73,7 @@ def reindex_cache_read(
         primitive=_NAME,
     )
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
-    return Result(made, names, Step(_NAME, taken))
+    return Result(rewritten, names, Step(_NAME, taken))
 
 
 def gathered(
@@ -84,29 +87,31 @@ def gathered(
     function: str | None,
     primitive: str,
 ) -> tuple[Module, tuple[str, ...]]:
-    """The module in which a block reads a new buffer over its iterators, and the names of the buffer, of
-    the block that fills it and of the loops of that."""
+    """Return the module in which a block reads a new buffer `name` over its iterators, and the new names.
+
+    These are the names of the buffer, of the block that fills it, and of its loops.
+    """
     cursor, old = cached_buffer(
         module, primitive, block=block, buffer=buffer, scope=scope, function=function
     )
     elements = required_elements(cursor, buffer)
     _require_single(cursor, elements, buffer=buffer)
-    # an index that other iterators do not change must not come to depend on them: lanes share elements
-    places = [read.indices for read in elements.reads]
+    # Only the selecting iterators become dimensions: lanes that share an element must still share it.
+    indices = [read.indices for read in elements.reads]
     selecting = selecting_iters(cursor.node, elements.reads[0].indices)
-    dimensions = required_dimensions(cursor, selecting, order, elements=places)
+    dimensions = required_dimensions(cursor, selecting, order, elements=indices)
 
     namer = namer_of(cursor.function)
     cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
-    place = tuple(found.index for found in dimensions)
+    cache_indices = tuple(dimension.index for dimension in dimensions)
     copy = copy_nest(
         copy_block(block, cache.name),
         elements.iters,
-        copying(elements, buffer, to=cache.name, places=(place,)),
+        copying(elements, buffer, to=cache.name, places=(cache_indices,)),
         conditions=elements.conditions,
         namer=namer,
     )
-    reading = reading_from(cursor.node, buffer, to=cache.name, at=place)
+    reading = reading_from(cursor.node, buffer, to=cache.name, at=cache_indices)
 
     rewritten = with_cache(
         cache,
@@ -121,6 +126,7 @@ def _require_single(cursor: Cursor, elements: Elements, *, buffer: str) -> None:
     if len(elements.reads) != 1:
         raise schedule_error(
             f"{cursor.primitive}.single",
-            f"Block '{cursor.node.name}' reads {len(elements.reads)} elements of '{buffer}', and one "
-            "place in the cache holds one.",
+            f"Block '{cursor.node.name}' reads {len(elements.reads)} elements of '{buffer}' at each point, "
+            "and the cache has one element for each point.",
+            hint="Apply cache_read instead.",
         )

@@ -1,4 +1,4 @@
-"""`reindex_cache_write`: a block writes a buffer over its own iterators, which is scattered afterwards."""
+"""`reindex_cache_write`: make a block write a buffer over its iterators, and scatter the elements."""
 
 from __future__ import annotations
 
@@ -47,18 +47,21 @@ def reindex_cache_write(
     order: tuple[str, ...] = (),
     function: str | None = None,
 ) -> Result:
-    """As `cache_write`, where the new buffer has one dimension for each iterator that selects the element,
-    in `order` (by default that of the block), as in `reindex_cache_read`.
+    """Make a block write a new buffer that is indexed by its iterators, and scatter the elements afterwards.
 
-    A reduction without `init` starts at the identity of its reducer in the cache, and the copy combines
-    the result with what the element holds: several points, of the reduction, too, may then meet in one
-    element. Everything else is stored, and different points must be different elements.
+    As `cache_write`, except that the new buffer has one dimension for each iterator that selects the
+    element, in `order` (by default that of the block), as in `reindex_cache_read`.
 
-    Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither given a
-    value nor reduced, or the cache would be initialised again), `.not_proved` (also: two points may be
-    one element, in iterations around the nest that initialise it once, too), `.order` and `.shape` as in
-    `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`, `.element`, `.predicate`, `.domain`,
-    `.other_access` and `.race` as in `cache_write`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    A reduction without an `init` starts at the identity of its reducer in the cache, and the copy combines
+    the result with the old value of the element; several points, also of the reduction, may then share one
+    element. In all other cases the copy stores, and different points must select different elements.
+
+    Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither assigned nor
+    reduced, or the cache would be initialised several times), `.not_proved` (as in `cache_write`; or two
+    points may select one element, also in iterations around the nest for which one init runs), `.order`
+    and `.shape` as in `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`, `.element`,
+    `.predicate`, `.domain`, `.other_access` and `.race` as in `cache_write`, `.no_buffer`, `.no_block`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text
@@ -77,7 +80,7 @@ def reindex_cache_write(
             Y[vi_c] = Y_local[vi_c]
     """
     name = cache_name(buffer, scope)
-    made, names = scattered(
+    rewritten, names = scattered(
         module,
         block,
         buffer=buffer,
@@ -88,7 +91,7 @@ def reindex_cache_write(
         primitive=_NAME,
     )
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
-    return Result(made, names, Step(_NAME, taken))
+    return Result(rewritten, names, Step(_NAME, taken))
 
 
 def scattered(
@@ -102,25 +105,28 @@ def scattered(
     function: str | None,
     primitive: str,
 ) -> tuple[Module, tuple[str, ...]]:
-    """The module in which a block writes a new buffer over its iterators, and the names of the buffer, of
-    the block that copies it afterwards and of the loops of that."""
+    """Return the module in which a block writes a new buffer `name` over its iterators, and the new names.
+
+    These are the names of the buffer, of the block that copies it afterwards, and of its loops.
+    """
     cursor, old = cached_buffer(
         module, primitive, block=block, buffer=buffer, scope=scope, function=function
     )
-    cursor = _with_points(cursor, buffer)
+    cursor = _with_spatial_selectors(cursor, buffer)
     element = required_element(cursor, buffer)
-    elements = (element.store.indices,)
-    dimensions = required_dimensions(cursor, element.iters, order, elements=elements)
+    dimensions = required_dimensions(
+        cursor, element.iters, order, elements=(element.store.indices,)
+    )
     reduction = _require_initialised(cursor, element)
     require_init_of_nest(reduction_nest(cursor))
 
     namer = namer_of(cursor.function)
     cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
-    place = tuple(found.index for found in dimensions)
-    caching = redirected(cursor.node, buffer, to=cache.name, at=place)
-    value: Expr = Load(cache.name, place, old.dtype)
+    indices = tuple(dimension.index for dimension in dimensions)
+    caching = redirected(cursor.node, buffer, to=cache.name, at=indices)
+    value: Expr = Load(cache.name, indices, old.dtype)
     if reduction is not None:
-        start = Store(cache.name, place, identity(reduction.op, old.dtype))
+        start = Store(cache.name, indices, identity(reduction.op, old.dtype))
         caching = replace(caching, init=(*caching.init, start))
         value = Binary(reduction.op, Load(buffer, element.store.indices, old.dtype), value)
     copy = copy_nest(
@@ -142,17 +148,19 @@ def scattered(
     )
     changed = find_function(rewritten, primitive, function=cursor.function.name)
     if reduction is not None:
-        made = find_block(changed, block=block)
-        require_init_of_nest(reduction_nest(made))
+        require_init_of_nest(reduction_nest(find_block(changed, block=block)))
     else:
         scattering = find_block(changed, block=names_of_nest(copy)[0])
         require_distinct(scattering, buffer)
     return rewritten, (cache.name, *names_of_nest(copy))
 
 
-def _with_points(cursor: Cursor, buffer: str) -> Cursor:
-    """The cursor at the block where those iterators are spatial that select the element of a reduction that
-    is initialised elsewhere: they also select the place in the cache."""
+def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
+    """Return the cursor at the block after the iterators that select the element are made spatial.
+
+    This applies to reductions without an init only. The iterators also select the element of the cache, in
+    which each combination of their values has a reduction of its own.
+    """
     block: Block = cursor.node
     reduction = reduction_of(block)
     if reduction is None or reduction.store.buffer != buffer or block.init:
@@ -166,9 +174,9 @@ def _with_points(cursor: Cursor, buffer: str) -> Cursor:
 
 
 def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
-    """The reduction whose identity initialises the cache; None where the block initialises it."""
+    """Return the reduction whose identity initialises the cache, or None if the block initialises it."""
     block: Block = cursor.node
-    is_reducing = any(found.kind == "R" for found in block.iters)
+    is_reducing = any(item.kind == "R" for item in block.iters)
     buffer = element.store.buffer
     if is_initialising(block, buffer) or (not is_reducing and gives_values(block, buffer)):
         return None
@@ -176,8 +184,8 @@ def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
     if reduction is None or not _is_initialised_once(cursor, element):
         raise schedule_error(
             f"{cursor.primitive}.initialised",
-            f"Block '{block.name}' neither gives its element of '{buffer}' a value, nor "
-            "reduces it in one go.",
+            f"Block '{block.name}' neither assigns a value to its element of '{buffer}', nor reduces "
+            "it in a single run of its reduction loops.",
             hint="Give the block an init.",
         )
     require_existing(cursor, element)
@@ -185,15 +193,14 @@ def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
 
 
 def _is_initialised_once(cursor: Cursor, element: Element) -> bool:
-    """Whether each loop outside of the reduction selects elements of the cache."""
+    """Return whether each loop outside of the reduction selects elements of the cache."""
     values = values_at(cursor)
-    chosen = replace(cursor.node, iters=element.iters)
-    selecting = spatial_loops(chosen, values)
+    selecting = spatial_loops(replace(cursor.node, iters=element.iters), values)
     fed = reduction_loops(cursor.node, values)
     nest = reduction_nest(cursor)
-    for found in nest.loops:
-        if found.var in fed:
+    for loop in nest.loops:
+        if loop.var in fed:
             break
-        if found.var not in selecting and integer_value(found.extent) != 1:
+        if loop.var not in selecting and integer_value(loop.extent) != 1:
             return False
     return not nest.has_let

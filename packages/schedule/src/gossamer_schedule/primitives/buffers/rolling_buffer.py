@@ -1,4 +1,4 @@
-"""`rolling_buffer`: what iterations have in common is computed once, and kept in a circular buffer."""
+"""`rolling_buffer`: keep elements that iterations share in a circular buffer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import mentioned, named, values_at
-from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import meeting_loops
@@ -62,8 +62,11 @@ _NAME = "rolling_buffer"
 
 
 class _Window(NamedTuple):
-    """What one iteration of a loop makes along dimension `dim` of a buffer: the elements from `base` on,
-    `width` of them, by iterator `var`; `step` further on in the next iteration."""
+    """The elements that one iteration of a loop computes along dimension `dim` of a buffer.
+
+    Iterator `var` runs over `width` elements, the first of which is `base`. In the next iteration of the
+    loop, `base` is larger by `step`.
+    """
 
     dim: int
     var: str
@@ -76,26 +79,30 @@ class _Window(NamedTuple):
 def rolling_buffer(
     module: Module, block: str, *, buffer: str, function: str | None = None
 ) -> Result:
-    """Keeps what a block computed in earlier iterations of a loop. The block stands in the body of the loop
-    in which its buffer is allocated, as `compute_at` leaves it, and makes in each iteration some more of
-    the elements that the last one made: a window that slides along one dimension.
+    """Keep elements that consecutive iterations of a loop share, and compute only the new ones.
 
-    The buffer is then allocated before the loop, as large as the window; index `x` along the dimension
-    becomes `x % width`. Only the first iteration makes the whole window, later ones the elements that
-    come in. The iterations are no longer independent of each other. An `init` becomes a block of its own,
-    directly before the loops of the block: elements of the circular buffer are initialised again and again,
-    and an `init` does that once. The result's names are the buffer and, where there is an `init`, its block
-    and loops as of `decompose_reduction`.
+    The block must be in the body of the loop in which its buffer is allocated, as `compute_at` leaves it.
+    In each iteration it computes a window of elements that slides along one dimension and overlaps the
+    window of the previous iteration.
+
+    The buffer becomes circular: it is allocated before the loop with the size of the window, and index `x`
+    along the dimension becomes `x % width`. Only the first iteration computes the whole window; later
+    iterations compute the elements that enter it, and depend on earlier iterations.
+
+    An `init` becomes a block of its own, directly before the loops of the block, because each element of
+    the circular buffer is reused and must be initialised repeatedly. The result's names are the buffer and,
+    if there is an `init`, its block and loops as in `decompose_reduction`.
 
     Raises `ScheduleError`: `schedule.rolling_buffer.scope` (the buffer is not allocated in the body of a
-    loop, or the block does not stand there in loops of its own), `.kind` (the loop is not serial),
-    `.writers` (something else writes the buffer, or the block something else), `.updates` (the
-    block goes on from old values), `.changed` (what it reads is written in the loop), `.window` (no
-    dimension has a window whose width and step are constants, or the block depends on the iteration
-    otherwise), `.overlap` (two iterations in sequence make nothing in common), `.other_access` (the
-    buffer is used before the block or by an `init`, searched, prefetched or guarded), `.not_proved` (an
-    access may be outside of the window or the buffer, or points of the block initialise one element to
-    different values), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    loop, the block is not in loops of its own there, or the buffer's shape is not known before the loop),
+    `.kind` (the loop is not serial), `.writers` (another statement writes the buffer, or the block writes
+    another buffer), `.updates` (the block updates elements that already have a value), `.changed` (a
+    buffer that the block reads is written in the loop), `.window` (no dimension has a window of constant
+    width and step, or the block depends on the iteration in another way), `.overlap` (consecutive windows
+    share no element), `.other_access` (the buffer is used before the block or by an `init`, or is searched,
+    prefetched or guarded), `.not_proved` (an access may be outside the window or the buffer, or points of
+    the block may initialise one element with different values), `.no_buffer`, `.no_block`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_testkit.examples import WINDOWS
@@ -127,23 +134,23 @@ def rolling_buffer(
     require_stage(module, _NAME, stages=LOOP_STAGES)
     root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
-    found = find_buffer(root, buffer=buffer)
+    old = find_buffer(root, buffer=buffer)
 
     target = _require_loop(cursor, buffer)
     require_serial(target)
     own = _require_own_loops(cursor, target)
     _require_repeatable(cursor, target, own, buffer=buffer)
     window = _require_window(cursor, target, own, buffer=buffer)
-    assert isinstance(found, Buffer)  # only such buffers are allocated by statements
-    _require_outside_shape(found, target)
-    _require_after(cursor, target, buffer=buffer)
-    _require_within(target, window, found)
+    assert isinstance(old, Buffer)  # Only dense buffers are allocated by statements.
+    _require_known_shape(old, target)
+    _require_loads_after(cursor, target, buffer=buffer)
+    _require_within(target, window, old)
 
-    shape = list(found.shape)
+    shape = list(old.shape)
     shape[window.dim] = index(window.width)
-    rolled = replace(found, shape=tuple(shape))
-    news, names = _making_news(cursor, target, own, window)
-    inside = find_loop(root.with_function(news), loop=target.node.var)
+    rolled = replace(old, shape=tuple(shape))
+    changed, names = _with_new_elements_only(cursor, target, own, window)
+    inside = find_loop(root.with_function(changed), loop=target.node.var)
     loop = replace(inside.node, body=_rolled(inside.node.body, window, buffer=buffer))
     rewritten = inside.replaced_by((Allocate(rolled), loop)).module
 
@@ -152,7 +159,7 @@ def rolling_buffer(
 
 
 def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
-    """The cursor at the loop around the block in the body of which the buffer is allocated."""
+    """Return the cursor at the loop around the block in whose body the buffer is allocated."""
     for found in cursor.top.below():
         if isinstance(found.node, Allocate) and found.node.buffer.name == buffer:
             loop = found.up(1)
@@ -161,50 +168,53 @@ def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
     raise schedule_error(
         f"{_NAME}.scope",
         f"Buffer '{buffer}' is not allocated in the body of a loop around block '{cursor.node.name}'.",
-        hint="Apply compute_at before.",
+        hint="Apply compute_at first.",
     )
 
 
 def _require_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
-    """The loops between the target and the block, which hold nothing else."""
+    """Return the loops between the target loop and the block, which must contain nothing else."""
     between = [parent for parent, _, _ in cursor.path[len(target.path) + 1 :]]
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
         return tuple(between)
     raise schedule_error(
         f"{_NAME}.scope",
-        f"Block '{cursor.node.name}' does not stand in loops of its own in the body of loop "
-        f"'{target.node.var}'.",
+        f"Block '{cursor.node.name}' is not in loops of its own in the body of loop '{target.node.var}'.",
     )
 
 
 def _require_repeatable(
     cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
 ) -> None:
-    """The block makes elements of the buffer, which nothing else does, from what stays the same."""
+    """Refuse a block unless computing an element of the buffer again would give the same value.
+
+    Only the block may write the buffer, and it may only read values that do not change in the loop.
+    """
     block: Block = cursor.node
     if outer_writes((block,)) != {buffer} or _stores(target.node.body, buffer) != _stores(
         (block,), buffer
     ):
         raise schedule_error(
             f"{_NAME}.writers",
-            f"Block '{block.name}' does not write '{buffer}', or something else, too; or something else "
-            f"writes it.",
+            f"Block '{block.name}' is not the only writer of '{buffer}', or also writes another buffer.",
         )
     is_reading = any(found.buffer == buffer for found in collect(Load, *block.body))
     has_reduction = any(found.kind == "R" for found in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
         raise schedule_error(
             f"{_NAME}.updates",
-            f"Block '{block.name}' goes on from values that elements have already.",
+            f"Block '{block.name}' updates elements that already have a value.",
+            hint=f"{_NAME} keeps elements that a block computes from scratch, by an assignment or by a "
+            "reduction with an init.",
         )
     nest = resolve(own[0] if own else block, values_at(cursor))
-    # the start of the loop is asked for again in each iteration
+    # The new predicate of the block reads the start of the loop in each iteration.
     reads = nest, target.node.start
     changed = changed_in(target.node.body, *reads, function=target.function) - {buffer}
     if changed:
         raise schedule_error(
             f"{_NAME}.changed",
-            f"What block '{block.name}' or its loop reads of {', '.join(sorted(changed))} is written in loop "
+            f"Block '{block.name}' or its loop reads {quoted(changed)}, which is written in loop "
             f"'{target.node.var}'.",
         )
 
@@ -216,20 +226,20 @@ def _stores(body: tuple[Stmt, ...], buffer: str) -> int:
 def _require_window(
     cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
 ) -> _Window:
-    """The window that slides with the iterations of a loop."""
+    """Return the window that slides with the iterations of the target loop."""
     window = next(_windows(cursor, target, own, buffer=buffer), None)
     if window is None or _depends_otherwise(cursor, target, own, window):
         raise schedule_error(
             f"{_NAME}.window",
-            f"An iteration of loop '{target.node.var}' does not make a window of '{buffer}', of constant "
-            "width and a constant step after the last one.",
-            hint="Give the loops of the block constant extents, and no kind.",
+            f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer}' with a constant "
+            "width and a constant step.",
+            hint="Give the loops of the block constant extents, and leave them serial.",
         )
     if window.width <= window.step:
         raise schedule_error(
             f"{_NAME}.overlap",
-            f"Iterations of loop '{target.node.var}' make {window.width} elements, and begin {window.step} "
-            "after each other: they have none in common.",
+            f"The windows of loop '{target.node.var}' have width {window.width} and step {window.step}, so "
+            "consecutive iterations share no element.",
         )
     return window
 
@@ -237,17 +247,17 @@ def _require_window(
 def _windows(
     cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
 ) -> Iterator[_Window]:
-    """The dimensions along which the block makes a window."""
+    """Yield a window for each dimension along which the block computes one."""
     block: Block = cursor.node
     loops, by_name = loops_of(cursor.function), {item.var: item for item in block.iters}
-    places = {found.indices for found in collect(Store, block) if found.buffer == buffer}
-    for dim, at in enumerate(places.pop() if len(places) == 1 else ()):
+    stored = {store.indices for store in collect(Store, block) if store.buffer == buffer}
+    for dim, at in enumerate(stored.pop() if len(stored) == 1 else ()):
         item = by_name.get(at.name) if isinstance(at, Var) else None
         if item is not None and item.kind == "S":
             form = form_of(item.value, values_at(cursor), loops=loops)
-            found = _window(form, dim, item, target=target, own=own, loops=loops)
-            if found is not None:
-                yield found
+            window = _window(form, dim, item, target=target, own=own, loops=loops)
+            if window is not None:
+                yield window
 
 
 def _window(
@@ -278,7 +288,7 @@ def _window(
 def _depends_otherwise(
     cursor: Cursor, target: Cursor, own: tuple[For, ...], window: _Window
 ) -> bool:
-    """Whether what the block makes depends on the iteration by more than the window."""
+    """Return whether the elements that the block computes depend on the iteration by more than the window."""
     block: Block = cursor.node
     values, loop = values_at(cursor), target.node.var
     inner = {found.var for found in own}
@@ -294,8 +304,8 @@ def _depends_otherwise(
     )
 
 
-def _require_outside_shape(buffer: Buffer, target: Cursor) -> None:
-    """The shape of the buffer must be known before the loop."""
+def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
+    """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
     known = {param.name for param in target.function.params}
     known |= {found.var for found in target.loops}
     if free_vars(*buffer.shape) - known or mentioned(buffer.shape):
@@ -305,25 +315,28 @@ def _require_outside_shape(buffer: Buffer, target: Cursor) -> None:
         )
 
 
-def _require_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None:
-    """The buffer may only be loaded from, after the block has run."""
+def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None:
+    """Refuse uses of the buffer other than loads after the block."""
     at = cursor.path[len(target.path)][2]
     body = target.node.body
     used = named(body[:at])
-    for found in statements(body):
-        if isinstance(found, Block) and found is not cursor.node:
-            used |= named(found.init)
-    used |= {found.buffer for found in collect((Guard, Prefetch), *body)}
+    for statement in statements(body):
+        if isinstance(statement, Block) and statement is not cursor.node:
+            used |= named(statement.init)
+    used |= {node.buffer for node in collect((Guard, Prefetch), *body)}
     if buffer in used:
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Buffer '{buffer}' is not only loaded from, after block '{cursor.node.name}' has run.",
+            f"Buffer '{buffer}' has other uses than loads after block '{cursor.node.name}'.",
         )
 
 
 def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
-    """All accesses must be within the window of the iteration, and within the buffer as it was: an index
-    that was out of bounds would be another element of the window."""
+    """Refuse accesses that may be outside the window of the iteration, or outside the old buffer.
+
+    `x % width` maps every index into the window, so an access out of bounds would silently use another
+    element.
+    """
     held = EnclosingContext((*target.loops, target.node))
     values = values_at(target)
     for access in accesses(target.node.body, values=values, held=held, buffers={buffer.name}):
@@ -335,21 +348,23 @@ def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
             or not point.is_in_range(sub(at, window.base), index(window.width))
             or not point.is_in_range(at, buffer.shape[window.dim])
         ):
-            place = "a range" if isinstance(at, Range) else text_of(at)
+            shown = "a range" if isinstance(at, Range) else text_of(at)
             raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that all accesses of '{buffer.name}' in loop '{target.node.var}' are "
-                "within the window that the iteration makes, and within the buffer.",
-                needs=f"{text_of(window.base)} <= {place} < {text_of(window.base)} + {window.width}, and "
-                f"0 <= {place} < {text_of(buffer.shape[window.dim])}",
+                "within the window that the iteration computes, and within the buffer.",
+                needs=f"{text_of(window.base)} <= {shown} < {text_of(window.base)} + {window.width}, and "
+                f"0 <= {shown} < {text_of(buffer.shape[window.dim])}",
             )
 
 
-def _making_news(
+def _with_new_elements_only(
     cursor: Cursor, target: Cursor, own: tuple[For, ...], window: _Window
 ) -> tuple[Function, tuple[str, ...]]:
-    """The function whose block makes what comes into the window, initialised by a block of its own; the
-    names of that block and its loops."""
+    """Return the function whose block computes only the elements that enter the window, and new names.
+
+    An init becomes a block of its own; the names are those of this block and its loops.
+    """
     loop, block = target.node, cursor.node
     kept = add(window.base, index(window.width - window.step))
     is_new = Binary(
@@ -358,34 +373,37 @@ def _making_news(
         Compare("ge", index_var(window.var), kept),
     )
     predicate = conjoined((*conjuncts(block.predicate), is_new))
-    news = replace(block, predicate=predicate, reads=None, writes=None)
-    changed = cursor.replaced_by((news,))
+    restricted = replace(block, predicate=predicate, reads=None, writes=None)
+    changed = cursor.replaced_by((restricted,))
     if not block.init:
         return changed.function, ()
-    _require_one_value(cursor, own)
-    made = find_block(changed, block=block.name)
-    nest = require_init_nest(made, made.nest[-len(own) :])
-    inits, names = init_nest(made, nest, namer=namer_of(changed.function))
-    updates = find_block(made.replaced_by((replace(news, init=()),)), block=block.name)
+    _require_same_init(cursor, own)
+    inner = find_block(changed, block=block.name)
+    nest = require_init_nest(inner, inner.nest[-len(own) :])
+    inits, names = init_nest(inner, nest, namer=namer_of(changed.function))
+    updates = find_block(inner.replaced_by((replace(restricted, init=()),)), block=block.name)
     top = updates.up(len(own))
     return replaced(top, (*inits, top.node)), names
 
 
-def _require_one_value(cursor: Cursor, own: tuple[For, ...]) -> None:
-    """What the block initialises before all of its points is what the first of them initialises."""
+def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
+    """Refuse points that may initialise one element with different values.
+
+    The init of the block stores the value of the first point; the new block would store that of the last.
+    """
     block: Block = cursor.node
     meeting = meeting_loops(cursor, {found.var for found in own})
     if meeting and not is_told_by_element(block, own):
         raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that iterations of loop '{min(meeting)}' initialise different elements, "
-            f"or one to the same value, and block '{block.name}' initialises each once.",
-            needs=f"a different element in each iteration of {min(meeting)}",
+            f"or one element with the same value; block '{block.name}' initialises each element once.",
+            needs=f"a different element in each iteration of '{min(meeting)}'",
         )
 
 
 def _rolled(body: tuple[Stmt, ...], window: _Window, *, buffer: str) -> tuple[Stmt, ...]:
-    """The body of the loop with the buffer before it."""
+    """Return the body of the loop, with indices of the circular buffer and without its allocation."""
 
     def rule(node: Any) -> Any | None:
         match node:

@@ -1,4 +1,4 @@
-"""`set_scope`: a buffer of the function lives elsewhere."""
+"""`set_scope`: set the memory scope of a buffer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 
 @primitive
 def set_scope(module: Module, buffer: str, *, scope: str, function: str | None = None) -> Result:
-    """Sets where a buffer that the function allocates lives: "global", "shared", "warp", "local" or
-    "fragment". Threads that have buffers of their own must not share it.
+    """Set the memory scope of a buffer that the function allocates.
 
-    Raises `ScheduleError`: `schedule.set_scope.scope` (no scope), `.parameter` (the caller's buffer),
-    `.threads` (a loop on threads that do not see each other's buffers holds some of its accesses, and
-    not all), `.no_buffer`, `.no_function`, `.stage`.
+    `scope` is "global", "shared", "warp", "local" or "fragment". If each thread has its own copy of a
+    buffer in that scope, threads must not communicate through the buffer. The result's name is the buffer.
+
+    Raises `ScheduleError`: `schedule.set_scope.scope` (unknown scope), `.parameter` (the buffer is a
+    parameter), `.threads` (a loop over threads that would each have their own copy contains some accesses
+    of the buffer, but not all), `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import STAGED
     >>> def scope_of(module): return module.functions[0].buffers[-1].scope
@@ -36,15 +38,15 @@ def set_scope(module: Module, buffer: str, *, scope: str, function: str | None =
     """
     require_stage(module, "set_scope", stages=LOOP_STAGES)
     root = find_function(module, "set_scope", function=function)
-    found = find_buffer(root, buffer=buffer)
+    old = find_buffer(root, buffer=buffer)
 
     if scope not in SCOPES:
         raise schedule_error(
-            "set_scope.scope", f"'{scope}' is no scope.", hint=listing("scopes", SCOPES)
+            "set_scope.scope", f"'{scope}' is not a scope.", hint=listing("scopes", SCOPES)
         )
-    require_allocated(found, root)
+    require_allocated(old, root)
 
-    rewritten = root.with_function(with_buffer(root.function, replace(found, scope=scope))).module
+    rewritten = root.with_function(with_buffer(root.function, replace(old, scope=scope))).module
 
     taken = step(buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (buffer,), Step("set_scope", taken))

@@ -1,4 +1,4 @@
-"""`storage_align`: the rows of a buffer begin at multiples."""
+"""`storage_align`: pad the rows of a buffer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import gcd, prod
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
+from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Buffer, Expr, Module
 from gossamer_schedule.bounds.in_bounds import moved_accesses
@@ -29,14 +30,17 @@ def storage_align(
     offset: int = 0,
     function: str | None = None,
 ) -> Result:
-    """Pads a buffer that the function allocates so that consecutive elements along `axis` lie a
-    multiple of `factor`, plus `offset`, elements apart: rows that begin on cache lines (`offset=0`), or
-    that do not all fall on one memory bank (`offset=1`). What is padded is never touched.
+    """Pad a buffer so that its stride along `axis` is a multiple of `factor`, plus `offset`.
 
-    Raises `ScheduleError`: `schedule.storage_align.axis` (it has no dimension behind it that could be
-    padded), `.factor` (not 1 or more, too large, or the offset is not below it), `.shape` (no padding
-    gives that distance), `.sparse` (a sparse buffer), `.not_proved` (vectors or searches of it may be out
-    of bounds), `.parameter` (the caller's buffer), `.no_buffer`, `.no_function`, `.stage`.
+    The stride is the distance in elements between consecutive indices of the axis. With `offset=0` rows
+    can start on cache lines; with `offset=1` they do not all fall on one memory bank. The function must
+    allocate the buffer. The padding is never accessed. The result's name is the buffer.
+
+    Raises `ScheduleError`: `schedule.storage_align.axis` (there is no later dimension that could be
+    padded), `.factor` (the factor is not positive or is too large, or the offset is not in [0, factor)),
+    `.shape` (no padding gives such a stride), `.sparse` (the buffer is sparse), `.not_proved` (vector
+    accesses or searches of the buffer may be out of bounds), `.parameter` (the buffer is a parameter),
+    `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_testkit.examples import STAGED
@@ -55,7 +59,8 @@ def storage_align(
     require_allocated(found, root)
     if not isinstance(found, Buffer):
         raise schedule_error(
-            "storage_align.sparse", f"Buffer '{buffer}' is sparse, and has no rows of one length."
+            "storage_align.sparse",
+            f"Buffer '{buffer}' is sparse, and only dense buffers can be padded.",
         )
     _require_axis(found, axis)
     _require_factor(factor, offset)
@@ -76,9 +81,9 @@ def _require_axis(buffer: Buffer, axis: int) -> None:
     if not 0 <= axis < len(buffer.shape) - 1:
         raise schedule_error(
             "storage_align.axis",
-            f"Buffer '{buffer.name}' of {len(buffer.shape)} dimensions cannot be padded behind "
-            f"dimension {axis}.",
-            hint="Expected a dimension, counted from 0, before the last one.",
+            f"Buffer '{buffer.name}' with {counted(len(buffer.shape), 'dimension')} has no dimension to pad "
+            f"after axis {axis}.",
+            hint="Expected an axis, counted from 0, before the last one.",
         )
 
 
@@ -86,22 +91,22 @@ def _require_factor(factor: int, offset: int) -> None:
     if not is_count(factor) or not 0 <= offset < factor:
         raise schedule_error(
             "storage_align.factor",
-            f"Elements cannot be a multiple of {factor} plus {offset} apart.",
-            hint=f"Expected a factor {COUNTS}, and an offset from 0 to below it.",
+            f"Factor {factor} and offset {offset} do not describe a stride.",
+            hint=f"Expected a factor {COUNTS}, and an offset of at least 0 and less than the factor.",
         )
 
 
 def _require_padding(buffer: Buffer, dim: int, *, factor: int, offset: int) -> Expr:
-    """The least extent of a dimension with which what is before it is far enough apart."""
-    extent, behind = buffer.shape[dim], buffer.shape[dim + 1 :]
-    inner = [integer_value(found) for found in behind]
-    known = prod(found for found in inner if found is not None)
+    """Return the smallest extent of dimension `dim` that gives the dimension before it such a stride."""
+    extent, later = buffer.shape[dim], buffer.shape[dim + 1 :]
+    inner = [integer_value(size) for size in later]
+    known = prod(size for size in inner if size is not None)
     count = integer_value(extent)
     if count is not None and None not in inner:
         padding = _least_padding(count, known, factor=factor, offset=offset)
         if padding is not None:
             return index(count + padding)
-    elif known == 1 and not behind:
+    elif known == 1 and not later:
         return add(
             mul(ceildiv(Binary("sub", extent, index(offset)), factor), index(factor)), index(offset)
         )
@@ -109,14 +114,15 @@ def _require_padding(buffer: Buffer, dim: int, *, factor: int, offset: int) -> E
         return mul(ceildiv(extent, factor), index(factor))
     raise schedule_error(
         "storage_align.shape",
-        f"No padding of dimension {dim} of buffer '{buffer.name}' puts what is before it a multiple of "
-        f"{factor} plus {offset} elements apart.",
+        f"No padding of dimension {dim} of buffer '{buffer.name}' gives dimension {dim - 1} a stride that is "
+        f"a multiple of {factor}, plus {offset}.",
     )
 
 
 def _least_padding(count: int, size: int, *, factor: int, offset: int) -> int | None:
-    """The least number of elements of a size by which `count` of them come to lie a multiple of `factor`,
-    plus `offset`, apart; a linear congruence, which may have no solution.
+    """Return the smallest n such that `(count + n) * size` is a multiple of `factor`, plus `offset`.
+
+    None if this linear congruence has no solution.
 
     >>> _least_padding(30, 4, factor=16, offset=8), _least_padding(30, 4, factor=16, offset=1)
     (0, None)

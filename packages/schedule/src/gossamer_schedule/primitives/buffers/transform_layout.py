@@ -1,4 +1,4 @@
-"""`transform_layout`: the elements of a buffer change places."""
+"""`transform_layout`: change the layout of a buffer by an index map."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.core.build import ZERO, dtype_of, index_var, integer_value
 from gossamer_ir.core.constants import constant
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ParseError
 from gossamer_ir.interchange.records import LARGEST_SIZE, Step
@@ -63,20 +64,23 @@ def transform_layout(
     pad: str | None = None,
     function: str | None = None,
 ) -> Result:
-    """Stores the elements of a buffer of the function at the places that a map from indices to indices gives
-    them: "i, j -> j // 8, i, j % 8" makes panels of 8 columns.
+    """Change the layout of a buffer by a map from old to new indices.
 
-    Results are sums of digits of the indices, `i`, `i // c`, `i % d` and `i // c % d`, times what makes a
-    number of them. Where an extent is no multiple of a divisor, places are left that hold no element:
-    `pad` is the value that they get, in block `<buffer>_pad`, before the buffer is first used. The
-    result's names are those of this block and its loops.
+    `index_map` is a text such as "i, j -> j // 8, i, j % 8", which makes panels of 8 columns. Its results
+    are digits of the indices, `i`, `i // c`, `i % d` or `i // c % d`, or sums of digits with place values.
+    The function must allocate the buffer.
 
-    Raises `ScheduleError`: `schedule.transform_layout.parameter` (the buffer is the caller's), `.map`
-    (the text is no map of as many indices), `.sparse` (the buffer is over axes that are not dense),
-    `.not_proved` (two elements may get one place, or vectors may be out of bounds), `.padding` (places
-    hold no element, and there is no `pad`, or it is no constant of the buffer's dtype), `.other_access`
-    (the buffer is searched, or something is stated of its values), `.kind` (a vectorized loop or an index
-    of several lanes uses it, and there are digits), `.no_buffer`, `.no_function`, `.stage`.
+    If an extent is not a multiple of a divisor, some slots of the new layout hold no element. Block
+    `<buffer>_pad` stores the value `pad` to them before the buffer is first used. The result's names are
+    those of this block and its loops.
+
+    Raises `ScheduleError`: `schedule.transform_layout.parameter` (the buffer is a parameter), `.map` (the
+    text is not a map of that number of indices), `.sparse` (an axis of the buffer is not dense),
+    `.not_proved` (two elements may get the same slot, or vector accesses may be out of bounds), `.padding`
+    (slots hold no element, and `pad` is missing or is not a constant of the buffer's dtype),
+    `.other_access` (the buffer is searched, or facts are declared about its values), `.kind` (the map has
+    digits, and a vectorized loop or a vector access uses the buffer), `.no_buffer`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write
@@ -121,16 +125,17 @@ def transform_layout(
 
 
 def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
-    """The extents of the buffer."""
+    """Return the extents of the buffer, all of whose axes must be dense."""
     if isinstance(buffer, Buffer):
         return buffer.shape
     axes = {axis.name: axis for axis in function.axes}
-    found = [axes[name] for name in buffer.axes]
-    lengths = tuple(axis.length for axis in found if isinstance(axis, DenseFixed))
-    if len(lengths) != len(found) or buffer.extra_storage:
+    own = [axes[name] for name in buffer.axes]
+    lengths = tuple(axis.length for axis in own if isinstance(axis, DenseFixed))
+    if len(lengths) != len(own) or buffer.extra_storage:
         raise schedule_error(
             f"{_NAME}.sparse",
-            f"Buffer '{buffer.name}' is over axes that are not dense, whose storage the axes say.",
+            f"Buffer '{buffer.name}' has axes that are not dense, and its axes determine its layout.",
+            hint=f"Apply {_NAME} to a buffer whose axes are all dense.",
         )
     return lengths
 
@@ -142,7 +147,8 @@ def _require_layout(
     if found is None or len(found.vars) != len(shape) or len({*found.vars}) != len(shape):
         raise schedule_error(
             f"{_NAME}.map",
-            f"'{text}' is no map of the {len(shape)} indices of buffer '{buffer.name}'.",
+            f"'{text}' is not a map of the {counted(len(shape), 'index', 'indices')} of buffer "
+            f"'{buffer.name}'.",
             hint='Expected a text such as "i, j -> j // 8, i, j % 8".',
         )
     _require_counts(found, text)
@@ -152,27 +158,27 @@ def _require_layout(
     if layout is None:
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not proved that '{text}' gives each element of '{buffer.name}' a place of its own.",
-            needs=f"different indices {', '.join(found.vars)} have different results, made of all digits "
-            "of each index",
+            f"It is not proved that '{text}' gives each element of '{buffer.name}' a slot of its own.",
+            needs=f"different values of {', '.join(found.vars)} have different results, which contain all "
+            "digits of each index",
         )
     return layout
 
 
 def _require_counts(found: IndexMap, text: str) -> None:
-    """Places, and what they are made of, must not wrap around."""
+    """Refuse constants so large that computing a slot could overflow."""
     for part in collect(Const, *found.results):
         value = integer_value(part)
         if value is not None and not is_count(value, least=0):
             raise schedule_error(
                 f"{_NAME}.map",
-                f"The number {value}, of the map '{text}' or of an extent that it makes, is too large.",
-                hint=f"Expected numbers up to {LARGEST_SIZE}.",
+                f"The number {value}, in the map '{text}' or in an extent of the new layout, is not valid.",
+                hint=f"Expected numbers from 0 to {LARGEST_SIZE}.",
             )
 
 
 def _map_of(text: str, function: Function) -> IndexMap | None:
-    from gossamer_ir.script import parse_expr  # the parser is for texts only
+    from gossamer_ir.script import parse_expr  # Imported late: only texts need the parser.
 
     left, arrow, right = text.partition("->")
     names = tuple(name.strip() for name in left.split(","))
@@ -187,16 +193,16 @@ def _map_of(text: str, function: Function) -> IndexMap | None:
 
 
 def _require_pad(pad: str | None, buffer: AnyBuffer, layout: Layout) -> Const | None:
-    """What the places that hold no element get."""
+    """Return the value for slots that hold no element, or None if there are none."""
     if not layout.padded:
         return None
     value = None if pad is None else _constant(pad, buffer.dtype)
     if value is None:
         raise schedule_error(
             f"{_NAME}.padding",
-            f"The map leaves places of '{buffer.name}' that hold no element, and "
-            + ("there is no pad." if pad is None else f"'{pad}' is no {buffer.dtype}."),
-            hint='Give the value that they get, such as pad="0".',
+            f"The map leaves slots of '{buffer.name}' that hold no element, and "
+            + ("pad is missing." if pad is None else f"pad '{pad}' is not of type {buffer.dtype}."),
+            hint='Pass the value that they get, such as pad="0".',
         )
     return value
 
@@ -209,51 +215,52 @@ def _constant(text: str, dtype: str) -> Const | None:
 
 
 def _require_only_elements(function: Function, buffer: str) -> None:
+    """Refuse a buffer with searches or facts, which refer to the order of its elements."""
     named = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
     searched = {found.buffer for found in collect(Search, *function.body)}
     if buffer in named | searched:
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Buffer '{buffer}' is searched, or something is stated of its values, in their order.",
+            f"Buffer '{buffer}' is searched, or facts are declared about its values, and both refer to its "
+            "layout.",
         )
 
 
 def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
-    """Lanes are not divided into digits."""
+    """Refuse vectors of a buffer whose indices are divided into digits: digits of lanes are not supported."""
     if all(isinstance(result, Var) for result in layout.map.results):
         return
     for found in statements(function.body):
         if isinstance(found, For) and found.kind == "vectorized" and buffer in mentioned((found,)):
             raise schedule_error(
                 f"{_NAME}.kind",
-                f"Loop '{found.var}', which uses buffer '{buffer}', is vectorized, and its lanes cannot be "
-                "divided into digits.",
+                f"Loop '{found.var}' uses buffer '{buffer}' and is vectorized, and lanes cannot be divided "
+                "into digits.",
                 hint=f"Apply {_NAME} before '{found.var}' is made vectorized.",
             )
     accesses = (found for found in collect(TOUCHING, *function.body) if found.buffer == buffer)
     if any(DType.parse(dtype_of(at)).is_vector for found in accesses for at in found.indices):
         raise schedule_error(
             f"{_NAME}.kind",
-            f"Vectors of elements of buffer '{buffer}' are loaded or stored, and their lanes cannot be "
-            "divided into digits.",
+            f"Buffer '{buffer}' is accessed in vectors, and lanes cannot be divided into digits.",
         )
 
 
 def _padding(
     function: Function, new: Buffer, layout: Layout, value: Const
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
-    """The nest that fills the places that hold no element, and its names."""
+    """Return the nest that fills the slots that hold no element, and the names of its block and loops."""
     namer = namer_of(function)
     name = namer.fresh(f"{new.name}_pad")
     loops = [namer.fresh(f"{name}_{dim}") for dim in range(len(new.shape))]
-    own = [namer.fresh(f"v{loop}") for loop in loops]
-    at = tuple(index_var(var) for var in own)
+    variables = [namer.fresh(f"v{loop}") for loop in loops]
+    indices = tuple(index_var(var) for var in variables)
     iters = tuple(
         BlockIter(var, "S", Range(ZERO, extent), index_var(loop))
-        for var, extent, loop in zip(own, new.shape, loops, strict=True)
+        for var, extent, loop in zip(variables, new.shape, loops, strict=True)
     )
-    body = (Store(new.name, at, value),)
-    nest: Stmt = Block(name, iters, body, predicate=layout.is_unused(at))
+    body = (Store(new.name, indices, value),)
+    nest: Stmt = Block(name, iters, body, predicate=layout.is_unused(indices))
     for loop, extent in zip(reversed(loops), reversed(new.shape), strict=True):
         nest = For(loop, ZERO, extent, (nest,))
     return (nest,), (name, *loops)
@@ -262,14 +269,14 @@ def _padding(
 def _declared(
     function: Function, body: tuple[Stmt, ...], new: Buffer, nest: tuple[Stmt, ...]
 ) -> Function:
-    """The function with the new buffer, which is filled before it is used."""
+    """Return the function that declares the new buffer, and pads it before it is first used."""
 
-    def filled(node: Any) -> tuple[Stmt, ...] | None:
-        is_meant = isinstance(node, Allocate) and node.buffer.name == new.name
-        return (Allocate(new), *nest) if is_meant else None
+    def rule(node: Any) -> tuple[Stmt, ...] | None:
+        is_allocation = isinstance(node, Allocate) and node.buffer.name == new.name
+        return (Allocate(new), *nest) if is_allocation else None
 
-    if all(found.name != new.name for found in function.buffers):
-        return replace(function, body=rewrite_body(body, filled))
-    buffers = tuple(new if found.name == new.name else found for found in function.buffers)
+    if all(buffer.name != new.name for buffer in function.buffers):
+        return replace(function, body=rewrite_body(body, rule))
+    buffers = tuple(new if buffer.name == new.name else buffer for buffer in function.buffers)
     first = next((at for at, stmt in enumerate(body) if new.name in mentioned((stmt,))), len(body))
     return replace(function, buffers=buffers, body=(*body[:first], *nest, *body[first:]))
