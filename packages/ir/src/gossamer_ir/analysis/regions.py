@@ -44,7 +44,7 @@ _Ends: TypeAlias = tuple[Affine, Affine] | None
 """The least and the greatest index along a dimension; None for the whole dimension."""
 
 
-class Touched(msgspec.Struct, frozen=True):
+class AccessedRegion(msgspec.Struct, frozen=True):
     """A region that contains all accessed elements. It is exact if every element of it is accessed,
     provided that each inner loop has an iteration."""
 
@@ -56,14 +56,14 @@ class Regions(msgspec.Struct, frozen=True):
     """The regions that statements read and write, one for each buffer in the order of first access.
     Buffers that they allocate are left out."""
 
-    reads: tuple[Touched, ...]
-    writes: tuple[Touched, ...]
+    reads: tuple[AccessedRegion, ...]
+    writes: tuple[AccessedRegion, ...]
 
-    def read(self, buffer: str) -> Touched | None:
+    def read(self, buffer: str) -> AccessedRegion | None:
         """The region that is read of a buffer; None if there is none."""
         return next((found for found in self.reads if found.region.buffer == buffer), None)
 
-    def written(self, buffer: str) -> Touched | None:
+    def written(self, buffer: str) -> AccessedRegion | None:
         """The region that is written of a buffer; None if there is none."""
         return next((found for found in self.writes if found.region.buffer == buffer), None)
 
@@ -133,8 +133,8 @@ def _declared(function: Function) -> Function:
         found = derived[node.name]
         return msgspec.structs.replace(
             node,
-            reads=tuple(touched.region for touched in found.reads),
-            writes=tuple(touched.region for touched in found.writes),
+            reads=tuple(accessed.region for accessed in found.reads),
+            writes=tuple(accessed.region for accessed in found.writes),
         )
 
     nodes = (node for stmt in function.body for node in walk(stmt))
@@ -150,7 +150,7 @@ def _regions(function: Function, body: tuple[Stmt, ...], found: Iterable[Access]
     for access in found:
         if access.buffer not in own:
             boxes.add(access)
-    return Regions(boxes.touched(is_store=False), boxes.touched(is_store=True))
+    return Regions(boxes.accessed(is_store=False), boxes.accessed(is_store=True))
 
 
 class _Boxes:
@@ -166,9 +166,9 @@ class _Boxes:
         box, old = self._box(access), self._found.get(key)
         self._found[key] = box if old is None else self._hull(old, box)
 
-    def touched(self, *, is_store: bool) -> tuple[Touched, ...]:
+    def accessed(self, *, is_store: bool) -> tuple[AccessedRegion, ...]:
         return tuple(
-            Touched(self._region(buffer, box), box.is_exact)
+            AccessedRegion(self._region(buffer, box), box.is_exact)
             for (kind, buffer), box in self._found.items()
             if kind == is_store
         )

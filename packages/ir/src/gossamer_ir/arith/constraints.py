@@ -1,4 +1,4 @@
-"""The hypotheses of a proof, indexed by atom, so that a step of elimination visits only relevant ones."""
+"""The constraints of a proof, indexed by atom, so that a step of elimination visits only relevant ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gossamer_ir.arith.affine import Affine
 from gossamer_ir.nodes import Expr, Var
 
 
-class Hypotheses:
+class Constraints:
     """A stack of forms that are assumed to be >= 0, in the order in which they were added.
 
     >>> from gossamer_ir.core.build import index_var
     >>> i, n = index_var("i"), index_var("n")
-    >>> known = Hypotheses()
+    >>> known = Constraints()
     >>> known.add(Affine({n: 1, i: -1}, -1))
     >>> [form.constant for form in known.about(i)], known.depth_of("i"), known.depth_of("n")
     ([-1], 1, 0)
@@ -49,15 +49,15 @@ class Hypotheses:
 
     @property
     def state(self) -> int:
-        """A number that identifies the current hypotheses: equal numbers mean the same hypotheses."""
+        """A number that identifies the current constraints: equal numbers mean the same constraints."""
         return self._states[-1]
 
     def mark(self) -> int:
-        """The number of hypotheses, to be passed to `release`."""
+        """The number of constraints, to be passed to `release`."""
         return len(self._forms)
 
     def release(self, mark: int) -> None:
-        """Removes the hypotheses that were added after the mark."""
+        """Removes the constraints that were added after the mark."""
         while len(self._forms) > mark:
             form = self._forms.pop()
             self._states.pop()
@@ -67,11 +67,11 @@ class Hypotheses:
                 self._bounds[name].pop()
 
     def about(self, atom: Expr) -> Iterator[Affine]:
-        """The hypotheses that contain an atom, most recent first."""
+        """The constraints that contain an atom, most recent first."""
         return reversed(self._about[atom])
 
     def depth_of(self, name: str) -> int:
-        """The number of the hypothesis that last bounded a variable from above, from 1; 0 if there is none,
+        """The number of the constraint that last bounded a variable from above, from 1; 0 if there is none,
         as for sizes."""
         bounds = self._bounds[name]
         return bounds[-1] if bounds else 0

@@ -2,7 +2,7 @@
 
 A goal `g >= 0` is proved by non-negative multiples of known inequalities `h >= 0` that leave a
 non-negative constant. Atoms are eliminated one at a time, innermost first. The search starts from the
-goal, so that only inequalities about its atoms are generated; full elimination of all hypotheses would
+goal, so that only inequalities about its atoms are generated; full elimination of all constraints would
 be exponential. Inequalities about an atom are derived when the search reaches it: facts of index arrays,
 bounds of quotients, remainders, minima and maxima.
 """
@@ -24,7 +24,7 @@ from gossamer_ir.arith.affine import (
     scale,
     shared_factors,
 )  # fmt: skip
-from gossamer_ir.arith.constraints import Hypotheses
+from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.inequalities import implied_by
 from gossamer_ir.arith.nonaffine_bounds import (
@@ -51,32 +51,32 @@ ALTERNATIVES = 3
 
 
 _Goal = tuple[int, int, frozenset[tuple[Expr, int]]]
-"""The state of the hypotheses, the depth of nesting, and the terms of the goal."""
+"""The state of the constraints, the depth of nesting, and the terms of the goal."""
 
 
-class _Scope(AbstractContextManager[None]):
+class _Assumptions(AbstractContextManager[None]):
     """Retracts at its end what was assumed in it. A class, which is cheaper to enter than a generator:
     proofs open many scopes."""
 
-    def __init__(self, hypotheses: Hypotheses) -> None:
-        self._hypotheses = hypotheses
+    def __init__(self, constraints: Constraints) -> None:
+        self._constraints = constraints
 
     def __enter__(self) -> None:
-        self._mark = self._hypotheses.mark()
+        self._mark = self._constraints.mark()
 
     def __exit__(self, *raised: object) -> None:
-        self._hypotheses.release(self._mark)
+        self._constraints.release(self._mark)
 
 
 class Elimination:
-    """Proves goals from hypotheses and from the facts about index arrays.
+    """Proves goals from constraints and from the facts about index arrays.
 
     >>> i, n = build.index_var("i"), build.index_var("n")
     >>> search = Elimination(())
     >>> goal = affine_of(Binary("sub", n, build.ONE))
     >>> with search.scope():
-    ...     search.hypotheses.add(affine_of(i))  # i >= 0
-    ...     search.hypotheses.add(Affine({n: 1, i: -1}, -1))  # i < n
+    ...     search.constraints.add(affine_of(i))  # i >= 0
+    ...     search.constraints.add(Affine({n: 1, i: -1}, -1))  # i < n
     ...     search.proves(goal)
     True
     >>> search.proves(goal)
@@ -84,15 +84,15 @@ class Elimination:
     """
 
     def __init__(self, facts: Iterable[Fact]) -> None:
-        self.hypotheses = Hypotheses()
-        self._arrays = IndexArrayFacts(facts, self.hypotheses, self.holds)
+        self.constraints = Constraints()
+        self._arrays = IndexArrayFacts(facts, self.constraints, self.holds)
         self._steps = 0
         self._nesting = 0
         self._failed: dict[_Goal, tuple[int, int]] = {}
 
     def scope(self) -> AbstractContextManager[None]:
-        """A context in which hypotheses may be added; they are retracted at its end."""
-        return _Scope(self.hypotheses)
+        """A context in which constraints may be added; they are retracted at its end."""
+        return _Assumptions(self.constraints)
 
     def begin(self) -> None:
         """Starts a new proof, with the full budget."""
@@ -117,10 +117,10 @@ class Elimination:
     def assume(self, condition: Expr) -> None:
         """Adds the inequalities that a condition implies, at the expense of the current proof."""
         for form in implied_by(condition, self.holds):
-            self.hypotheses.add(form)
+            self.constraints.add(form)
 
     def _follows_at_once(self, goal: Affine) -> bool:
-        """True if one hypothesis that shares several atoms with the goal leaves a goal that is proved.
+        """True if one constraint that shares several atoms with the goal leaves a goal that is proved.
 
         Such is the condition of a loop that was split more than once. The search proceeds atom by atom,
         and may exhaust its steps before it gets there.
@@ -135,9 +135,9 @@ class Elimination:
         return False
 
     def _about_several(self, goal: Affine) -> Iterator[Affine]:
-        """The hypotheses that have three or more atoms of a goal."""
+        """The constraints that have three or more atoms of a goal."""
         for atom in goal.terms if len(goal.terms) > 2 else ():
-            for known in self.hypotheses.about(atom):
+            for known in self.constraints.about(atom):
                 if len(known.terms.keys() & goal.terms.keys()) > 2:
                     yield known
 
@@ -150,7 +150,7 @@ class Elimination:
         goal = _normalized(goal)
         if self._is_assumed(goal):
             return True
-        key = self.hypotheses.state, self._nesting, frozenset(goal.terms.items())
+        key = self.constraints.state, self._nesting, frozenset(goal.terms.items())
         tried, constant = self._failed.get(key, (0, 0))
         # A smaller constant is harder to prove, and so is the same goal with less depth.
         if tried >= depth and constant >= goal.constant:
@@ -161,9 +161,9 @@ class Elimination:
         return is_proved
 
     def _is_assumed(self, goal: Affine) -> bool:
-        """True if a goal is a hypothesis, or a hypothesis plus a constant. Checked first because most
+        """True if a goal is a constraint, or a constraint plus a constant. Checked first because most
         goals are about the range of one loop."""
-        known = self.hypotheses.about(next(iter(goal.terms)))
+        known = self.constraints.about(next(iter(goal.terms)))
         return any(form.constant <= goal.constant and form.terms == goal.terms for form in known)
 
     def _eliminates_any(self, goal: Affine, depth: int) -> bool:
@@ -176,7 +176,7 @@ class Elimination:
     def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
         """True if eliminating one atom of a goal yields goals that are proved."""
         if type(atom) is Var:
-            return self._follows(self.hypotheses.about(atom), goal, atom, depth)
+            return self._follows(self.constraints.about(atom), goal, atom, depth)
         is_positive = goal.terms[atom] > 0
         if any(self._search(rest, depth - 1) for rest in self._without_factor(atom, goal)):
             return True
@@ -235,12 +235,12 @@ class Elimination:
         is_sum = isinstance(inner, Load) and self._arrays.has_products(inner.buffer)
         is_compound = not isinstance(atom, Var)
         is_remainder = isinstance(atom, Binary) and atom.op == "floormod"
-        depth = max(map(self.hypotheses.depth_of, free_vars(atom)), default=0)
+        depth = max(map(self.constraints.depth_of, free_vars(atom)), default=0)
         return depth, is_sum, is_compound, is_remainder
 
     def _inequalities(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
-        """Forms with an atom that are not negative: hypotheses, then those derived from its operands."""
-        yield from self.hypotheses.about(atom)
+        """Forms with an atom that are not negative: constraints, then those derived from its operands."""
+        yield from self.constraints.about(atom)
         inner = unwidened(atom)
         if isinstance(inner, Load) and inner.predicate is None:
             yield from self._arrays.about_load(atom, inner, goal)

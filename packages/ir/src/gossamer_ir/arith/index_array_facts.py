@@ -21,7 +21,7 @@ from gossamer_ir.arith.affine import (
     product,
     scale,
 )  # fmt: skip
-from gossamer_ir.arith.constraints import Hypotheses
+from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.arith.offsets import following, length_of, offset_of
 from gossamer_ir.core import build
@@ -77,13 +77,13 @@ _fact_table = lru_cache(maxsize=64)(_FactTable)
 class IndexArrayFacts:
     """Instances of facts for the loads of a goal.
 
-    `proves` decides side conditions, such as the order of two positions; `hypotheses` are searched for
+    `proves` decides side conditions, such as the order of two positions; `constraints` are searched for
     the segments that they mention.
     """
 
-    def __init__(self, facts: Iterable[Fact], hypotheses: Hypotheses, proves: Proves) -> None:
+    def __init__(self, facts: Iterable[Fact], constraints: Constraints, proves: Proves) -> None:
         self._table = _fact_table(tuple(facts))
-        self._hypotheses = hypotheses
+        self._constraints = constraints
         self._proves = proves
 
     def has_products(self, buffer: str) -> bool:
@@ -195,7 +195,7 @@ class IndexArrayFacts:
     def _fibre(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
         """The segment of two loads at the position stage: 0 and the length of the fibre that their outer
         indices select, since positions are counted from the beginning of a fibre there."""
-        forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._hypotheses)
+        forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._constraints)
         nodes = (node for form in forms for atom in form.terms for node in walk(atom))
         fibre = start.indices[:-1]
         for node in nodes:
@@ -218,8 +218,8 @@ class IndexArrayFacts:
     def _segments_mentioned(
         self, start: Load, end: Load, indptr: str
     ) -> Iterator[tuple[Expr, Expr]]:
-        """Begin and end of the segments whose offsets occur in the positions or in hypotheses."""
-        forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._hypotheses)
+        """Begin and end of the segments whose offsets occur in the positions or in constraints."""
+        forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._constraints)
         atoms = (atom for form in forms for atom in form.terms)
         offsets = dict.fromkeys(
             node for atom in atoms for node in walk(atom) if _is_offset(node, indptr)

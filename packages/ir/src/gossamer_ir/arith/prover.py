@@ -17,7 +17,7 @@ from gossamer_ir.core import build
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
 
 _Query = tuple[int, int, frozenset[tuple[Expr, int]]]
-"""The state of the hypotheses, and the constant and the terms of the goal."""
+"""The state of the constraints, and the constant and the terms of the goal."""
 
 
 class Prover:
@@ -36,21 +36,21 @@ class Prover:
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._elimination = Elimination(facts)
-        self._hypotheses = self._elimination.hypotheses
+        self._constraints = self._elimination.constraints
         self._answers: dict[_Query, bool] = {}
 
     @property
     def state(self) -> int:
-        """A number that identifies the current set of hypotheses, for callers that cache answers."""
-        return self._hypotheses.state
+        """A number that identifies the current set of constraints, for callers that cache answers."""
+        return self._constraints.state
 
     def scope(self) -> AbstractContextManager[None]:
-        """A context in which hypotheses may be added; they are retracted at its end."""
+        """A context in which constraints may be added; they are retracted at its end."""
         return self._elimination.scope()
 
     def assume_nonnegative(self, expr: Expr) -> None:
         """Assumes expr >= 0 from here on."""
-        self._hypotheses.add(affine_of(expr))
+        self._constraints.add(affine_of(expr))
 
     def assume_range(self, var: str, start: Expr, extent: Expr) -> None:
         """Assumes start <= var < start + extent from here on.
@@ -74,7 +74,7 @@ class Prover:
     def proves_nonnegative(self, expr: Expr) -> bool:
         """True if expr >= 0 is proved."""
         goal = affine_of(expr)
-        query = self._hypotheses.state, goal.constant, frozenset(goal.terms.items())
+        query = self._constraints.state, goal.constant, frozenset(goal.terms.items())
         answer = self._answers.get(query)
         if answer is None:
             answer = self._answers[query] = self._elimination.proves(goal)
