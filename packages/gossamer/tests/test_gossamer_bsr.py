@@ -134,10 +134,18 @@ def test_sizes_may_be_symbolic(names, dtype, index):
         require_exact(matrix, features, specialized=names)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("names", [("bh", "bw", "feat"), ("bh", "bw"), ()], ids=str)
-@pytest.mark.parametrize(("shape", "features"), [((2, 2), 5), ((5, 3), 19), ((9, 1), 1)])
+@pytest.mark.parametrize(
+    ("shape", "features", "dtype"),
+    [
+        ((2, 2), 5, "float64"),
+        ((5, 3), 19, "float32"),
+        ((5, 3), 11, "float64"),
+        ((9, 1), 1, "float32"),
+    ],
+)
 def test_every_stage_means_the_same(shape, features, names, dtype):
+    """Three features are left beside a vector of 16 elements of float32, or of 8 of float64."""
     sizes = dict(zip(("bh", "bw", "feat"), (*shape, features), strict=True))
     known = {name: sizes[name] for name in names}
     module = specialize(MODULE, known, dtypes={**dict.fromkeys("ABC", dtype), "JO": "int32"})

@@ -21,11 +21,10 @@ FILLS = {"0.0": 0.0, 'T.float32("nan")': np.nan, 'T.float32("inf")': np.inf, "7.
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-@pytest.mark.parametrize("spelling", ["", "_paper"])
-def test_csr_iterated_densely_times_dense(spelling, dtype, index, pattern):
+def test_csr_iterated_densely_times_dense(dtype, index, pattern):
     mask = PATTERNS[pattern]
     (m, n), feat = mask.shape, 3
-    module = program(f"csr_dense_iterated_spmm{spelling}", dtype=dtype, index=index)
+    module = program("csr_dense_iterated_spmm", dtype=dtype, index=index)
     indptr, indices = csr(mask, index)
     a, b = data(len(indices), dtype), data(n * feat, dtype, 3).reshape(n, feat)
     arguments = {
@@ -98,15 +97,14 @@ def blocks_case(mask, rows, columns, *, dtype, index):
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 3), (4, 2)])
-@pytest.mark.parametrize("spelling", ["", "_paper"])
-def test_csr_to_blocks(spelling, pattern, dtype, index, rows, columns):
+def test_csr_to_blocks(pattern, dtype, index, rows, columns):
     padded, blocks, arguments = blocks_case(
         PATTERNS[pattern], rows, columns, dtype=dtype, index=index
     )
     whole = dense_of(padded, arguments["a"], 0)
     (mb, nb) = blocks.shape
     expected = whole.reshape(mb, rows, nb, columns).swapaxes(1, 2)[blocks]
-    module = program(f"csr_to_bsr{spelling}", dtype=dtype, index=index)
+    module = program("csr_to_bsr", dtype=dtype, index=index)
     assert_everywhere(module, arguments, b=expected)
 
 
