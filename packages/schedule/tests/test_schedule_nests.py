@@ -100,7 +100,7 @@ def test_a_block_initialises_no_more_elements_than_its_block_inside_did(program)
     """The rows of a tile are told by a loop of the reduction."""
     module = program(nest(TERMS, "for i in T.serial(j + 1):"))
     tiled = apply(module, Step("split", {"loop": "i", "factors": (None, 4)})).module
-    with pytest.raises(ScheduleError, match="depends on loop 'j'") as caught:
+    with pytest.raises(ScheduleError, match="depend on loop 'j'") as caught:
         apply(tiled, Step("blockize", {"loop": "i_1"}))
     assert caught.value.code == "schedule.blockize.dependence"
 

@@ -1,4 +1,4 @@
-"""What `tensorize` and `sparse_tensorize` have in common: a loop nest becomes an intrinsic's emission."""
+"""Replaces a loop nest by an intrinsic, for `tensorize` and `sparse_tensorize`."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.recorded import step
-from gossamer_schedule.tensorization.blockize import blocked, require_one_block
-from gossamer_schedule.tensorization.emit import emitted, is_run, vector_loops
+from gossamer_schedule.tensorization.blockize import blockized, require_one_block
+from gossamer_schedule.tensorization.emit import emitted, is_contiguous, vector_loops
 from gossamer_schedule.tensorization.intrinsic import (
     INTRINSIC,
-    Described,
+    ParsedIntrinsic,
     find_intrinsic,
     unit_values,
 )
-from gossamer_schedule.tensorization.unify import Match, View, matches
+from gossamer_schedule.tensorization.unify import BufferBinding, Match, matches
 
 
 class StoreNest(msgspec.Struct, frozen=True):
-    """Loops, but for those of one iteration, around a block that is one store, which is in terms of these
-    loops and of what is outside."""
+    """A store in a loop nest, in terms of the loops and of variables bound outside.
+
+    Loops with one iteration are left out.
+    """
 
     cursor: Cursor
     name: str
@@ -51,7 +53,7 @@ class StoreNest(msgspec.Struct, frozen=True):
     conditions: tuple[Expr, ...]
 
 
-def in_emission(
+def tensorized(
     module: Module,
     loop: str,
     *,
@@ -61,27 +63,31 @@ def in_emission(
     op: str,
     is_sparse: bool,
 ) -> Result:
-    """The nest of a loop, computed by the emission of an intrinsic wherever it is whole; `is_sparse` says
-    whether elements may be read through index arrays."""
+    """Return the module with the nest of a loop replaced by an intrinsic.
+
+    The loops remain for the case that their block does not run in all iterations. If `is_sparse`, the nest
+    may load through index arrays.
+    """
     require_stage(module, op, stages=LOOP_STAGES)
     root = find_function(module, op, function=function)
     top = find_loop(root, loop=loop)
 
-    described = find_intrinsic(intrinsics, intrinsic, at=top)
+    parsed = find_intrinsic(intrinsics, intrinsic, at=top)
     nest = _require_nest(top)
-    match = _require_match(nest, described)
+    match = _require_match(nest, parsed)
     _require_direct(nest, match, is_sparse=is_sparse)
-    _require_own_elements(nest, described, match)
-    whole = _require_whole(nest)
+    _require_own_elements(nest, parsed, match)
+    complete = _require_complete(nest)
 
     namer = namer_of(root.function)
-    emission = emitted(described.emission, match, namer=namer)
+    implementation = emitted(parsed.implementation, match, namer=namer)
 
-    def instead(held: For) -> tuple[Stmt, ...]:
-        return emission if whole is None else (If(whole, emission, (held,)),)
+    def instead(loops: For) -> tuple[Stmt, ...]:
+        return implementation if complete is None else (If(complete, implementation, (loops,)),)
 
-    made = blocked(nest.cursor, top, namer=namer, instead=instead)
-    marks = ((REASSOCIATES, True), (INTRINSIC, described.mark))
+    made = blockized(nest.cursor, top, namer=namer, instead=instead)
+    # An implementation may combine the terms of a reduction in any order.
+    marks = ((REASSOCIATES, True), (INTRINSIC, parsed.mark))
     outer = replace(made.outer, annotations=marks)
     rewritten = top.replaced_by((outer,)).module
 
@@ -91,6 +97,7 @@ def in_emission(
 
 
 def _require_nest(top: Cursor) -> StoreNest:
+    """Return the store in the loops from `top` down, or refuse a loop that contains anything else."""
     cursor = require_one_block(top)
     block: Block = cursor.node
     loops = cursor.nest[len(top.nest) :]
@@ -98,14 +105,14 @@ def _require_nest(top: Cursor) -> StoreNest:
         if loop.kind not in ("serial", "unrolled") or integer_value(loop.start) != 0:
             raise schedule_error(
                 f"{top.primitive}.kind",
-                f"Loop '{loop.var}' is {loop.kind} and starts at {text_of(loop.start)}, and {top.primitive} "
+                f"Loop '{loop.var}' is {loop.kind} and starts at {text_of(loop.start)}; {top.primitive} "
                 "replaces serial and unrolled loops that start at 0.",
                 place=top.place,
             )
     if len(block.body) != 1 or not isinstance(block.body[0], Store):
         raise schedule_error(
             f"{top.primitive}.store",
-            f"Block '{block.name}' is not one store.",
+            f"Block '{block.name}' does not consist of one store.",
             place=cursor.place,
         )
     values = {found.var: found.value for found in block.iters} | unit_values(loops)
@@ -114,118 +121,126 @@ def _require_nest(top: Cursor) -> StoreNest:
     return StoreNest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)
 
 
-def _require_match(nest: StoreNest, described: Described) -> Match:
-    """The way in which the nest is what the intrinsic computes, what the intrinsic uses in vectors being
-    runs of elements."""
-    found = list(matches(described.store, described.loops, nest.store, nest.loops))
+def _require_match(nest: StoreNest, parsed: ParsedIntrinsic) -> Match:
+    """Return a match of the nest with the description of the intrinsic.
+
+    Elements that the implementation accesses as vectors must be contiguous.
+    """
+    found = list(matches(parsed.store, parsed.loops, nest.store, nest.loops))
     if not found:
         raise schedule_error(
             f"{nest.cursor.primitive}.match",
-            f"Loop '{nest.name}' does {_said(nest.loops, nest.store)}, and intrinsic "
-            f"'{described.name}' does {_said(described.loops, described.store)}.",
-            hint="They must be the same up to names, the order of loops, and where elements are.",
+            f"Loop '{nest.name}' computes {_text(nest.loops, nest.store)}; intrinsic "
+            f"'{parsed.name}' computes {_text(parsed.loops, parsed.store)}.",
+            hint="They must be equal up to names, the order of loops, and the locations of elements.",
             place=nest.cursor.place,
         )
-    fitting = [match for match in found if _is_laid_out(described, match)]
-    if not fitting:
-        vectors = vector_loops(described.emission, found[0])
+    contiguous = [match for match in found if _is_contiguous(parsed, match)]
+    if not contiguous:
+        vectors = vector_loops(parsed.implementation, found[0])
         uses = (f"'{name}' along '{at}'" for name, loops in vectors.items() for at in sorted(loops))
         raise schedule_error(
             f"{nest.cursor.primitive}.layout",
-            f"Intrinsic '{described.name}' uses elements that are next to each other: of "
-            f"{', '.join(uses)}; loop '{nest.name}' does {_said(nest.loops, nest.store)}.",
-            hint="Change the layout, or cache what is not.",
+            f"Intrinsic '{parsed.name}' needs contiguous elements of {', '.join(uses)}; "
+            f"loop '{nest.name}' computes {_text(nest.loops, nest.store)}.",
+            hint="Change the layout of a buffer that is not contiguous there, or cache it.",
             place=nest.cursor.place,
         )
-    return fitting[0]
+    return contiguous[0]
 
 
-def _is_laid_out(described: Described, match: Match) -> bool:
-    vectors = vector_loops(described.emission, match)
-    return all(is_run(match.views[name], loop) for name in vectors for loop in vectors[name])
+def _is_contiguous(parsed: ParsedIntrinsic, match: Match) -> bool:
+    vectors = vector_loops(parsed.implementation, match)
+    return all(
+        is_contiguous(match.bindings[name], loop) for name in vectors for loop in vectors[name]
+    )
 
 
-def _said(loops: Sequence[For], store: Store) -> str:
-    """The loops and the store in one line."""
+def _text(loops: Sequence[For], store: Store) -> str:
+    """Return the loops and the store as one line of text."""
     around = ", ".join(f"{loop.var} < {text_of(loop.extent)}" for loop in loops)
     at = ", ".join(map(text_of, store.indices))
     return f"{store.buffer}[{at}] = {text_of(store.value)} for {around}"
 
 
 def _require_direct(nest: StoreNest, match: Match, *, is_sparse: bool) -> None:
-    """What selects elements is not written, and is not read from index arrays but where it may be."""
+    """Refuse indices that the nest may change, and unless `is_sparse`, those loaded from index arrays."""
     changing = {nest.store.buffer}
     loops = {loop.var for loop in nest.loops}
-    for view in match.views.values():
-        indirect = [at for at in view.indices if mentioned((at,)) and free_vars(at) & loops]
+    for binding in match.bindings.values():
+        indirect = [at for at in binding.indices if mentioned((at,)) and free_vars(at) & loops]
         if indirect and not is_sparse:
             raise schedule_error(
                 f"{nest.cursor.primitive}.indirect",
-                f"Elements of '{view.buffer}' are selected by {text_of(indirect[0])}, which is read from "
+                f"Elements of '{binding.buffer}' are selected by {text_of(indirect[0])}, which is read from "
                 "an index array.",
-                hint="sparse_tensorize reads through index arrays.",
+                hint="Use sparse_tensorize, which reads through index arrays.",
                 place=nest.cursor.place,
             )
-    used = (*match.scalars.values(), *(at for view in match.views.values() for at in view.indices))
+    used = (
+        *match.scalars.values(),
+        *(at for binding in match.bindings.values() for at in binding.indices),
+    )
     if mentioned((*used, *nest.conditions)) & changing:
         raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
-            f"It is not proved that what selects elements stays the same in loop '{nest.name}'.",
+            f"It is not proved that loop '{nest.name}' does not change its own indices and conditions.",
             needs=f"{', '.join(sorted(changing))} is not read there",
             place=nest.cursor.place,
         )
 
 
-def _require_own_elements(nest: StoreNest, described: Described, match: Match) -> None:
-    """Different points select different elements of what is written, which nothing else views."""
-    view = match.views[described.store.buffer]
-    others = [found for found in match.views.values() if found is not view]
+def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match) -> None:
+    """Refuse a nest in which several points may write one element, or that reads other elements of the
+    buffer it writes."""
+    binding = match.bindings[parsed.store.buffer]
+    others = [found for found in match.bindings.values() if found is not binding]
     handles = {
         found.name: found.handle or found.name for found in all_buffers(nest.cursor.function)
     }
-    if any(handles[found.buffer] == handles[view.buffer] for found in others):
+    if any(handles[found.buffer] == handles[binding.buffer] for found in others):
         raise schedule_error(
             f"{nest.cursor.primitive}.alias",
-            f"Loop '{nest.name}' also reads other elements of '{view.buffer}', which it writes.",
+            f"Loop '{nest.name}' also reads other elements of '{binding.buffer}', which it writes.",
             place=nest.cursor.place,
         )
     spatial = spatial_loops(nest.cursor.node, values_at(nest.cursor))
-    adding = [loop.var for loop in nest.loops if loop.var in spatial - set(view.loops)]
-    if adding and nest.cursor.node.init:
+    accumulating = [loop.var for loop in nest.loops if loop.var in spatial - set(binding.loops)]
+    if accumulating and nest.cursor.node.init:
         raise schedule_error(
             f"{nest.cursor.primitive}.init",
-            f"Iterations of the spatial loop '{adding[0]}' initialise the same elements of "
-            f"'{view.buffer}'.",
+            f"Iterations of the spatial loop '{accumulating[0]}' initialise the same elements of "
+            f"'{binding.buffer}'.",
             hint="Apply decompose_reduction before.",
             place=nest.cursor.place,
         )
-    shared = _sharing(nest, view)
+    shared = _sharing_loops(nest, binding)
     if shared:
-        at = ", ".join(map(text_of, view.indices))
+        at = ", ".join(map(text_of, binding.indices))
         raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
-            f"It is not proved that points of '{shared[0]}' select different elements of "
-            f"'{view.buffer}'.",
-            needs=f"[{at}] is another element in each iteration of '{shared[0]}'",
+            f"It is not proved that iterations of '{shared[0]}' select different elements of "
+            f"'{binding.buffer}'.",
+            needs=f"[{at}] is a different element in each iteration of '{shared[0]}'",
             place=nest.cursor.place,
         )
 
 
-def _sharing(nest: StoreNest, view: View) -> list[str]:
-    """The loops that select elements of which points may share some."""
+def _sharing_loops(nest: StoreNest, binding: BufferBinding) -> list[str]:
+    """Return the loops that select elements, of which two iterations may share an element."""
     cursor, varying = nest.cursor, {loop.var for loop in nest.loops}
-    touched = written_accesses((cursor.node,), values=values_at(cursor), function=cursor.function)
-    found = touched[view.buffer]
+    written = written_accesses((cursor.node,), values=values_at(cursor), function=cursor.function)
+    found = written[binding.buffer]
     return [
         name
-        for name in view.loops
+        for name in binding.loops
         if name is not None
         and verdict(name, found, varying=varying, function=cursor.function) != "disjoint"
     ]
 
 
-def _require_whole(nest: StoreNest) -> Expr | None:
-    """The condition under which the block runs in all iterations; None where it always does."""
+def _require_complete(nest: StoreNest) -> Expr | None:
+    """Return the condition under which the block runs in all iterations; None if it always does."""
     point = point_in(nest.cursor.function)
     for loop in nest.cursor.loops:
         point.assume_loop(loop)
@@ -233,9 +248,8 @@ def _require_whole(nest: StoreNest) -> Expr | None:
     if found is None:
         raise schedule_error(
             f"{nest.cursor.primitive}.predicate",
-            f"Where block '{nest.cursor.node.name}' runs in all iterations of loop "
-            f"'{nest.name}' does not follow from its condition "
-            f"{text_of(nest.cursor.node.predicate)}.",
+            f"The condition under which block '{nest.cursor.node.name}' runs in all iterations of loop "
+            f"'{nest.name}' is not known; its predicate is {text_of(nest.cursor.node.predicate)}.",
             place=nest.cursor.place,
         )
     return conjoined(found)

@@ -1,4 +1,4 @@
-"""A loop in a block of its own, whose iterators stand for the loops around."""
+"""Puts a loop into a block of its own, with an iterator for each loop around it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gossamer_schedule.reductions.reassociation import single_block
 Kind = Literal["S", "R"]
 
 
-class Blocked(msgspec.Struct, frozen=True):
+class Blockized(msgspec.Struct, frozen=True):
     """An outer block around a loop, and the names of the block and the loops of its init."""
 
     outer: Block
@@ -38,27 +38,28 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 def require_one_block(top: Cursor) -> Cursor:
-    """The cursor at the one block that a loop holds, in nothing but loops; raises `.body`."""
+    """Return the cursor at the only block in a loop, if all else are loops around it; raises `.body`."""
     block = single_block(top.node.body)
     if block is None:
         raise schedule_error(
             f"{top.primitive}.body",
-            f"Loop '{top.node.var}' holds more than loops around one block.",
+            f"Loop '{top.node.var}' contains more than loops around one block.",
             place=top.place,
         )
     return find_block(top.top, block=block.name)
 
 
-def blocked(
+def blockized(
     cursor: Cursor,
     top: Cursor,
     *,
     namer: Namer,
     instead: Callable[[For], tuple[Stmt, ...]] | None = None,
-) -> Blocked:
-    """The loop at `top`, or what is to stand `instead` of it, in a block `<block>_o`; it holds the block
-    at `cursor` and nothing else. Where something stands instead, or a loop around feeds a reduction, the
-    init is the outer block's.
+) -> Blockized:
+    """Return a block `<block>_o` around the loop at `top`, or around what replaces it (`instead`).
+
+    The loop contains the block at `cursor` and nothing else. Its init moves to the outer block if the loop
+    is replaced, or if the init runs before a loop around `top`.
 
     Raises `.mixed`, `.dependence` and `.not_proved`.
     """
@@ -70,7 +71,7 @@ def blocked(
     init_names: tuple[str, ...] = ()
     if block.init and (instead is not None or _runs_before(cursor, around)):
         require_points_kept(cursor, {loop.var for loop, _ in around})
-        if not any(kind == "R" for _, kind in around):  # else it runs before the loop as it is
+        if not any(kind == "R" for _, kind in around):  # else it runs before the loop already
             inner = cursor.scope[len(top.scope) :]
             crossed = outside(inner, reduction_loops(cursor.node, values_at(cursor)))
             require_same_effect(cursor, top, crossed)
@@ -92,12 +93,14 @@ def blocked(
     held: For = rewrite(top.node, lambda node: block if node == cursor.node else None)
     inside = (held,) if instead is None else instead(held)
     body, init = substitute_body(inside, fresh), substitute_body(init, fresh)
-    return Blocked(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
+    return Blockized(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
 
 
 def _runs_before(cursor: Cursor, around: Sequence[tuple[For, Kind]]) -> bool:
-    """Whether the init runs before one of the loops around: that feeds the reduction, or in which points
-    may meet in an element."""
+    """Return whether the init runs before one of the loops around.
+
+    It does if the loop feeds the reduction, or if its iterations may share an element.
+    """
     if any(kind == "R" for _, kind in around):
         return True
     return bool(meeting_loops(cursor, {loop.var for loop, _ in around}))
@@ -106,17 +109,18 @@ def _runs_before(cursor: Cursor, around: Sequence[tuple[For, Kind]]) -> bool:
 def _require_init(
     cursor: Cursor, init: tuple[Stmt, ...], around: Sequence[tuple[For, Kind]]
 ) -> None:
+    """Refuse an init whose elements depend on a reduction loop: the outer block runs it before that loop."""
     for loop, kind in around:
         if kind == "R" and loop.var in free_vars(*init):
             raise schedule_error(
                 f"{cursor.primitive}.dependence",
-                f"What the init of block '{cursor.node.name}' initialises depends on loop '{loop.var}' of "
-                "its reduction.",
+                f"The elements that the init of block '{cursor.node.name}' initialises depend on loop "
+                f"'{loop.var}' of its reduction.",
             )
 
 
 def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, Kind]]:
-    """The loops around that what stands below depends on, and which iterators they feed."""
+    """Return the loops around `top` that its nest depends on, each with the kind of iterator it feeds."""
     values = values_at(cursor)
     reducing, selecting = reduction_loops(cursor.node, values), spatial_loops(cursor.node, values)
     needed = free_vars(top.node)

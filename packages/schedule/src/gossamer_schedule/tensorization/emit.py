@@ -1,4 +1,4 @@
-"""The emission of an intrinsic in the place of what it computes."""
+"""The implementation of an intrinsic, with the names and buffers of the nest that it replaces."""
 
 from __future__ import annotations
 
@@ -13,38 +13,40 @@ from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Guard, Load,
 from gossamer_ir.traversal.effects import NAMING, binds
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import free_vars, rewrite_body, statements, substitute, walk
-from gossamer_schedule.tensorization.unify import Match, View
+from gossamer_schedule.tensorization.unify import BufferBinding, Match
 
 
-def emitted(emission: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ...]:
-    """The body of an emission, its names fresh, its scalars and buffers being what they match."""
-    names = {name: namer.fresh(name) for name in _bound(emission)}
-    views = {buffer.name: match.views[buffer.name] for buffer in emission.buffers}
+def emitted(implementation: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ...]:
+    """Return the body of an implementation with fresh names and the scalars and buffers of the match."""
+    names = {name: namer.fresh(name) for name in _bound_names(implementation)}
+    bindings = {buffer.name: match.bindings[buffer.name] for buffer in implementation.buffers}
 
     def rule(node: Any) -> Any | None:
         if isinstance(node, NAMING):
-            view = views.get(node.buffer)
-            return replace(node, buffer=names[node.buffer]) if view is None else _viewed(node, view)
+            binding = bindings.get(node.buffer)
+            if binding is not None:
+                return _rebound(node, binding)
+            return replace(node, buffer=names[node.buffer])
         if isinstance(node, Var):
             scalar = match.scalars.get(node.name)
             return replace(node, name=names[node.name]) if scalar is None else scalar
         renaming = RENAMING.get(type(node))
         return None if renaming is None else renaming(node, names)
 
-    return rewrite_body(emission.body, rule)
+    return rewrite_body(implementation.body, rule)
 
 
-def _bound(function: Function) -> Iterator[str]:
-    """The names that the body of a function binds."""
+def _bound_names(function: Function) -> Iterator[str]:
+    """Yield the names that the body of a function binds."""
     for found in statements(function.body):
         yield from binds(found)
 
 
-def _viewed(node: Any, view: View) -> Any:
-    """An access of an element of a view; a guard names the buffer and no element."""
+def _rebound(node: Any, binding: BufferBinding) -> Any:
+    """Return an access to the bound buffer. A guard names a buffer without an element."""
     if isinstance(node, Guard):
-        return replace(node, buffer=view.buffer)
-    return replace(node, buffer=view.buffer, indices=_element(view, node.indices))
+        return replace(node, buffer=binding.buffer)
+    return replace(node, buffer=binding.buffer, indices=_element(binding, node.indices))
 
 
 def _block(node: Block, names: Mapping[str, str]) -> Block:
@@ -59,28 +61,28 @@ RENAMING: dict[type[Any], Callable[[Any, Mapping[str, str]], Any]] = {
     ),
     Block: _block,
 }
-"""The kinds of statements of an emission that take names as texts (`Let` has a variable, which is
-renamed as one); a test compares them with the table of effects."""
+"""How statements that bind names as text are renamed. `Let` binds a variable, which is renamed as one. A test
+compares the table with that of effects."""
 
 
-def _element(view: View, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The element of a view at indices of the pattern's buffer."""
-    pairs = zip(view.loops, at, strict=True)
-    places = {loop: expr for loop, expr in pairs if loop is not None}
-    return tuple(substitute(part, places) for part in view.indices)
+def _element(binding: BufferBinding, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the indices in the bound buffer for indices in the buffer of the description."""
+    pairs = zip(binding.loops, at, strict=True)
+    values = {loop: expr for loop, expr in pairs if loop is not None}
+    return tuple(substitute(part, values) for part in binding.indices)
 
 
-def vector_loops(emission: Function, match: Match) -> dict[str, Set[str]]:
-    """The loops along which the emission uses each buffer of the pattern in vectors."""
+def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
+    """Return the loops along which the implementation accesses vectors of each buffer."""
     vectors = {
         found.var
-        for found in statements(emission.body)
+        for found in statements(implementation.body)
         if isinstance(found, For) and found.kind == "vectorized"
     }
-    found: dict[str, set[str]] = {buffer.name: set() for buffer in emission.buffers}
-    for node in walk(*emission.body):
+    found: dict[str, set[str]] = {buffer.name: set() for buffer in implementation.buffers}
+    for node in walk(*implementation.body):
         if isinstance(node, (Load, Store)) and node.buffer in found:
-            loops = match.views[node.buffer].loops
+            loops = match.bindings[node.buffer].loops
             found[node.buffer] |= {
                 loop
                 for loop, at in zip(loops, node.indices, strict=True)
@@ -89,8 +91,8 @@ def vector_loops(emission: Function, match: Match) -> dict[str, Set[str]]:
     return {name: frozenset(loops) for name, loops in found.items()}
 
 
-def is_run(view: View, loop: str) -> bool:
-    """Whether the elements of a view along a loop are next to each other."""
-    parts = along(affine_of(view.indices[-1]), loop)
+def is_contiguous(binding: BufferBinding, loop: str) -> bool:
+    """Return whether the elements of a binding along a loop are contiguous."""
+    parts = along(affine_of(binding.indices[-1]), loop)
     is_by_one = parts is not None and parts[0] == UNIT
-    return is_by_one and loop not in free_vars(*view.indices[:-1])
+    return is_by_one and loop not in free_vars(*binding.indices[:-1])

@@ -1,4 +1,4 @@
-"""Intrinsics by name: what they compute, and what a machine does instead."""
+"""Intrinsics by name: the description of what each computes, and its implementation on a machine."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.reductions.reassociation import single_block
 
 INTRINSIC = "intrinsic"
-"""The annotation of a block that an intrinsic computes: its name and digest."""
+"""The annotation of a block that an intrinsic computes: the name and digest of the intrinsic."""
 
 
-class Described(msgspec.Struct, frozen=True):
-    """An intrinsic: one nest of loops, but for those of one iteration, around one store, and the emission
-    that does the same."""
+class ParsedIntrinsic(msgspec.Struct, frozen=True):
+    """An intrinsic: the store and loops of its description, and an equivalent implementation.
+
+    Loops with one iteration are left out.
+    """
 
     name: str
     mark: str
     loops: tuple[For, ...]
     store: Store
     semantics: Function
-    emission: Function
+    implementation: Function
 
 
-def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) -> Described:
-    """The intrinsic of a name; raises `.no_intrinsic` and `.intrinsic`."""
+def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) -> ParsedIntrinsic:
+    """Return the intrinsic of a name; raises `.no_intrinsic` and `.intrinsic`."""
     found = [item for item in intrinsics if item.name == name]
     if len(found) != 1:
         raise schedule_error(
@@ -42,46 +44,49 @@ def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) ->
             f"There {'are several intrinsics' if found else 'is no intrinsic'} '{name}'.",
             hint=listing("intrinsics", (item.name for item in intrinsics)),
         )
-    described = _described(found[0])
-    if described is None:
+    parsed = _parsed(found[0])
+    if parsed is None:
         raise schedule_error(
             f"{at.primitive}.intrinsic",
-            f"Intrinsic '{name}' is not one nest of loops, which tells all sizes, around one block of one "
-            "store that uses all buffers, with an emission of the same parameters and buffers.",
+            f"Intrinsic '{name}' cannot be matched: expected loops around one block with one store, which "
+            "use all sizes and buffers, and an implementation with the same parameters and buffers.",
         )
-    return described
+    return parsed
 
 
 @lru_cache(maxsize=64)
-def _described(intrinsic: Intrinsic) -> Described | None:
-    from gossamer_ir.script import parse_module  # only where there is an intrinsic
+def _parsed(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
+    from gossamer_ir.script import parse_module  # the parser is for intrinsics only
 
     texts = (intrinsic.semantics, intrinsic.template)
-    (semantics,), (emission,) = (parse_module(text).functions for text in texts)
-    is_same = semantics.params == emission.params and semantics.buffers == emission.buffers
+    (semantics,), (implementation,) = (parse_module(text).functions for text in texts)
+    is_same = (
+        semantics.params == implementation.params and semantics.buffers == implementation.buffers
+    )
     loops, block = _nest(semantics.body), single_block(semantics.body)
     if block is None or not is_same or len(block.body) != 1 or block.init or block.predicate:
         return None
     if contains(
-        Search, *semantics.body, *emission.body
-    ):  # of whole rows, not of elements of a view
+        Search, *semantics.body, *implementation.body
+    ):  # a search covers a row, and a buffer binding maps single elements
         return None
     values = {found.var: found.value for found in block.iters} | unit_values(loops)
     loops = tuple(loop for loop in loops if loop.var not in values)
     store = resolve(block.body[0], values)
     digest = sha256("\0".join((intrinsic.name, *texts)).encode()).hexdigest()[:16]
     sizes = {param.name for param in semantics.params if param.dtype != "handle"}
-    is_told = sizes <= free_vars(store, *(loop.extent for loop in loops))
-    if not isinstance(store, Store) or not is_told:
+    is_complete = sizes <= free_vars(store, *(loop.extent for loop in loops))
+    if not isinstance(store, Store) or not is_complete:
         return None
     if {found.name for found in semantics.buffers} != {store.buffer} | mentioned((store,)):
         return None
-    return Described(
-        intrinsic.name, f"{intrinsic.name}@{digest}", loops, store, semantics, emission
+    return ParsedIntrinsic(
+        intrinsic.name, f"{intrinsic.name}@{digest}", loops, store, semantics, implementation
     )
 
 
 def _nest(body: tuple[Stmt, ...]) -> tuple[For, ...]:
+    """Return the loops of a perfect nest, from the outermost."""
     loops: list[For] = []
     while len(body) == 1 and isinstance(body[0], For):
         loops.append(body[0])
@@ -90,5 +95,5 @@ def _nest(body: tuple[Stmt, ...]) -> tuple[For, ...]:
 
 
 def unit_values(loops: Iterable[For]) -> dict[str, Expr]:
-    """The values of the variables of loops that have one iteration."""
+    """Return the values of the variables of loops that have one iteration."""
     return {loop.var: loop.start for loop in loops if integer_value(loop.extent) == 1}

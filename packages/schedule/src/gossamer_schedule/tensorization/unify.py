@@ -1,4 +1,4 @@
-"""Loop nests that are alike up to names, the order of loops, and where elements are."""
+"""Unification of loop nests up to names, the order of loops, and the locations of elements."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from gossamer_ir.traversal.walk import free_vars
 COMMUTATIVE = ("add", "mul", "min", "max", "and", "or")
 
 
-class View(msgspec.Struct, frozen=True):
-    """What a buffer of a pattern is: the elements of a buffer at indices in terms of loops, one for each
-    dimension of the pattern's (None for one where the pattern reads a fixed element)."""
+class BufferBinding(msgspec.Struct, frozen=True):
+    """The buffer that a buffer of the pattern is bound to, and the indices of its elements there.
+
+    `loops` has the loop in each dimension of the pattern's buffer, None if its index is not a loop.
+    """
 
     buffer: str
     indices: tuple[Expr, ...]
@@ -27,17 +29,17 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The loop that each loop of a pattern is, what its scalars are, and its buffers."""
+    """The loops, scalars and buffers to which those of a pattern are bound."""
 
     loops: Mapping[str, str]
     scalars: Mapping[str, Expr]
-    views: Mapping[str, View]
+    bindings: Mapping[str, BufferBinding]
 
 
 def matches(
     pattern: Store, wanted: Sequence[For], store: Store, loops: Sequence[For]
 ) -> Iterator[Match]:
-    """Every way in which a store in loops is that of a pattern.
+    """Yield every match of a store in loops with that of a pattern.
 
     >>> from gossamer_ir.script import parse_module
     >>> text = '''
@@ -52,7 +54,7 @@ def matches(
     >>> other = parse_module(text.replace("X[i] * 2.0", "2.0 * X[n - 1 - i]")).functions[0].body[0]
     >>> (found,) = matches(loop.body[0], (loop,), other.body[0], (other,))
     >>> from gossamer_ir.script import print_expr
-    >>> print_expr(found.views["X"].indices[0])
+    >>> print_expr(found.bindings["X"].indices[0])
     'n - 1 - i'
     """
     names = {loop.var for loop in loops}
@@ -65,7 +67,7 @@ def matches(
 
 
 def _extents(wanted: Sequence[For], loops: Sequence[For]) -> Match | None:
-    """The loops in an order, where they are as long as wanted; sizes of the pattern become extents."""
+    """Return a match of loops in an order, with sizes bound to extents; None if extents differ."""
     scalars: dict[str, Expr] = {}
     for mine, other in zip(wanted, loops, strict=True):
         if isinstance(mine.extent, Var):
@@ -78,28 +80,31 @@ def _extents(wanted: Sequence[For], loops: Sequence[For]) -> Match | None:
 
 
 def _unified(pattern: Any, found: Any, match: Match) -> Iterator[Match]:
-    """The ways in which a part of the nest is a part of the pattern, given those so far."""
+    """Yield the extensions of a match to a part of the pattern and a part of the nest."""
     if isinstance(pattern, Var):
-        yield from _scalar(pattern, found, match)
+        yield from _bound_scalar(pattern, found, match)
     elif isinstance(pattern, (Load, Store)):
-        for viewed in _viewed(pattern, found, match):
+        for extended in _bound_buffer(pattern, found, match):
             if isinstance(pattern, Load):
-                yield viewed
+                yield extended
             else:
-                yield from _unified(pattern.value, found.value, viewed)
+                yield from _unified(pattern.value, found.value, extended)
     elif type(pattern) in NAMING_BUFFERS:
-        return  # a name of another function says nothing here
+        return  # they name buffers, and those of the pattern are not the buffers of the nest
     elif type(pattern) is type(found):
-        yield from _in_turn(_fields(pattern), _fields(found), match)
+        yield from _unified_sequences(_fields(pattern), _fields(found), match)
         if isinstance(pattern, Binary) and pattern.op in COMMUTATIVE and pattern.op == found.op:
-            yield from _in_turn((pattern.lhs, pattern.rhs), (found.rhs, found.lhs), match)
+            yield from _unified_sequences((pattern.lhs, pattern.rhs), (found.rhs, found.lhs), match)
 
 
 def _fields(node: Node) -> tuple[Any, ...]:
     return tuple(getattr(node, name) for name in node.__struct_fields__)
 
 
-def _in_turn(patterns: Sequence[Any], found: Sequence[Any], match: Match) -> Iterator[Match]:
+def _unified_sequences(
+    patterns: Sequence[Any], found: Sequence[Any], match: Match
+) -> Iterator[Match]:
+    """Yield the extensions of a match to all elements of two sequences."""
     if len(patterns) != len(found):
         return
     if not patterns:
@@ -107,16 +112,20 @@ def _in_turn(patterns: Sequence[Any], found: Sequence[Any], match: Match) -> Ite
         return
     first, other = patterns[0], found[0]
     if isinstance(first, tuple) and isinstance(other, tuple):
-        firsts = _in_turn(first, other, match)
+        firsts = _unified_sequences(first, other, match)
     elif isinstance(first, Node):
         firsts = _unified(first, other, match)
     else:
         firsts = iter((match,) if first == other else ())
-    for one in firsts:
-        yield from _in_turn(patterns[1:], found[1:], one)
+    for extended in firsts:
+        yield from _unified_sequences(patterns[1:], found[1:], extended)
 
 
-def _scalar(pattern: Var, found: Any, match: Match) -> Iterator[Match]:
+def _bound_scalar(pattern: Var, found: Any, match: Match) -> Iterator[Match]:
+    """Yield the match if a loop of the pattern is bound to `found`, or with a scalar bound to it.
+
+    A scalar can only be bound to an expression that is invariant in the loops.
+    """
     if pattern.name in match.loops:
         if found == index_var(match.loops[pattern.name]):
             yield match
@@ -128,7 +137,8 @@ def _scalar(pattern: Var, found: Any, match: Match) -> Iterator[Match]:
             yield replace(match, scalars=scalars)
 
 
-def _viewed(pattern: Load | Store, found: Any, match: Match) -> Iterator[Match]:
+def _bound_buffer(pattern: Load | Store, found: Any, match: Match) -> Iterator[Match]:
+    """Yield the match with a buffer of the pattern bound to the accessed one, always at the same indices."""
     if type(found) is not type(pattern) or found.predicate is not None:
         return
     if isinstance(pattern, Load) and isinstance(found, Load) and found.dtype != pattern.dtype:
@@ -136,8 +146,8 @@ def _viewed(pattern: Load | Store, found: Any, match: Match) -> Iterator[Match]:
     loops = tuple(
         match.loops.get(at.name) if isinstance(at, Var) else None for at in pattern.indices
     )
-    view = View(found.buffer, found.indices, loops)
+    binding = BufferBinding(found.buffer, found.indices, loops)
     used = free_vars(*found.indices) & set(match.loops.values())
-    views = {pattern.buffer: view, **match.views}
-    if used <= set(loops) and views[pattern.buffer] == view:
-        yield replace(match, views=views)
+    bindings = {pattern.buffer: binding, **match.bindings}
+    if used <= set(loops) and bindings[pattern.buffer] == binding:
+        yield replace(match, bindings=bindings)

@@ -14,7 +14,7 @@ from gossamer_schedule.cursor.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
-from gossamer_schedule.tensorization.blockize import blocked, require_one_block
+from gossamer_schedule.tensorization.blockize import blockized, require_one_block
 
 _NAME = "blockize"
 
@@ -67,11 +67,9 @@ def blockize(module: Module, loop: str, *, function: str | None = None) -> Resul
     top = find_loop(root, loop=loop)
 
     cursor = require_one_block(top)
-    blockized = blocked(cursor, top, namer=namer_of(root.function))
-    rewritten = top.replaced_by((blockized.outer,)).module
+    made = blockized(cursor, top, namer=namer_of(root.function))
+    rewritten = top.replaced_by((made.outer,)).module
 
     taken = step(loop=loop, function=function)
-    iters = (item.var for item in blockized.outer.iters)
-    return Result(
-        rewritten, (blockized.outer.name, *iters, *blockized.init_names), Step(_NAME, taken)
-    )
+    iters = (item.var for item in made.outer.iters)
+    return Result(rewritten, (made.outer.name, *iters, *made.init_names), Step(_NAME, taken))

@@ -8,7 +8,7 @@ from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Module
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.tensorization.apply import in_emission
+from gossamer_schedule.tensorization.apply import tensorized
 
 
 @primitive
@@ -52,7 +52,7 @@ def sparse_tensorize(
                             T.where(vj < T.int64(J_indptr[vi + 1]) - T.int64(J_indptr[vi]))
                             Y[vi] = Y[vi] + A[T.int64(J_indptr[vi]) + vj] * X[T.int64(J_indices[T.int64(J_indptr[vi]) + vj])]
     """  # noqa: E501  (the script has no line breaks inside an expression)
-    return in_emission(
+    return tensorized(
         module,
         loop,
         intrinsic=intrinsic,

@@ -8,7 +8,7 @@ from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Module
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.tensorization.apply import in_emission
+from gossamer_schedule.tensorization.apply import tensorized
 
 
 @primitive
@@ -70,7 +70,7 @@ def tensorize(
                                 T.where(vj < n)
                                 C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """  # noqa: E501  (the script has no line breaks inside an expression)
-    return in_emission(
+    return tensorized(
         module,
         loop,
         intrinsic=intrinsic,
