@@ -1,10 +1,66 @@
-"""The memory of this machine."""
+"""The memory that this process may allocate."""
 
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+_PROC = Path("/proc")
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
-def memory_size() -> int:
-    """The bytes of physical memory. Larger matrices are refused before anything is allocated."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def available_memory(*, proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int:
+    """Return how many bytes this process can allocate: the least of what the machine, the cgroups (v1 and v2)
+    and the limit of the address space (`RLIMIT_AS`) leave.
+
+    Where `/proc` is missing, as on macOS, this is the size of physical memory or `RLIMIT_AS`.
+    """
+    return max(0, min((*_of_machine(proc), *_of_address_space(proc), *_of_cgroups(proc, cgroups))))
+
+
+def _of_machine(proc: Path) -> Iterator[int]:
+    yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for line in _lines(proc / "meminfo"):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) * 1024
+
+
+def _of_address_space(proc: Path) -> Iterator[int]:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        pages = " ".join(_lines(proc / "self" / "statm")).split()[:1]
+        yield limit - sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _of_cgroups(proc: Path, cgroups: Path) -> Iterator[int]:
+    """Yield what each limited cgroup of this process leaves. The limits of ancestors apply as well."""
+    for line in _lines(proc / "self" / "cgroup"):
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            root, names = cgroups, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            root = cgroups / "memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        # In a container, /proc may show a path of the host; only the root is then mounted.
+        parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
+        for depth in range(len(parts) + 1):
+            yield from _left(root.joinpath(*parts[:depth]), *names)
+
+
+def _left(group: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
+    """Yield what a cgroup leaves: its limit, less its usage without the page cache that can be dropped."""
+    found, used = _lines(group / limit), _lines(group / usage)
+    if found and found[0] != "max" and used:
+        stat = dict(line.split(maxsplit=1) for line in _lines(group / "memory.stat"))
+        yield int(found[0]) - int(used[0]) + int(stat.get(cached, 0))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="ascii", errors="surrogateescape").splitlines()
+    except OSError:  # not Linux, not mounted, or not readable
+        return []

@@ -3,16 +3,22 @@
 This module parses the header itself and reads the entries with NumPy, because `scipy.io.mmread` is not safe
 on malformed files. Version 1.17.1 sometimes ends the process with a segmentation fault if a file ends in an
 incomplete number (`1.0d`), reads `3.57d9519` as 3.57, and ignores a further number in a line.
+
+NumPy is given lines of bounded length and number, because a compressed file may hold 1,000 times as much text
+as it has bytes.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
+from gossamer_formats.io.declared_sizes import DeclaredSizes
 from gossamer_formats.storage import Array
 from gossamer_ir.core.counted import counted
 
@@ -24,6 +30,14 @@ FIELDS = {"real": 1, "double": 1, "integer": 1, "pattern": 0}
 
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 _LONGEST_LINE = 1 << 16
+_BLOCK = 1 << 16
+"""The number of characters that are split into lines at once."""
+
+_LONGEST_COMMENTS = 1 << 20
+_LONGEST_ENTRY = 256
+"""Before the sizes, comments and blank lines may have `_LONGEST_COMMENTS` characters in all. After them, the
+text may have as many, and `_LONGEST_ENTRY` more for each entry."""
+
 _COORDINATES = (("row", np.int64), ("column", np.int64))
 
 
@@ -35,6 +49,12 @@ class Header(NamedTuple):
     rows: int
     columns: int
     entries: int
+
+    def declared(self) -> DeclaredSizes:
+        """Return the sizes of the matrix, with the entries that symmetry adds, and of the table."""
+        stored = 1 if self.symmetry == "general" else 2
+        size = _dtype(self).itemsize * self.entries
+        return DeclaredSizes(self.rows, self.columns, stored * self.entries, size)
 
 
 def open_market(file: Path) -> TextIO:
@@ -55,8 +75,13 @@ def read_header(stream: TextIO) -> Header:
     for found, known in ((layout, ("coordinate",)), (field, FIELDS), (symmetry, SYMMETRIES)):
         if found not in known:
             raise ValueError(f"its banner says '{found}', expected {' or '.join(known)}")
-    line = _line(stream)
+    line, comments = _line(stream), 0
     while line.startswith("%") or line.isspace():
+        comments += len(line)
+        if comments > _LONGEST_COMMENTS:
+            raise ValueError(
+                f"its comments are too long; expected at most {_LONGEST_COMMENTS} characters"
+            )
         line = _line(stream)
     sizes = line.split()
     if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
@@ -68,16 +93,17 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
     """Reads the entries after the header; raises `ValueError` if they are malformed."""
     from scipy.sparse import coo_array
 
-    has_values = FIELDS[header.field] == 1
-    entries = _table(stream, has_values=has_values)
-    if entries.size != header.entries:
-        raise ValueError(
-            f"it holds {counted(entries.size, 'entry', 'entries')}, expected {header.entries}"
-        )
+    entries = _table(stream, header)
+    if entries.size > header.entries:
+        declared = counted(header.entries, "entry", "entries")
+        raise ValueError(f"it declares {declared} and holds more")
+    if entries.size < header.entries:
+        found = counted(entries.size, "entry", "entries")
+        raise ValueError(f"it holds {found}, expected {header.entries}")
     index = np.int32 if max(header.rows, header.columns) < 2**31 else np.int64
     row = _coordinates("row", entries["row"], length=header.rows).astype(index)
     column = _coordinates("column", entries["column"], length=header.columns).astype(index)
-    value = entries["value"] if has_values else np.ones(entries.size)
+    value = entries["value"] if FIELDS[header.field] else np.ones(entries.size)
     if header.symmetry != "general":
         row, column, value = _mirrored(row, column, value, header=header)
     parts: Any = (value, (row, column))
@@ -91,16 +117,41 @@ def _line(stream: TextIO) -> str:
     return line
 
 
-def _table(stream: TextIO, *, has_values: bool) -> Array:
-    dtype: Any = [*_COORDINATES, ("value", np.float64)] if has_values else list(_COORDINATES)
+def _dtype(header: Header) -> np.dtype[Any]:
+    return np.dtype([*_COORDINATES, *(("value", np.float64),) * FIELDS[header.field]])
+
+
+def _table(stream: TextIO, header: Header) -> Array:
+    """Read the entries, and one more if the file holds more than it declares."""
+    lines = chain.from_iterable(_lines(stream, header))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*contained no data")
         # NumPy only warns of a coordinate such as 1.5, and would truncate it.
         warnings.filterwarnings("error", category=DeprecationWarning)
         try:
-            return np.loadtxt(stream, dtype=dtype, comments="%", ndmin=1)
+            return np.loadtxt(
+                lines, dtype=_dtype(header), comments="%", ndmin=1, max_rows=header.entries + 1
+            )
         except DeprecationWarning as warning:
             raise ValueError("a coordinate is not an integer") from warning
+
+
+def _lines(stream: TextIO, header: Header) -> Iterator[Iterator[str]]:
+    """Yield the lines of blocks of text, without blank lines and comments, for which NumPy would warn."""
+    rest, left = "", _LONGEST_COMMENTS + _LONGEST_ENTRY * header.entries
+    while block := stream.read(_BLOCK):
+        left -= len(block)
+        if left < 0:
+            entries = counted(header.entries, "entry", "entries")
+            raise ValueError(f"its text is too long for the {entries} that it declares")
+        lines = (rest + block).split("\n")
+        rest = lines.pop()
+        if len(rest) > _LONGEST_LINE:
+            raise ValueError(f"a line has more than {_LONGEST_LINE} characters")
+        if "%" in block:
+            lines = [line for line in lines if not line.lstrip().startswith("%")]
+        yield filter(str.strip, lines)
+    yield filter(str.strip, (rest,))
 
 
 def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:

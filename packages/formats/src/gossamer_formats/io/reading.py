@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
+from operator import index
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_value_dtype
-from gossamer_formats.io.limits import memory_size
+from gossamer_formats.io.declared_sizes import DeclaredSizes, require_fits
 from gossamer_formats.io.matrix_market import open_market, read_entries, read_header
+from gossamer_formats.io.scipy_archives import read_archive
 from gossamer_formats.io.scipy_matrices import from_scipy
 from gossamer_formats.tensor import SparseTensor
-from gossamer_ir.core.counted import counted
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
 
 
 @typed
-def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTensor:
+def read(
+    path: str | os.PathLike[str], *, dtype: str | None = None, max_bytes: int | None = None
+) -> SparseTensor:
     """Reads a sparse matrix as CSR; the suffix of the file selects the reader.
 
     Values are converted to `dtype` (float32 or float64). By default float32 and float64 are kept, and
     other real numbers and patterns become float64. Raises `FormatError` if the file cannot be read.
+
+    `max_bytes` bounds the memory that reading takes at its peak. It is estimated from the sizes that the file
+    declares, before memory is allocated for entries, and the reader reads no more than they declare. The
+    default is 256 times the size of the file, but at least 512 MiB. A file that takes more, or more memory
+    than the machine, the cgroup and `RLIMIT_AS` leave, is refused.
 
     >>> import tempfile
     >>> text = '''%%MatrixMarket matrix coordinate real general
@@ -41,11 +48,13 @@ def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTen
     """
     if dtype is not None:
         require_value_dtype(dtype)
+    limit = None if max_bytes is None else index(max_bytes)
     file = Path(path)
     reader = _reader_of(file)
+    check = partial(require_fits, file, max_bytes=limit)
     try:
         _require_file(file)
-        return _load(file, reader, dtype=dtype)
+        return _load(file, partial(reader, require_fits=check), dtype=dtype)
     except MemoryError as error:
         raise FormatError(
             "format.read.memory", f"{file} needs more memory than is available."
@@ -87,57 +96,20 @@ def _require_file(file: Path) -> None:
         raise FormatError("format.read.missing", f"{file} {what}; expected {_KINDS}.")
 
 
-def _read_market(file: Path) -> Any:
+def _read_market(file: Path, *, require_fits: Callable[[DeclaredSizes], None]) -> Any:
     with open_market(file) as stream:
         header = read_header(stream)
-        _require_plausible(file, rows=header.rows, entries=header.entries)
+        require_fits(header.declared())
         return read_entries(stream, header)
 
 
-def _read_npz(file: Path) -> Any:
-    from zipfile import BadZipFile  # imported here because it takes longer than loading a kernel
-
-    try:
-        return _read_archive(file)
-    except BadZipFile as error:
-        raise ValueError(str(error)) from error
-
-
-def _read_archive(file: Path) -> Any:
-    from scipy.sparse import load_npz
-
-    with file.open("rb") as stream:
-        with np.load(stream, allow_pickle=False) as archive:
-            if "format" not in archive:
-                raise ValueError("it was not written by scipy.sparse.save_npz")
-            _require_integers(archive)
-        stream.seek(0)
-        return load_npz(stream)
-
-
-_POSITIONS = ("indptr", "indices", "row", "col", "coords", "offsets")
-
-
-def _require_integers(archive: Mapping[str, Any]) -> None:
-    """Requires integer index arrays: SciPy's reader would truncate floats."""
-    for name in _POSITIONS:
-        if name in archive and archive[name].dtype.kind not in "iu":
-            raise ValueError(f"{name} has the dtype {archive[name].dtype}, expected integers")
-
-
-def _require_plausible(file: Path, *, rows: int, entries: int) -> None:
-    """Raises a `FormatError` for declared sizes that exceed memory, before any entry is read."""
-    if 8 * (rows + 1) + 16 * entries > memory_size():
-        raise FormatError(
-            "format.read.memory",
-            f"{file} declares {counted(rows, 'row')} and {counted(entries, 'entry', 'entries')}, which do "
-            "not fit in memory.",
-        )
-
-
-def _reader_of(file: Path) -> Callable[[Path], Any]:
+def _reader_of(file: Path) -> Callable[..., Any]:
     name = file.name.lower()
-    for suffix, reader in ((".mtx", _read_market), (".mtx.gz", _read_market), (".npz", _read_npz)):
+    for suffix, reader in (
+        (".mtx", _read_market),
+        (".mtx.gz", _read_market),
+        (".npz", read_archive),
+    ):
         if name.endswith(suffix):
             return reader
     raise FormatError("format.read.kind", f"{file} has an unknown suffix; expected {_KINDS}.")

@@ -17,7 +17,7 @@ from gossamer_formats.checks.storage_checks import (
     check_storage,
     require_value_dtype,
 )
-from gossamer_formats.io.limits import memory_size
+from gossamer_formats.io.limits import available_memory
 from gossamer_formats.io.plain_arrays import csr_storage, require_shape, tensor_of
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
@@ -28,6 +28,8 @@ from gossamer_ir.errors import FormatError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+_FEW_ROWS = 1 << 20
 
 
 def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
@@ -157,7 +159,8 @@ def _converted(matrix: Any) -> Any:
 
 def _require_memory(matrix: Any) -> None:
     rows = matrix.shape[0]
-    if 8 * (rows + 1) > memory_size():
+    # Finding out takes 0.1 ms, which is not worth it for a small row pointer.
+    if rows > _FEW_ROWS and 8 * (rows + 1) > available_memory():
         raise FormatError(
             "format.memory",
             f"The row pointer of a matrix with {rows} rows does not fit in memory.",

@@ -18,6 +18,7 @@ from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
     FEATURES,
     Features,
+    MaxBytes,
     Threads,
     count_threads,
     require_memory,
@@ -38,6 +39,7 @@ def demo(
     ] = None,
     features: Features = FEATURES,
     threads: Threads = None,
+    max_bytes: MaxBytes = None,
 ) -> None:
     """Compile the operators for a graph, check and time them.
 
@@ -50,7 +52,7 @@ def demo(
     console = Console(highlight=False, soft_wrap=True)
     with _progress(console) as progress:
         job = progress.add_task("making the graph" if file is None else "reading", total=None)
-        graph = _graph(file)
+        graph = _graph(file, max_bytes)
         for op in OPERATORS:
             require_memory(op, graph, features=features, dtype="float32")
         console.print(_describe(graph, file), markup=False)
@@ -85,10 +87,10 @@ def _progress(console: Console) -> Progress:
     return _Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _graph(file: str | None) -> SparseTensor:
+def _graph(file: str | None, max_bytes: int | None) -> SparseTensor:
     if file is None:
         return power_law(NODES, EDGES)
-    return read(file, dtype="float32")
+    return read(file, dtype="float32", max_bytes=max_bytes)
 
 
 def _describe(graph: SparseTensor, file: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ import typer
 from gossamer.cli.bench.references import reference_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
+from gossamer_formats.io.limits import available_memory
 from gossamer_ir.errors import ArgumentError
 
 DTYPES = ("float32", "float64")
@@ -41,6 +41,10 @@ def _integer_of(name: str) -> Callable[[object], int]:
 
 Features = Annotated[int, integer_option("--features", help="columns of dense matrices")]
 Threads = Annotated[int | None, integer_option("--threads", help="threads; all CPUs if not given")]
+MaxBytes = Annotated[
+    int | None,
+    integer_option("--max-bytes", help="bound of the memory for reading the matrix"),
+]
 
 
 def require_dtype(dtype: str) -> None:
@@ -69,14 +73,14 @@ def count_threads(threads: int) -> str:
 
 
 def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
-    """Raise if the operands, the result and that of SciPy do not fit into the memory of this machine."""
+    """Raise if the operands, the result and that of SciPy do not fit into the available memory."""
     rows, columns = matrix.shape
     dense, result = reference_of(op).shapes(matrix, features)
     needed = sum(map(math.prod, (*dense, result, result))) * np.dtype(dtype).itemsize
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > memory:
+    if needed > available_memory():
         raise ArgumentError(
             "option.memory",
             f"The operands and results for a matrix of {rows} by {columns} and --features {features} take "
-            f"{needed / 1e9:.3g} GB; expected at most the {memory / 1e9:.3g} GB of this machine.",
+            f"{needed / 1e9:.3g} GB, more than the memory that is available.",
+            hint="Give fewer --features.",
         )

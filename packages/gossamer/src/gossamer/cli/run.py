@@ -18,6 +18,7 @@ from gossamer.cli.options import (
     FEATURES,
     OPERATORS,
     Features,
+    MaxBytes,
     Threads,
     count_threads,
     integer_option,
@@ -28,7 +29,7 @@ from gossamer.cli.options import (
 from gossamer.operators import operator_named
 from gossamer.pipeline import registry
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
-from gossamer_formats import SparseTensor, read
+from gossamer_formats import read
 from gossamer_ir.core.counted import counted
 
 
@@ -44,6 +45,7 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="exit with 1 if the result is wrong")
     ] = False,
+    max_bytes: MaxBytes = None,
     as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
 ) -> None:
     """Run an operator on a matrix, and time it and a baseline.
@@ -60,7 +62,8 @@ def run(
     registry.backend(backend)
     if threads is not None:
         set_num_threads(threads)
-    tensor = _matrix(matrix, op=op, features=features, dtype=dtype)
+    tensor = read(matrix, max_bytes=max_bytes).astype(dtype)
+    require_memory(op, tensor, features=features, dtype=dtype)
     work = prepare(op, tensor, features=features, target=backend)
     found = work.check()
     times = interleaved({"gossamer": work.run, "scipy": work.scipy}, rounds=repeat)
@@ -78,12 +81,6 @@ FIELDS = (
     "op", "matrix", "shape", "nnz", "features", "dtype", "threads", "backend", "compile_ms",
     "cached", "median_ms", "max_rel_error", "scipy_ms", "ratio_vs_scipy",
 )  # fmt: skip
-
-
-def _matrix(path: str, *, op: str, features: int, dtype: str) -> SparseTensor:
-    tensor = read(path).astype(dtype)
-    require_memory(op, tensor, features=features, dtype=dtype)
-    return tensor
 
 
 def _record(work: Workload, times: Mapping[str, float], *, error: float) -> dict[str, Any]:

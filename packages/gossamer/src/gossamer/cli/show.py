@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gossamer.cli.options import FEATURES, OPERATORS, Features, require_dtype, require_range
+from gossamer.cli.options import (
+    FEATURES,
+    OPERATORS,
+    Features,
+    MaxBytes,
+    require_dtype,
+    require_range,
+)
 from gossamer.cli.scripts import is_script, operator_module, read_script, retyped
 from gossamer.operators import operator_named
 from gossamer_ir.errors import ArgumentError
@@ -31,6 +38,7 @@ def show(
     matrix: Annotated[
         str | None, typer.Option(help="a matrix file; the schedule is chosen for its row lengths")
     ] = None,
+    max_bytes: MaxBytes = None,
     guards: Annotated[
         bool, typer.Option("--guards", help="list the accesses that are not proved in bounds")
     ] = False,
@@ -45,7 +53,7 @@ def show(
     """
     module = _module(program, features, dtype=dtype)
     _require_one(stage, {"--guards": guards, "--schedule": schedule})
-    stats = None if matrix is None else _stats(matrix)
+    stats = None if matrix is None else _stats(matrix, max_bytes)
     if schedule:
         from gossamer.cli.reasons import print_reasons
 
@@ -82,10 +90,10 @@ def _module(program: str, features: int, *, dtype: str | None) -> Module:
     return operator_module(program, features if has_features else None, dtype=dtype)
 
 
-def _stats(path: str) -> Stats:
+def _stats(path: str, max_bytes: int | None) -> Stats:
     from gossamer_formats import read
 
-    return read(path, dtype="float32").stats
+    return read(path, dtype="float32", max_bytes=max_bytes).stats
 
 
 def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> str:

@@ -1,0 +1,69 @@
+"""What a file declares, and the memory that reading it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from gossamer_formats.io.limits import available_memory
+from gossamer_ir.core.counted import counted
+from gossamer_ir.errors import FormatError
+
+SMALLEST_DEFAULT = 512 << 20
+DEFAULT_RATIO = 256
+"""The default of `max_bytes` is this many times the size of the file, but at least `SMALLEST_DEFAULT`.
+Matrices of random entries took 2 to 7 times the size of their files, text and archives, compressed or not."""
+
+_CSR_COPIES = 3
+"""The copies of the CSR arrays that may exist at once, as measured: SciPy's conversion and the tensor's own
+copy, and one of the coordinates or of the temporary arrays of the conversion."""
+
+
+class DeclaredSizes(NamedTuple):
+    """The size of a matrix, and of the arrays that the reader makes before it converts them to CSR."""
+
+    rows: int
+    columns: int
+    entries: int
+    """Entries of the matrix that is read, with those that symmetry adds."""
+    bytes_read: int
+
+    def memory(self) -> int:
+        """Return about how many bytes reading takes at its peak."""
+        index = 4 if max(self.rows, self.columns, self.entries) < 2**31 else 8
+        csr = index * (self.rows + 1) + (8 + index) * self.entries
+        return self.bytes_read + _CSR_COPIES * csr
+
+
+def default_max_bytes(file_size: int) -> int:
+    """Return the default of `max_bytes` for a file of this size.
+
+    >>> default_max_bytes(66) == 512 * 2**20, default_max_bytes(2**30) == 256 * 2**30
+    (True, True)
+    """
+    return max(SMALLEST_DEFAULT, DEFAULT_RATIO * file_size)
+
+
+def require_fits(file: Path, declared: DeclaredSizes, *, max_bytes: int | None) -> None:
+    """Raise a `FormatError` if reading takes more than `max_bytes`, or more memory than is available.
+
+    It is called before anything is allocated for the entries.
+    """
+    needed = declared.memory()
+    found = (
+        f"{file} declares {counted(declared.rows, 'row')} and "
+        f"{counted(declared.entries, 'entry', 'entries')}; reading it takes about {needed} bytes"
+    )
+    if needed > available_memory():
+        raise FormatError(
+            "format.read.memory",
+            f"{found}, more than the memory that is available.",
+            hint="The machine, the cgroup and the limit of the address space (ulimit -v) bound the memory.",
+        )
+    limit = default_max_bytes(file.stat().st_size) if max_bytes is None else max_bytes
+    if needed > limit:
+        raise FormatError(
+            "format.read.max_bytes",
+            f"{found}, and max_bytes is {limit}.",
+            hint="Give a larger max_bytes (on the command line, --max-bytes) if you trust the file.",
+        )
