@@ -13,7 +13,7 @@ import statistics
 import timeit
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -67,8 +67,8 @@ def calls_of(op: str) -> dict[str, Call]:
     tensor = from_scipy(matrix)
     shape = (1,) if op == "spmv" else (1, 1)
     given, out = np.full(shape, 3.0, np.float32), np.zeros(shape, np.float32)
-    operator: Callable[..., Any] = getattr(gs, op)
-    bound = gs.bind(op, tensor, given, out=out)
+    operator = getattr(gs, op)
+    bound = operator.bind(tensor, given, out=out)
     workspace = Workspace(1, None, NOT_GUARDED)
     bare = partial(bound.kernel.function, *bound.prepared_arguments, ctypes.byref(workspace))
     calls: dict[str, Call] = {

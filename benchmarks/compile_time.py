@@ -45,16 +45,16 @@ if done_before != "import gossamer":
             importlib.import_module(found.name)
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant
+from gossamer.operators.program import Variant
 from gossamer_ir.interchange.records import Stats
 
 stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)
 
 
 def script_to_callable(name):
-    operator = operator_named(name)
-    variant = Variant(features=features if operator.features else None)
-    return kernel_for(operator, variant, stats=stats)
+    program = operator_named(name).program
+    variant = Variant(features=features if program.features else None)
+    return kernel_for(program, variant, stats=stats)
 
 
 if done_before == "another kernel":

@@ -20,7 +20,7 @@ from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import PythonShare
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import default_schedule, lowered, registry, resolve
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
@@ -102,8 +102,8 @@ def machine() -> tuple[ValidatingBackend, Target]:
 
 
 def operator_module(op: str) -> Module:
-    operator = operator_named(op)
-    return module_of(operator, Variant(features=FEATURES if operator.features else None))
+    program = operator_named(op).program
+    return module_of(program, Variant(features=FEATURES if program.features else None))
 
 
 def flat_of(module: Module, schedule: Schedule) -> Module:

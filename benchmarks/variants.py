@@ -14,15 +14,15 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import gossamer
 from benchmarks.harness.rounds import timed_call
 from benchmarks.operators.problem import Problem
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
-from gossamer.operators import NAMES, operands_of, operator_named
-from gossamer.operators.operator import module_of
-from gossamer.operators.plans import CHECKED, structure
+from gossamer.operators import NAMES, operator_named
+from gossamer.operators.operands import CHECKED
+from gossamer.operators.program import module_of
 from gossamer.pipeline import build
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.records import Schedule, Stats, Target
@@ -53,12 +53,11 @@ def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared
     if problem.op not in NAMES:
         raise UnavailableError(f"gossamer has no operator {problem.op}")
     operator = operator_named(problem.op)
-    operands = operands_of(problem.op, from_scipy(problem.csr), *problem.operands)
-    module = module_of(operator, operands.variant())
+    operands = operator.operands(from_scipy(problem.csr), *problem.operands)
+    module = module_of(operator.program, operands.variant())
     schedule = rule(module, TARGET, operands.matrix.stats())
     kernel = build(module, target=TARGET, schedule=schedule).kernel
     result = problem.empty_result()
-    arrays: dict[str, Any] = {**structure(operator, operands.matrix), **operands.dense}
-    arrays[operands.output] = result
+    arrays = operands.arguments(operator.program, result)
     bound = kernel.bind(verified=CHECKED, **arrays)
     return Prepared(timed_call(bound, partial(gossamer.set_num_threads, threads)), lambda: result)

@@ -17,7 +17,7 @@ from scipy import sparse
 
 import gossamer
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import build, default_schedule, lowered, resolve
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Stats, Target
@@ -61,7 +61,7 @@ def stats_of(case):
 
 def program(op, dtype, index):
     features = FEATURES if op == "spmm" else None
-    return module_of(operator_named(op), Variant(dtype, index, index, features))
+    return module_of(operator_named(op).program, Variant(dtype, index, index, features))
 
 
 def dense_for(case, op):
@@ -179,7 +179,7 @@ BUILD = """
 import json, sys
 from gossamer.pipeline import build
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer_backend import ArtifactCache
 from gossamer_ir.interchange.records import Schedule, Stats, Step
 
@@ -191,7 +191,7 @@ SCHEDULES = {
         coordinate=(Step("sparse_reorder", {"iteration": "csrmm", "order": ("i", "j", "k")}),)
     ),
 }
-module = module_of(operator_named("spmm"), Variant(features=9))
+module = module_of(operator_named("spmm").program, Variant(features=9))
 built = build(module, stats=Stats(9, 9, 30, 9, 0), schedule=SCHEDULES[sys.argv[1]])
 found = {"cached": built.cached}
 found["entries"] = ArtifactCache().info().entries
@@ -245,10 +245,10 @@ NAMED = """
 import json, sys
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant
+from gossamer.operators.program import Variant
 from gossamer_ir.interchange.records import Stats
 
-built = kernel_for(operator_named("spmm"), Variant(features=9), stats=Stats(9, 9, 30, 9, 0))
+built = kernel_for(operator_named("spmm").program, Variant(features=9), stats=Stats(9, 9, 30, 9, 0))
 slow = ("llvmlite", "gossamer_ir.script.parse", "gossamer_lower", "importlib.metadata")
 print(json.dumps({"cached": built.cached, "imported": [name for name in slow if name in sys.modules]}))
 """

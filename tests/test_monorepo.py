@@ -152,7 +152,8 @@ def private_names(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             foreign |= {(found.asname or found.name).partition(".")[0] for found in node.names}
-            yield from (found.name for found in node.names if "._" in f".{found.name}")
+            names = (found.name for found in node.names if found.name != "_thread")  # documented
+            yield from (name for name in names if "._" in f".{name}")
         elif isinstance(node, ast.ImportFrom) and not node.module.startswith("gossamer"):
             foreign |= {found.asname or found.name for found in node.names}
             paths = [f"{node.module}.{found.name}" for found in node.names]

@@ -27,7 +27,7 @@ SHOWN_ELSEWHERE = {
     "gossamer_backend.BoundCall": "what `Kernel.bind` returns",
     "gossamer_backend.CacheInfo": "what `ArtifactCache.info` returns",
     "gossamer_backend.CacheWarning": "a warning",
-    "gossamer_backend.CallPlan": "what `Kernel.prepare` returns",
+    "gossamer_backend.CallPlan": "what `Kernel.plan` returns",
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",
 }
 """Classes that no example names, and why."""

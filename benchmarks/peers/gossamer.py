@@ -43,7 +43,9 @@ def bound(problem: Problem, result: Array) -> Call:
     if isinstance(problem, BsrSpmm):
         return bound_script(problem, result)
     require_operator(problem.op)
-    return gossamer.bind(problem.op, from_scipy(problem.csr), *problem.operands, out=result)
+    return getattr(gossamer, problem.op).bind(
+        from_scipy(problem.csr), *problem.operands, out=result
+    )
 
 
 def operator(problem: Problem, result: Array) -> Call:

@@ -52,7 +52,7 @@ def compile_new(factor=None):
 
 def call_for_ever():
     out = np.empty((SIZE, 32), np.float32)
-    step = gs.bind("spmm", matrix, dense, out=out)
+    step = gs.spmm.bind(matrix, dense, out=out)
     for _ in itertools.count():
         step()
 

@@ -9,8 +9,8 @@ from scipy import sparse
 from test_gossamer_operators import DTYPES, NAMES, matrices
 
 import gossamer as gs
-from gossamer.operators.attention import OPERATOR
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.attention import PROGRAM
+from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import lowered
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import UserError
@@ -95,7 +95,7 @@ def test_every_stage_interpreted(features, mean, dtype, index):
         "indptr": matrix.indptr.astype(index), "indices": matrix.indices.astype(index),
         "scale": np.array([0.5], dtype), "m": 11, "n": 19, "nnz": matrix.nnz,
     } | dict(zip("qkv", dense, strict=True)) | ({"feat_size": 7} if features is None else {})  # fmt: skip
-    module = module_of(OPERATOR, Variant(dtype, index, index, features))
+    module = module_of(PROGRAM, Variant(dtype, index, index, features))
     schedule = choose(module, Target.parse("generic-cpu"), stats_of(matrix, MEANS[mean]))
     for stage in lowered(module, schedule):
         out = np.full(dense[0].shape, np.nan, dtype)
@@ -122,7 +122,7 @@ def test_scores_are_scaled(dtype, scale):
         gs.attention(operand, *dense, scale, out=out)
         assert_attended(out, matrix, *dense, scale=float(scale))
     out[:] = np.nan
-    gs.bind("attention", tensor, *dense, scale, out=out)()
+    gs.attention.bind(tensor, *dense, scale, out=out)()
     assert_attended(out, matrix, *dense, scale=float(scale))
 
 
@@ -199,7 +199,7 @@ def test_a_bound_call_reads_its_arrays_at_each_call():
     matrix = small("float32")
     q, k, v = operands(matrix.shape, 12, dtype="float32")
     out = np.empty_like(q)
-    bound = gs.bind("attention", matrix, q, k, v, out=out)
+    bound = gs.attention.bind(matrix, q, k, v, out=out)
     for factor in (1, 2):
         q *= factor
         v += 1
@@ -258,7 +258,7 @@ def test_out_overlaps_no_operand():
 @pytest.mark.parametrize("features", [16, None])
 def test_scores_are_kept_for_a_row_only(features):
     """What is as long as the matrix is what the caller passes."""
-    module = module_of(OPERATOR, Variant(features=features))
+    module = module_of(PROGRAM, Variant(features=features))
     *_, flat = lowered(module, choose(module, Target("generic-cpu")))
     own = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]
     sizes = {free_vars(extent) for buffer in own for extent in buffer.shape}

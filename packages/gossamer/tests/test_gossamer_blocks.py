@@ -165,7 +165,7 @@ def test_bound_blocks_are_multiplied_as_blocks(name, dtype):
         dense = dense_for(matrix, features, dtype=dtype)
         out = np.full((matrix.shape[0], features), np.nan, dtype)
         for check in (False, True):
-            step = gs.bind("spmm", matrix, dense, out=out, check=check)
+            step = gs.spmm.bind(matrix, dense, out=out, check=check)
             step()
             np.testing.assert_array_equal(out, product(matrix, dense))
             dense += 1
@@ -185,7 +185,7 @@ def test_what_is_bound_to_blocks_is_checked():
     }
     for code, dense in cases.items():
         with pytest.raises(ArgumentError) as caught:
-            gs.bind("spmm", matrix, dense, out=out)
+            gs.spmm.bind(matrix, dense, out=out)
         assert caught.value.code == code
     with pytest.raises(ArgumentError, match=r"operator\.operands"):
-        gs.bind("spmm", matrix, out=out)
+        gs.spmm.bind(matrix, out=out)

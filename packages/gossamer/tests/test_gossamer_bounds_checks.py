@@ -7,7 +7,7 @@ from script_runs import program
 from sparse_programs import PROGRAMS
 
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import flat_module, lowered
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
@@ -52,7 +52,7 @@ def guarded_inside(module):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("features", [None, 33])
 def test_nothing_is_guarded_in_an_operator(name, features):
-    module = module_of(operator_named(name), Variant(features=features))
+    module = module_of(operator_named(name).program, Variant(features=features))
     assert [guarded_accesses(flat) for flat in ways(module)] == [(), ()]
 
 

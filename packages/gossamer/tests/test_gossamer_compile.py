@@ -14,7 +14,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.api.compile import to_module
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer.operators.spmm import SCRIPT
 from gossamer_ir.errors import ParseError, ScheduleError, UserError, VerifyError
 from gossamer_ir.interchange.records import Schedule, Step
@@ -89,7 +89,7 @@ def test_a_function_is_compiled_decorated_or_not(decorate):
 
 
 def test_a_module_is_compiled():
-    module = module_of(operator_named("spmm"), Variant("float64", features=5))
+    module = module_of(operator_named("spmm").program, Variant("float64", features=5))
     np.testing.assert_allclose(product(gs.compile(module)), MATRIX @ DENSE, rtol=1e-13)
 
 

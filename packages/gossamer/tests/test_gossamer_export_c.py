@@ -11,7 +11,7 @@ import pytest
 
 import gossamer as gs
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
@@ -96,7 +96,7 @@ int main(void)
 def exported(tmp_path_factory):
     """SpMM in float32 and SpMV in float64, in one directory."""
     directory = tmp_path_factory.mktemp("exported")
-    spmm, spmv = operator_named("spmm"), operator_named("spmv")
+    spmm, spmv = (operator_named(name).program for name in ("spmm", "spmv"))
     gs.export(module_of(spmm, Variant(features=FEATURES)), directory, name="product")
     gs.export(module_of(spmv, Variant("float64", "int64", "int64")), directory)
     sizes = {"rows": ROWS, "columns": COLUMNS, "features": FEATURES}

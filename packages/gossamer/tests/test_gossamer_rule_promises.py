@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import flat_module
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.dtypes import DType
@@ -72,7 +72,7 @@ def target_of(bits):
 
 
 def spmm(features, *, bits=512, dtype="float32", stats=None):
-    module = module_of(operator_named("spmm"), Variant(dtype, features=features))
+    module = module_of(operator_named("spmm").program, Variant(dtype, features=features))
     return flat_module(module, target=target_of(bits), stats=stats)
 
 

@@ -85,7 +85,7 @@ def test_two_python_threads_make_progress_while_a_kernel_runs():
     )
     out = np.empty((rows, features), np.float32)
     set_num_threads(1)
-    step = gs.bind("spmm", matrix, np.ones((rows, features), np.float32), out=out)
+    step = gs.spmm.bind(matrix, np.ones((rows, features), np.float32), out=out)
     steps = [0, 0]
     while_running = []
 
@@ -114,7 +114,7 @@ def owner_of(array):
 def test_a_bound_call_keeps_its_arrays_alive():
     matrix = sparse.csr_array(np.diag(np.arange(1.0, 50.0)))
     x, y = np.ones(49), np.zeros(49)
-    step = gs.bind("spmv", matrix, x, out=y)
+    step = gs.spmv.bind(matrix, x, out=y)
     arrays = (matrix.data, matrix.indices, matrix.indptr, x)
     watched = [weakref.ref(owner_of(array)) for array in arrays]
     del arrays

@@ -99,15 +99,15 @@ def test_a_tensor_whose_arrays_were_changed_is_named_where_it_is_checked():
     matrix = sparse.random_array((20, 30), density=0.3, rng=np.random.default_rng(3), format="csr")
     tensor = from_scipy(matrix.astype(np.float32))
     x, out = np.ones(30, np.float32), np.zeros(20, np.float32)
-    gs.bind("spmv", tensor, x, out=out, check=True)()
+    gs.spmv.bind(tensor, x, out=out, check=True)()
     np.testing.assert_allclose(out, matrix @ x, rtol=1e-5)
     indices = tensor.arrays["indices"]
     ctypes.c_int32.from_address(indices.ctypes.data + 5 * indices.itemsize).value = 1000
-    gs.bind("spmv", tensor, x, out=out)
+    gs.spmv.bind(tensor, x, out=out)
     with pytest.raises(
         ArgumentError, match="Element 5 of 'indices' is 1000, expected a value from 0"
     ):
-        gs.bind("spmv", tensor, x, out=out, check=True)
+        gs.spmv.bind(tensor, x, out=out, check=True)
 
 
 def test_facts_survive_every_encoding():

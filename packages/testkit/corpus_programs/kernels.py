@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from corpus_programs.source import Source
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import lowered
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module
@@ -68,7 +68,7 @@ def _spmv(dtype: str, index_dtype: str, *, is_scheduled: bool) -> Source:
 
 
 def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
-    module = module_of(operator_named(operator), variant)
+    module = module_of(operator_named(operator).program, variant)
     return scheduled(module) if is_scheduled else list(lowered(module, Schedule()))[-1]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class SparseTensor:
 
     def _hold(self, storage: Storage) -> None:
         self._storage = storage
+        self._memo: dict[str, Any] = {}
         self._shape: tuple[int, ...] | None = None
         self._stats: Stats | None = None
 
@@ -74,6 +76,11 @@ class SparseTensor:
     def arrays(self) -> Mapping[str, Array]:
         """The arrays by the names of the description's handles, read-only."""
         return self._storage.arrays
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """What other packages derive once from the read-only arrays, by the name of the module that does."""
+        return self._memo
 
     # Not `cached_property`: before Python 3.12 it takes a lock, which a process forked in the meantime
     # would inherit locked.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gossamer.api.export import export
     from gossamer.api.schedule import schedule
     from gossamer.operators.attention import attention
-    from gossamer.operators.binding import bind
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "SparseTensor", "__version__", "attention", "bind", "compile", "explain", "export",
+    "SparseTensor", "__version__", "attention", "compile", "explain", "export",
     "get_num_threads", "read", "schedule", "sddmm", "set_num_threads", "spmm", "spmv",
 ]  # fmt: skip
 
 _HOMES = {
     "SparseTensor": "gossamer_formats.tensor",
     "attention": "gossamer.operators.attention",
-    "bind": "gossamer.operators.binding",
     "compile": "gossamer.api.compile",
     "explain": "gossamer.api.explain",
     "export": "gossamer.api.export",

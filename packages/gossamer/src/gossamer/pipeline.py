@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -67,7 +68,13 @@ class Built(msgspec.Struct, frozen=True):
 
 
 registry = Registry()
+
+LIMIT = 1024
+"""The number of keys whose kernels are kept in memory; others are loaded from the cache again."""
+
 _loaded: dict[str, Kernel] = {}
+_by_code: WeakValueDictionary[tuple[object, ...], Kernel] = WeakValueDictionary()
+"""The loaded kernels by target, signature, checked buffers and code: requests with equal code share one."""
 
 
 def build(
@@ -93,7 +100,7 @@ def build(
         is_cached = kernel is not None
         if kernel is None:
             kernel, is_cached = _kernel(module, schedule, backend, resolved, key=key)
-            _loaded[key] = kernel
+            _keep(key, kernel)
     return Built(kernel, _since(start), is_cached, key)
 
 
@@ -105,9 +112,10 @@ def build_named(
     stats: Stats | None = None,
 ) -> Built:
     """Like `build`, for a program that `name` identifies. The program is only made if it is not cached under
-    this name, for equal stats, for this machine and for these versions of all packages.
+    this name, for stats of the same class, for this machine and for these versions of all packages.
     """
     start = time.perf_counter()
+    stats = stats.rounded() if stats is not None else None
     with compiling:
         backend, resolved = resolve(target)
         key = name_key(name, stats, target=resolved, versions=_versions(backend))
@@ -116,8 +124,15 @@ def build_named(
             built = build(program(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.cached
             ArtifactCache().put_link(key, built.key)
-        _loaded[key] = kernel
+        if key not in _loaded:
+            _keep(key, kernel)
     return Built(kernel, _since(start), is_cached, key)
+
+
+def _keep(key: str, kernel: Kernel) -> None:
+    while len(_loaded) >= LIMIT:
+        del _loaded[next(iter(_loaded))]
+    _loaded[key] = kernel
 
 
 def _since(start: float) -> float:
@@ -132,8 +147,10 @@ def default_schedule(module: Module, target: Target, stats: Stats | None) -> Sch
 
 
 def default_report(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
-    """Like `default_schedule`, with reasons; rules of plugins give none."""
+    """Like `default_schedule`, with reasons; rules of plugins give none. Rules see the class of the stats."""
     from gossamer_ir.verify import verify
+
+    stats = stats.rounded() if stats is not None else None
 
     chosen = registry.plugin(target.backend).schedule(verify(module), target, stats)
     if chosen is not None:
@@ -340,8 +357,11 @@ def _stored(key: str, backend: ValidatingBackend) -> Kernel | None:
 
 
 def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
-    kernel = backend.load(artifact)
-    kernel.set_fact_checker(fact_checker(artifact.target))
+    code = (artifact.target, artifact.signature, artifact.guarded, artifact.code)
+    kernel = _by_code.get(code)
+    if kernel is None:
+        kernel = _by_code[code] = backend.load(artifact)
+        kernel.set_fact_checker(fact_checker(artifact.target))
     return kernel
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn
 
@@ -19,7 +19,7 @@ from gossamer_backend.call.abi import (
     one_thread,
     parameter_types,
 )
-from gossamer_backend.call.plan import CallPlan, PlannedKernel
+from gossamer_backend.call.plan import CallPlan
 from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import Signature
@@ -110,24 +110,15 @@ class Kernel:
         """
         return self._bind(args, kwargs, verified=() if check else verified)
 
-    def prepare(self, *changing: str, verified: Collection[str] = (), **values: Value) -> CallPlan:
-        """Return a call that takes new arrays for the parameters `changing`, in this order, each time.
+    def plan(
+        self, *, pointers: Sequence[str], scalars: Sequence[str], passed: Sequence[str]
+    ) -> CallPlan:
+        """Return a plan for fast calls with new arrays for the parameters `passed`; see `CallPlan`."""
+        return CallPlan(self, pointers=pointers, scalars=scalars, passed=passed)
 
-        `values` has a value for each parameter, `verified` is as in `bind`; the arrays given for the changing
-        parameters only define the expected shapes. `ArgumentError` as in `bind`, and `kernel.prepare`
-        for a changing parameter that is not an array, or is an array of indices.
-        """
-        bound = self._bind((), values, verified=verified)
-        kernel = PlannedKernel(
-            self.signature, self.function, self.parallelism, bound.raise_status, self.bind
-        )
-        return CallPlan(
-            kernel,
-            tuple(changing),
-            values=bound.arguments,
-            arguments=bound.prepared_arguments,
-            verified=verified,
-        )
+    def raise_status(self, status: int, failed: int) -> NoReturn:
+        """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
+        _raise_status(status, failed, self.artifact)
 
     def _bind(
         self,
@@ -183,17 +174,13 @@ class BoundCall:
             ready = self._ready = self._made_ready(parallelism)
         status = ready.call()
         if status:
-            self.raise_status(status, ready.workspace.failed_buffer)
+            self.kernel.raise_status(status, ready.workspace.failed_buffer)
 
     def _made_ready(self, parallelism: Parallelism) -> _Ready:
         workspace = Workspace(*parallelism, NOT_GUARDED)
         reference = ctypes.byref(workspace)
         call = partial(self.kernel.function, *self.prepared_arguments, reference)
         return _Ready(parallelism, workspace, call)
-
-    def raise_status(self, status: int, failed: int) -> NoReturn:
-        """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
-        _raise_status(status, failed, self.kernel.artifact)
 
 
 def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:

@@ -228,5 +228,6 @@ def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
 
 def _used(indptr: Array, indices: Array) -> int:
     """The number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
-    last = int(indptr[-1]) if indptr.size and indptr.dtype.kind == "i" else -1
+    is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
+    last = int(indptr[-1]) if is_plain else -1
     return last if 0 <= last <= indices.size else indices.size

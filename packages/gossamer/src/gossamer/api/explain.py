@@ -22,7 +22,8 @@ def explain(
     matched, and each decision with its reason and its steps.
 
     The program, `specialize`, `dtypes` and the target are as for `compile`; an operator can be given by name.
-    `stats` are those of the matrix, as in `SparseTensor.stats`. `schedule` of the result is the same schedule
+    `stats` are those of the matrix, as in `SparseTensor.stats`; rules, and so the reasons, use those of its
+    class (`Stats.rounded`). `schedule` of the result is the same schedule
     that a compile with these arguments uses.
     Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target.
 
@@ -37,6 +38,6 @@ def explain(
     (['split'], True)
     """
     if isinstance(program, str) and program in NAMES:
-        program = operator_named(program).script
+        program = operator_named(program).program.script
     module = specialized(program, specialize=specialize, dtypes=dtypes)
     return default_report(module, resolve_elsewhere(target)[1], stats)

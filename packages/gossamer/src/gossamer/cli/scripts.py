@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gossamer.cli.options import DTYPES, require_range
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.program import Variant, module_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Buffer, Module, SparseBuffer
 from gossamer_ir.traversal.walk import walk
@@ -45,13 +45,13 @@ def operator_module(
     index_dtype: str | None = None,
 ) -> Module:
     """Return the module of an operator; raise `ArgumentError` if it has no features but they are given."""
-    operator = operator_named(name)
+    program = operator_named(name).program
     if features is not None:
-        if not operator.features:
+        if not program.features:
             raise ArgumentError("option.features", f"{name} has no --features.")
         require_range("--features", features, low=1, high=2**40)
     indices = index_dtype or "int32"
-    return module_of(operator, Variant(dtype or "float32", indices, indices, features))
+    return module_of(program, Variant(dtype or "float32", indices, indices, features))
 
 
 def retyped(

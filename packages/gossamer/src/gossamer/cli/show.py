@@ -85,7 +85,7 @@ def _module(program: str, features: int, *, dtype: str | None) -> Module:
 
         module = read_script(program)
         return specialize(module, {}, dtypes=retyped(module, dtype=dtype)) if dtype else module
-    has_features = operator_named(program).features != ""
+    has_features = operator_named(program).program.features != ""
     require_range("--features", features, low=1, high=2**40)
     return operator_module(program, features if has_features else None, dtype=dtype)
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gossamer.operators.operands import NATIVE, Operands, dense_operand, dtype_of, pattern_operand
-from gossamer.operators.operator import Operator
-from gossamer.operators.plans import call, plan_of
-from gossamer_formats import Array, SparseTensor
+from gossamer.operators.operator import operator
+from gossamer.operators.program import Program
+from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
@@ -66,7 +66,7 @@ def attention(
         Out[i, d_share] = Out[i, d_share] / T.Select(Total[i] == 0.0, 1.0, Total[i])
 """
 
-OPERATOR = Operator(
+PROGRAM = Program(
     "attention",
     SCRIPT,
     buffers=("Q", "K", "V", "Scale", "Out", "P", "Most", "Total"),
@@ -75,6 +75,60 @@ OPERATOR = Operator(
 )
 
 
+_DTYPES = frozenset(NATIVE.values())
+
+
+def _scale(scale: float | None, features: int | None, dtype: np.dtype[Any]) -> Array:
+    """Return the factor of the scores as an array for the kernel."""
+    if scale is None:
+        return _single(1.0 / math.sqrt(features or 1), dtype)
+    if not isinstance(scale, (int, float, np.floating)):
+        raise ArgumentError(
+            "operand.kind",
+            f"scale has the type '{type(scale).__name__}'; expected a number or None.",
+        )
+    return _single(float(scale), dtype)
+
+
+@lru_cache(maxsize=64)
+def _single(scale: float, dtype: np.dtype[Any]) -> Array:
+    found = np.array([scale], dtype=dtype)
+    found.setflags(write=False)
+    return found
+
+
+def _arrays(
+    Q: Array,  # noqa: N803
+    K: Array,  # noqa: N803
+    V: Array,  # noqa: N803
+    scale: float | None = None,
+) -> tuple[Array, ...]:
+    """Return the dense operands as arrays for the kernel; none if Q has another dtype than kernels."""
+    dtype = Q.dtype
+    return (Q, K, V, _scale(scale, Q.shape[-1], dtype)) if dtype in _DTYPES else ()
+
+
+def operands(
+    pattern: Any,
+    Q: Array,  # noqa: N803
+    K: Array,  # noqa: N803
+    V: Array,  # noqa: N803
+    scale: float | None = None,
+) -> Operands:
+    """Return the checked operands of `attention`."""
+    given = dtype_of("Q", Q)
+    matrix = pattern_operand(pattern, dtype=given)
+    dtype = given or matrix.dtype
+    queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
+    features = queries.shape[1]
+    shape = (matrix.columns, features)
+    keys = dense_operand("K", K, dtype=dtype, shape=shape, like="Q")
+    values = dense_operand("V", V, dtype=dtype, shape=shape, like="Q")
+    dense = {"q": queries, "k": keys, "v": values, "scale": _scale(scale, features, NATIVE[dtype])}
+    return Operands(matrix, dense, "out", (matrix.rows, features), dtype, features)
+
+
+@operator(PROGRAM, operands, adapt=_arrays)
 def attention(
     pattern: Any,
     Q: Array,  # noqa: N803
@@ -106,50 +160,4 @@ def attention(
            [5., 6.],
            [0., 0.]])
     """
-    if out is not None and type(pattern) is SparseTensor and isinstance(Q, np.ndarray):
-        features = Q.shape[-1] if Q.ndim == 2 else None
-        plan = plan_of(pattern, OPERATOR, features=features, target=target)
-        if plan is not None and Q.dtype.name in NATIVE:
-            factor = _scale(scale, features, Q.dtype.name)
-            if plan.run_usual(Q, K, V, factor, out):
-                return out
-    return call(OPERATOR, operands(pattern, Q, K, V, scale), out=out, target=target)
-
-
-def operands(
-    pattern: Any,
-    Q: Array,  # noqa: N803
-    K: Array,  # noqa: N803
-    V: Array,  # noqa: N803
-    scale: float | None = None,
-) -> Operands:
-    """Return the checked operands of `attention`."""
-    given = dtype_of("Q", Q)
-    matrix = pattern_operand(pattern, dtype=given)
-    dtype = given or matrix.dtype
-    queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
-    features = queries.shape[1]
-    shape = (matrix.columns, features)
-    keys = dense_operand("K", K, dtype=dtype, shape=shape, like="Q")
-    values = dense_operand("V", V, dtype=dtype, shape=shape, like="Q")
-    dense = {"q": queries, "k": keys, "v": values, "scale": _scale(scale, features, dtype)}
-    return Operands(matrix, dense, "out", (matrix.rows, features), dtype, features)
-
-
-def _scale(scale: float | None, features: int | None, dtype: str) -> Array:
-    """Return the factor of the scores as an array for the kernel."""
-    if scale is None:
-        return _single(1.0 / math.sqrt(features or 1), dtype)
-    if not isinstance(scale, (int, float, np.floating)):
-        raise ArgumentError(
-            "operand.kind",
-            f"scale has the type '{type(scale).__name__}'; expected a number or None.",
-        )
-    return _single(float(scale), dtype)
-
-
-@lru_cache(maxsize=64)
-def _single(scale: float, dtype: str) -> Array:
-    found = np.array([scale], dtype=NATIVE[dtype])
-    found.setflags(write=False)
-    return found
+    return attention.run(operands(pattern, Q, K, V, scale), out=out, target=target)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gossamer.operators.kernels import kernel_for
-from gossamer.operators.operands import dense_operand, output
-from gossamer.operators.operator import Operator, Variant
-from gossamer.operators.plans import CHECKED
-from gossamer_backend import BoundCall
+from gossamer.operators.operands import dense_operand
+from gossamer.operators.program import Program, Variant
 from gossamer_formats import Array
 from gossamer_formats.io.scipy_matrices import borrow_blocks
 from gossamer_ir.interchange.records import Target
+
+if TYPE_CHECKING:
+    from gossamer.pipeline import Built
 
 SCRIPT = """\
 @T.prim_func
@@ -44,7 +45,7 @@ def bsrmm(
         C[io, ii, k] = C[io, ii, k] + A[io, jo, ii, ji] * B[jo, ji, k]
 """
 
-OPERATOR = Operator("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
+PROGRAM = Program("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
 
 
 def is_in_blocks(matrix: Any) -> bool:
@@ -52,14 +53,14 @@ def is_in_blocks(matrix: Any) -> bool:
     return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", ()) != (1, 1)
 
 
-class InBlocks(NamedTuple):
+class BlockOperands(NamedTuple):
     """The checked operands of one product: the arrays of the matrix (`data` has the blocks), the dense
     matrix, and the shape of the result."""
 
     indptr: Array
     indices: Array
     data: Array
-    dense: Array
+    right: Array
     shape: tuple[int, int]
 
     @property
@@ -69,52 +70,44 @@ class InBlocks(NamedTuple):
         return name
 
     @property
+    def dense(self) -> dict[str, Array]:
+        """The dense operand by parameter."""
+        return {"b": self.right}
+
+    @property
     def inputs(self) -> tuple[Array, ...]:
         """All arrays that the result must not overlap."""
-        return (self.dense, self.indptr, self.indices, self.data)
+        return (self.right, self.indptr, self.indices, self.data)
+
+    @property
+    def is_zero(self) -> bool:
+        """True if there are no blocks, so that the result is zero."""
+        return self.data.size == 0
+
+    def kernel(self, _program: Program, target: str | Target | None) -> Built:
+        """Return the kernel for blocks of this size."""
+        _, height, width = self.data.shape
+        sizes = (("height", height), ("width", width))
+        indptr, indices = self.indptr.dtype.name, self.indices.dtype.name
+        variant = Variant(self.dtype, indptr, indices, self.shape[1], sizes)
+        return kernel_for(PROGRAM, variant, stats=None, target=target)
+
+    def arguments(self, _program: Program, result: Array) -> dict[str, Array]:
+        """Return all arrays of the call by parameter of the kernel."""
+        _, height, width = self.data.shape
+        (rows, features), columns = self.shape, len(self.right)
+        return {
+            "a": self.data,
+            "b": self.right.reshape(columns // width, width, features),
+            "c": result.reshape(rows // height, height, features),
+            "indptr": self.indptr,
+            "indices": self.indices,
+        }
 
 
-def blocks_times_dense(
-    A: Any,  # noqa: N803
-    B: Array,  # noqa: N803
-    *,
-    out: Array | None,
-    target: str | Target | None,
-) -> Array:
-    """Return A @ B for a SciPy matrix in blocks; operands and errors as for `spmm`."""
-    found = operands_in_blocks(A, B)
-    result, array = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
-    if array.size == 0 or found.data.size == 0:
-        array[...] = 0
-        return result
-    bound_to_blocks(found, array, target=target)()
-    return result
-
-
-def operands_in_blocks(A: Any, B: Array) -> InBlocks:  # noqa: N803
+def operands_in_blocks(A: Any, B: Array) -> BlockOperands:  # noqa: N803
     """Return the checked operands of `spmm` for a SciPy matrix in blocks."""
     indptr, indices, data = borrow_blocks(A)
     rows, columns = A.shape
     dense = dense_operand("B", B, dtype=data.dtype.name, shape=(columns, None))
-    return InBlocks(indptr, indices, data, dense, (rows, dense.shape[1]))
-
-
-def bound_to_blocks(
-    found: InBlocks, result: Array, *, target: str | Target | None, check: bool = False
-) -> BoundCall:
-    """Return the kernel bound to these arrays; with `check` the index arrays are checked again."""
-    _, height, width = found.data.shape
-    (rows, features), columns = found.shape, len(found.dense)
-    sizes = (("height", height), ("width", width))
-    variant = Variant(
-        found.dtype, found.indptr.dtype.name, found.indices.dtype.name, features, sizes
-    )
-    kernel = kernel_for(OPERATOR, variant, stats=None, target=target).kernel
-    arrays = {
-        "a": found.data,
-        "b": found.dense.reshape(columns // width, width, features),
-        "c": result.reshape(rows // height, height, features),
-        "indptr": found.indptr,
-        "indices": found.indices,
-    }
-    return kernel.bind(verified=CHECKED, check=check, **arrays)
+    return BlockOperands(indptr, indices, data, dense, (rows, dense.shape[1]))

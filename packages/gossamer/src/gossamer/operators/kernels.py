@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.operators.operator import Operator, Variant, module_of
+from gossamer.operators.program import Program, Variant, module_of
 from gossamer.targets import parse_target
 from gossamer_backend.fork import compiling
 from gossamer_ir.interchange.records import Stats, Target
@@ -34,16 +34,18 @@ def default_check() -> FactChecker:
 
 
 def kernel_for(
-    operator: Operator,
+    program: Program,
     variant: Variant,
     *,
     stats: Stats | None,
     target: str | Target | None = None,
 ) -> Built:
-    """Return the operator's kernel for a variant, with the schedule that rules choose for these stats."""
+    """Return the kernel for a variant of a program, with the schedule that rules choose for the class of
+    these stats."""
     wanted = DEFAULT_TARGET if target is None else target
     name = wanted if isinstance(wanted, str) else parse_target(wanted).text
-    key = (operator.name, variant, stats, name)
+    stats = None if stats is None else stats.rounded()
+    key = (program.name, variant, stats, name)
     found = _built.get(key)
     if found is not None:
         return found
@@ -53,8 +55,8 @@ def kernel_for(
         if key not in _built:
             while len(_built) >= LIMIT:
                 del _built[next(iter(_built))]
-            asked = msgspec.json.encode((operator, variant))
+            asked = msgspec.json.encode((program, variant))
             _built[key] = build_named(
-                asked, partial(module_of, operator, variant), target=wanted, stats=stats
+                asked, partial(module_of, program, variant), target=wanted, stats=stats
             )
         return _built[key]

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gossamer.operators.kernels import default_check
-from gossamer.operators.operator import Variant
+from gossamer.operators.kernels import default_check, kernel_for
+from gossamer.operators.program import Program, Variant
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Stats
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.nodes import CompressedVaried
+
+if TYPE_CHECKING:
+    from gossamer.pipeline import Built
+
+VALUES = "a"
+"""The parameter for the values of a matrix."""
+
+CHECKED = ("indptr", "indices")
+"""The parameters for arrays whose contents were checked when the operands were."""
 
 NATIVE: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -43,10 +52,10 @@ class Sparse(NamedTuple):
         return self.storage.format.buffer.dtype
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Its indptr, indices and data."""
+    def arrays(self) -> dict[str, Array]:
+        """Its arrays by the names of the kernels' parameters."""
         arrays = self.storage.arrays
-        return arrays["indptr"], arrays["indices"], arrays["data"]
+        return {"indptr": arrays["indptr"], "indices": arrays["indices"], VALUES: arrays["data"]}
 
     def stats(self) -> Stats:
         """The stats of the matrix that rules for schedules use."""
@@ -73,11 +82,27 @@ class Operands(NamedTuple):
     @property
     def inputs(self) -> tuple[Array, ...]:
         """All arrays that the result must not overlap."""
-        return (*self.dense.values(), *self.matrix.arrays)
+        return (*self.dense.values(), *self.matrix.arrays.values())
+
+    @property
+    def is_zero(self) -> bool:
+        """True if the result is zero, or empty, as there is nothing to sum."""
+        return self.matrix.nnz == 0 or self.features == 0
 
     def variant(self) -> Variant:
         """The variant of the operator for these operands."""
         return self.matrix.variant(self.features, dtype=self.dtype)
+
+    def kernel(self, program: Program, target: str | Target | None) -> Built:
+        """Return the kernel of a program for these operands."""
+        return kernel_for(program, self.variant(), stats=self.matrix.stats(), target=target)
+
+    def arguments(self, program: Program, result: Array) -> dict[str, Array]:
+        """Return all arrays of the call by parameter of the kernel."""
+        arrays = self.matrix.arrays
+        if not program.values:
+            del arrays[VALUES]
+        return {**arrays, **self.dense, self.output: result}
 
 
 def sparse_operand(matrix: Any) -> Sparse:
@@ -85,7 +110,8 @@ def sparse_operand(matrix: Any) -> Sparse:
     if isinstance(matrix, SparseTensor):
         _require_csr(matrix)
         return Sparse(matrix.storage, matrix)
-    return Sparse(borrow_scipy(matrix, check=default_check()), None)
+    found = borrow_scipy(matrix, check=default_check())
+    return Sparse(found, None)
 
 
 def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
@@ -98,22 +124,26 @@ def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
     return Sparse(found, None)
 
 
-def _require_csr(tensor: SparseTensor) -> None:
-    """Raise unless the tensor's description, for which its arrays were checked, is that of CSR."""
+def is_csr(tensor: SparseTensor) -> bool:
+    """Return whether the tensor's description, for which its arrays were checked, is that of CSR."""
     found, axis = tensor.format, tensor.format.axes[-1]
-    if isinstance(axis, CompressedVaried) and found == csr(
+    return isinstance(axis, CompressedVaried) and found == csr(
         found.buffer.dtype,
         indptr_dtype=axis.indptr_dtype,
         indices_dtype=axis.indices_dtype,
         sorted=axis.sorted,
         unique=axis.unique,
-    ):
-        return
-    raise ArgumentError(
-        "operand.format",
-        f"The tensor's description is named '{found.name}' but differs from gossamer_formats.csr().",
-        hint="Make it with from_scipy or from_arrays.",
     )
+
+
+def _require_csr(tensor: SparseTensor) -> None:
+    if not is_csr(tensor):
+        raise ArgumentError(
+            "operand.format",
+            f"The tensor's description is named '{tensor.format.name}' but differs from "
+            "gossamer_formats.csr().",
+            hint="Make it with from_scipy or from_arrays.",
+        )
 
 
 def dtype_of(name: str, value: Any) -> str:

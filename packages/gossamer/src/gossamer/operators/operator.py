@@ -1,65 +1,231 @@
-"""Operators: scripts over a CSR matrix, which are specialised before they are compiled."""
+"""Operators: callables with a fast path for operands in their usual form."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import update_wrapper
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
 
-import msgspec
+import numpy as np
 
-from gossamer_ir.nodes import CompressedVaried, Function, Module
+from gossamer.operators.operands import CHECKED, Operands, output
+from gossamer.operators.program import Program
+from gossamer.operators.structure import POINTERS, SCALARS, Structure, key_of, structure_of
+from gossamer_backend import BoundCall, CallPlan
+from gossamer_formats import Array
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 
+if TYPE_CHECKING:
+    from gossamer.pipeline import Built
 
-class Operator(msgspec.Struct, frozen=True):
-    """An operator: `script` is its program, `buffers` are those that hold values, `features` is the parameter
-    for the number of columns of its dense operands ("" if they are vectors), `values` that for the values of
-    the matrix ("" if only its structure is read)."""
+P = ParamSpec("P")
 
-    name: str
-    script: str
-    buffers: tuple[str, ...]
-    features: str = ""
-    values: str = "a"
+LIMIT = 1024
+"""The number of plans that an operator keeps; the first is dropped."""
 
-
-class Variant(msgspec.Struct, frozen=True):
-    """The options of a program: dtypes, and sizes that are fixed. Without `features` their number is
-    symbolic; `sizes` fixes other parameters."""
-
-    dtype: str = "float32"
-    indptr_dtype: str = "int32"
-    indices_dtype: str = "int32"
-    features: int | None = None
-    sizes: tuple[tuple[str, int], ...] = ()
+_Key = tuple[object, str | Target | None, tuple[int, ...]]
 
 
-@lru_cache(maxsize=64)
-def module_of(operator: Operator, variant: Variant) -> Module:
-    """Return the operator's program at coordinate stage for a variant."""
-    from gossamer_ir.transform.specialize import specialize
+class Checked(Protocol):
+    """The checked operands of one call: `Operands`, or those of a variant for another format."""
 
-    sizes = dict(variant.sizes)
-    if operator.features and variant.features is not None:
-        sizes[operator.features] = variant.features
-    dtypes = dict.fromkeys(operator.buffers, variant.dtype)
-    module = specialize(_parsed(operator.script), sizes, dtypes=dtypes)
-    functions = tuple(_with_index_dtypes(function, variant) for function in module.functions)
-    return msgspec.structs.replace(module, functions=functions)
-
-
-@lru_cache(maxsize=16)
-def _parsed(script: str) -> Module:
-    from gossamer_ir.script import parse_module  # not needed if the kernel is in the cache
-
-    return parse_module(script)
+    @property
+    def dense(self) -> dict[str, Array]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def inputs(self) -> tuple[Array, ...]: ...
+    @property
+    def is_zero(self) -> bool: ...
+    def kernel(self, program: Program, target: str | Target | None, /) -> Built: ...
+    def arguments(self, program: Program, result: Array, /) -> dict[str, Array]: ...
 
 
-def _with_index_dtypes(function: Function, variant: Variant) -> Function:
-    axes = tuple(
-        msgspec.structs.replace(
-            axis, indptr_dtype=variant.indptr_dtype, indices_dtype=variant.indices_dtype
+class Operator(Generic[P]):
+    """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
+
+    `program` is compiled for the dtypes and sizes of the operands. A call first tries the plan of an earlier
+    one: operands in their usual form are checked by straight-line code. Everything else is left to
+    `function`, which converts operands or raises the error.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        function: Callable[P, Array],
+        *,
+        operands: Callable[..., Checked],
+        adapt: Callable[..., tuple[Any, ...]] | None = None,
+    ) -> None:
+        """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
+        if they are others than those of the call."""
+        self.program = program
+        self._operands = operands
+        self._function = function
+        self._adapt = adapt
+        self._plans: dict[_Key, CallPlan] = {}
+        update_wrapper(self, function)
+
+    @property
+    def plans(self) -> tuple[CallPlan, ...]:
+        """The plans of earlier calls."""
+        return tuple(self._plans.values())
+
+    def forget(self) -> None:
+        """Drop all plans; later calls make them again."""
+        self._plans.clear()
+
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return self.program.name
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *operands: P.args, **options: P.kwargs) -> Array:
+            """Return the result; operands and errors are those of the function."""
+
+    else:
+
+        def __call__(
+            self,
+            *operands: Any,
+            out: Array | None = None,
+            target: str | Target | None = None,
+            **named: Any,
+        ) -> Array:
+            if operands and not named:
+                structure = structure_of(operands[0])
+                if structure is not None:
+                    found = self._by_plan(structure, operands, out, target)
+                    if found is not None:
+                        return found
+            return self._function(*operands, out=out, target=target, **named)
+
+    def _by_plan(
+        self,
+        structure: Structure,
+        operands: tuple[Any, ...],
+        out: Array | None,
+        target: str | Target | None,
+    ) -> Array | None:
+        """Return the result by the plan of an earlier call; None if there is none for such operands."""
+        first = operands[1] if len(operands) > 1 else None
+        if type(first) is not np.ndarray:
+            return None
+        plan = self._plans.get((structure.key, target, first.shape[1:]))
+        if plan is None:
+            return None
+        dense = operands[1:] if self._adapt is None else self._adapt(*operands[1:])
+        if len(dense) != plan.inputs:
+            return None
+        return plan.run(structure.arguments, *dense, out)
+
+    def operands(self, *given: Any) -> Checked:
+        """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
+        wrong."""
+        parameters = signature(self._operands).parameters
+        wanted = tuple(name for name, at in parameters.items() if at.default is at.empty)
+        if not len(wanted) <= len(given) <= len(parameters):
+            raise ArgumentError(
+                "operator.operands",
+                f"The number of operands of {self.name} is {len(given)}; expected {len(wanted)}: "
+                f"{', '.join(wanted)}.",
+            )
+        return self._operands(*given)
+
+    def run(self, operands: Checked, *, out: Array | None, target: str | Target | None) -> Array:
+        """Return the result for checked operands, in `out` if it is given."""
+        result, array = output(
+            out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs
         )
-        if isinstance(axis, CompressedVaried)
-        else axis
-        for axis in function.axes
-    )
-    return msgspec.structs.replace(function, axes=axes)
+        if array.size == 0 or operands.is_zero:
+            array[...] = 0
+            return result
+        kernel = operands.kernel(self.program, target).kernel
+        if isinstance(operands, Operands):
+            self._plan(operands, target, kernel.plan)
+        arrays: dict[str, Any] = {**operands.arguments(self.program, array)}
+        kernel.bind(verified=CHECKED, **arrays)()
+        return result
+
+    def _plan(
+        self, operands: Operands, target: str | Target | None, make: Callable[..., CallPlan]
+    ) -> None:
+        """Keep a plan for later calls with such operands."""
+        (first, *_) = operands.dense.values()
+        key = (key_of(operands.matrix), target, first.shape[1:])
+        while len(self._plans) >= LIMIT:
+            self._plans.pop(next(iter(self._plans)), None)
+        self._plans[key] = make(
+            pointers=POINTERS, scalars=SCALARS, passed=(*operands.dense, operands.output)
+        )
+
+    @typed
+    def bind(
+        self,
+        *operands: Any,
+        out: Array,
+        target: str | Target | None = None,
+        check: bool = False,
+    ) -> BoundCall:
+        """Return the operator bound to these arrays, which are checked once: a call only runs the kernel.
+
+        Operands (also numbers), `out` and errors are as for a call; dense operands must be C-contiguous, as
+        they are read again at each call. The values of arrays may change between calls, but not the
+        structure of a SciPy matrix. A `SparseTensor`'s index arrays were checked when it was made; with
+        `check` they are checked again, and `ArgumentError` has the position of the first violation.
+
+        >>> import numpy as np, scipy.sparse, gossamer as gs
+        >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
+        >>> x, y = np.array([1.0, 3.0]), np.empty(2)
+        >>> step = gs.spmv.bind(A, x, out=y)
+        >>> step()
+        >>> y
+        array([6., 0.])
+        >>> x[:] = 10
+        >>> step()
+        >>> y
+        array([20.,  0.])
+        """
+        found = self.operands(*operands)
+        for operand, given in zip(found.dense.values(), operands[1:], strict=False):
+            if isinstance(given, np.ndarray):
+                _require_itself(operand, given)
+        _, result = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
+        kernel = found.kernel(self.program, target).kernel
+        arrays: dict[str, Any] = {**found.arguments(self.program, result)}
+        return kernel.bind(verified=CHECKED, check=check, **arrays)
+
+
+def operator(
+    program: Program,
+    operands: Callable[..., Checked],
+    *,
+    adapt: Callable[..., tuple[Any, ...]] | None = None,
+) -> Callable[[Callable[P, Array]], Operator[P]]:
+    """Decorate the function that computes an operator for operands of any form; see `Operator`."""
+
+    def decorated(function: Callable[P, Array]) -> Operator[P]:
+        return Operator(program, function, operands=operands, adapt=adapt)
+
+    return decorated
+
+
+def _require_itself(operand: Array, dense: Array) -> None:
+    """Raise unless the operands can be used without a copy, which later writes of the caller would not
+    reach."""
+    if operand is not dense and not np.shares_memory(operand, dense):
+        raise ArgumentError(
+            "operand.contiguous",
+            f"A dense operand has the strides {dense.strides}; expected a C-contiguous array.",
+            hint="Copy it with numpy.ascontiguousarray, and write to the copy.",
+        )

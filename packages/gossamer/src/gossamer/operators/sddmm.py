@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gossamer.operators.operands import Operands, dense_operand, dtype_of, pattern_operand
-from gossamer.operators.operator import Operator
-from gossamer.operators.plans import call, plan_of
-from gossamer_formats import Array, SparseTensor
+from gossamer.operators.operator import operator
+from gossamer.operators.program import Program
+from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -39,9 +37,21 @@ def sddmm(
         Out[i, j] = Out[i, j] + X[i, k] * Y[j, k]
 """
 
-OPERATOR = Operator("sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values="")
+PROGRAM = Program("sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values="")
 
 
+def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
+    """Return the checked operands of `sddmm`."""
+    given = dtype_of("X", X)
+    matrix = pattern_operand(A, dtype=given)
+    dtype = given or matrix.dtype
+    left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))
+    features = left.shape[1]
+    right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="X")
+    return Operands(matrix, {"x": left, "y": right}, "out", (matrix.nnz,), dtype, features)
+
+
+@operator(PROGRAM, operands)
 def sddmm(
     A: Any,  # noqa: N803
     X: Array,  # noqa: N803
@@ -63,19 +73,4 @@ def sddmm(
     >>> gs.sddmm(A, X, Y)
     array([23., 11., 31.])
     """
-    if out is not None and type(A) is SparseTensor and isinstance(X, np.ndarray) and X.ndim == 2:
-        plan = plan_of(A, OPERATOR, features=X.shape[1], target=target)
-        if plan is not None and plan.run_usual(X, Y, out):
-            return out
-    return call(OPERATOR, operands(A, X, Y), out=out, target=target)
-
-
-def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
-    """Return the checked operands of `sddmm`."""
-    given = dtype_of("X", X)
-    matrix = pattern_operand(A, dtype=given)
-    dtype = given or matrix.dtype
-    left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))
-    features = left.shape[1]
-    right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="X")
-    return Operands(matrix, {"x": left, "y": right}, "out", (matrix.nnz,), dtype, features)
+    return sddmm.run(operands(A, X, Y), out=out, target=target)

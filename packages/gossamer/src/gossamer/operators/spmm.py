@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gossamer.operators.blocks import blocks_times_dense, is_in_blocks
+from gossamer.operators.blocks import BlockOperands, is_in_blocks, operands_in_blocks
 from gossamer.operators.operands import Operands, dense_operand, sparse_operand
-from gossamer.operators.operator import Operator
-from gossamer.operators.plans import call, plan_of
-from gossamer_formats import Array, SparseTensor
+from gossamer.operators.operator import operator
+from gossamer.operators.program import Program
+from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -40,9 +38,20 @@ def csrmm(
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
 """
 
-OPERATOR = Operator("spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
+PROGRAM = Program("spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
 
 
+def operands(A: Any, B: Array) -> Operands | BlockOperands:  # noqa: N803
+    """Return the checked operands of `spmm`."""
+    if is_in_blocks(A):
+        return operands_in_blocks(A, B)
+    matrix = sparse_operand(A)
+    dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
+    features = dense.shape[1]
+    return Operands(matrix, {"b": dense}, "c", (matrix.rows, features), matrix.dtype, features)
+
+
+@operator(PROGRAM, operands)
 def spmm(
     A: Any,  # noqa: N803
     B: Array,  # noqa: N803
@@ -64,18 +73,4 @@ def spmm(
     array([[2., 4., 6.],
            [0., 0., 0.]])
     """
-    if out is not None and type(A) is SparseTensor and isinstance(B, np.ndarray) and B.ndim == 2:
-        plan = plan_of(A, OPERATOR, features=B.shape[1], target=target)
-        if plan is not None and plan.run_usual(B, out):
-            return out
-    if is_in_blocks(A):
-        return blocks_times_dense(A, B, out=out, target=target)
-    return call(OPERATOR, operands(A, B), out=out, target=target)
-
-
-def operands(A: Any, B: Array) -> Operands:  # noqa: N803
-    """Return the checked operands of `spmm`."""
-    matrix = sparse_operand(A)
-    dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
-    features = dense.shape[1]
-    return Operands(matrix, {"b": dense}, "c", (matrix.rows, features), matrix.dtype, features)
+    return spmm.run(operands(A, B), out=out, target=target)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.operators.operands import Operands, dense_operand, sparse_operand
-from gossamer.operators.operator import Operator
-from gossamer.operators.plans import call, plan_of
-from gossamer_formats import Array, SparseTensor
+from gossamer.operators.operator import operator
+from gossamer.operators.program import Program
+from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -35,9 +35,17 @@ def csrmv(
         Y[i] = Y[i] + A[i, j] * X[j]
 """
 
-OPERATOR = Operator("spmv", SCRIPT, buffers=("A", "X", "Y"))
+PROGRAM = Program("spmv", SCRIPT, buffers=("A", "X", "Y"))
 
 
+def operands(A: Any, x: Array) -> Operands:  # noqa: N803
+    """Return the checked operands of `spmv`."""
+    matrix = sparse_operand(A)
+    vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
+    return Operands(matrix, {"x": vector}, "y", (matrix.rows,), matrix.dtype)
+
+
+@operator(PROGRAM, operands)
 def spmv(
     A: Any,  # noqa: N803
     x: Array,
@@ -54,15 +62,4 @@ def spmv(
     >>> gs.spmv(A, np.array([1.0, 3.0]))
     array([6., 0.])
     """
-    if out is not None and type(A) is SparseTensor:
-        plan = plan_of(A, OPERATOR, target=target)
-        if plan is not None and plan.run_usual(x, out):
-            return out
-    return call(OPERATOR, operands(A, x), out=out, target=target)
-
-
-def operands(A: Any, x: Array) -> Operands:  # noqa: N803
-    """Return the checked operands of `spmv`."""
-    matrix = sparse_operand(A)
-    vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
-    return Operands(matrix, {"x": vector}, "y", (matrix.rows,), matrix.dtype)
+    return spmv.run(operands(A, x), out=out, target=target)

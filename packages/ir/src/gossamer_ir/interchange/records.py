@@ -140,6 +140,39 @@ class Stats(Record, frozen=True):
         """The mean number of nonzeros per row, 0.0 without rows."""
         return self.nnz / self.rows if self.rows else 0.0
 
+    def rounded(self) -> Stats:
+        """Return the representative of a class of similar matrices.
+
+        Default rules are given representatives only, so similar matrices share a schedule and its kernel.
+        All numbers are rounded down: the mean row to three significant bits, the others to powers of two,
+        except a longest row of at most 8.
+
+        >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).rounded()
+        Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=2)
+        """
+        rows, columns, quarters = size_class(self.rows, self.columns, self.nnz)
+        longest, empty = self.longest_row, self.empty_rows
+        if longest > 8:
+            longest = 1 << longest.bit_length() - 1
+        return Stats(
+            rows, columns, rows * quarters // 4, longest, empty and 1 << empty.bit_length() - 1
+        )
+
+
+def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:
+    """Return the numbers that `Stats.rounded` makes of the sizes of a matrix: the rows, the columns, and the
+    mean row in quarters of an element.
+
+    >>> size_class(1000, 1000, 5300)
+    (512, 512, 20)
+    """
+    quarters = 4 * nnz // rows if rows else 0
+    if quarters > 7:
+        shift = quarters.bit_length() - 3
+        quarters = quarters >> shift << shift
+    # 0 for 0: the shift by -1 that it would need is an error.
+    return rows and 1 << rows.bit_length() - 1, columns and 1 << columns.bit_length() - 1, quarters
+
 
 class BufferParam(Record, frozen=True):
     """A pointer parameter of an entry, and the requirements for an array that is passed for it.

@@ -9,9 +9,9 @@ import numpy as np
 
 from gossamer.cli.bench.accuracy import Comparison, compare
 from gossamer.cli.bench.references import reference_of
-from gossamer.operators import function_named, operands_of, operator_named
-from gossamer.operators.kernels import kernel_for
-from gossamer.operators.operator import module_of
+from gossamer.operators import operator_named
+from gossamer.operators.operands import Operands
+from gossamer.operators.program import module_of
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
@@ -23,21 +23,22 @@ class Workload:
     def __init__(
         self, op: str, tensor: SparseTensor, *, dense: tuple[Array, ...], target: str
     ) -> None:
-        operands = operands_of(op, tensor, *dense)
+        operator = operator_named(op)
+        operands = operator.operands(tensor, *dense)
+        assert isinstance(operands, Operands)
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
         self.out: Array = np.empty(operands.shape, dtype=operands.dtype)
         self.compile_ms, self.is_cached = 0.0, False
         self.scipy = reference_of(op).scipy(tensor, *dense)
-        self._function, self._target = function_named(op), target
+        self._operator, self._target = operator, target
         self._variant = operands.variant()
         if self.out.size and tensor.nnz:
-            operator = operator_named(op)
-            built = kernel_for(operator, self._variant, stats=tensor.stats, target=target)
+            built = operands.kernel(operator.program, target)
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
 
     def run(self) -> Array:
         """Run the operator, which writes to the workload's output array."""
-        return self._function(self.tensor, *self.dense, out=self.out, target=self._target)
+        return self._operator(self.tensor, *self.dense, out=self.out, target=self._target)
 
     def check(self) -> Comparison:
         """Run the operator and compare its result with the reference."""
@@ -56,7 +57,7 @@ class Workload:
         return stages(self._module(), target=self._target, stats=self.tensor.stats)
 
     def _module(self) -> Module:
-        return module_of(operator_named(self.op), self._variant)
+        return module_of(self._operator.program, self._variant)
 
 
 def prepare(

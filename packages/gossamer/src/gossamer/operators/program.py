@@ -1,0 +1,65 @@
+"""Programs of operators: scripts over a sparse matrix, which are specialised before they are compiled."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from gossamer_ir.nodes import CompressedVaried, Function, Module
+
+
+class Program(msgspec.Struct, frozen=True):
+    """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
+    the number of columns of its dense operands ("" if they are vectors), and the parameter `values` for the
+    values of the matrix ("" if only its structure is read)."""
+
+    name: str
+    script: str
+    buffers: tuple[str, ...]
+    features: str = ""
+    values: str = "a"
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """The options of a program: dtypes, and sizes that are fixed. Without `features` their number is
+    symbolic; `sizes` fixes other parameters."""
+
+    dtype: str = "float32"
+    indptr_dtype: str = "int32"
+    indices_dtype: str = "int32"
+    features: int | None = None
+    sizes: tuple[tuple[str, int], ...] = ()
+
+
+@lru_cache(maxsize=64)
+def module_of(program: Program, variant: Variant) -> Module:
+    """Return a variant of a program at the coordinate stage."""
+    from gossamer_ir.transform.specialize import specialize
+
+    sizes = dict(variant.sizes)
+    if program.features and variant.features is not None:
+        sizes[program.features] = variant.features
+    dtypes = dict.fromkeys(program.buffers, variant.dtype)
+    module = specialize(_parsed(program.script), sizes, dtypes=dtypes)
+    functions = tuple(_with_index_dtypes(function, variant) for function in module.functions)
+    return msgspec.structs.replace(module, functions=functions)
+
+
+@lru_cache(maxsize=16)
+def _parsed(script: str) -> Module:
+    from gossamer_ir.script import parse_module  # not needed if the kernel is in the cache
+
+    return parse_module(script)
+
+
+def _with_index_dtypes(function: Function, variant: Variant) -> Function:
+    axes = tuple(
+        msgspec.structs.replace(
+            axis, indptr_dtype=variant.indptr_dtype, indices_dtype=variant.indices_dtype
+        )
+        if isinstance(axis, CompressedVaried)
+        else axis
+        for axis in function.axes
+    )
+    return msgspec.structs.replace(function, axes=axes)

@@ -1,0 +1,143 @@
+"""The structure of CSR matrices as arguments for kernels, read at each call.
+
+The arrays of a `SparseTensor` were checked when it was made, so they are read once. Those of a SciPy matrix
+are read and checked at each call, by a compiled kernel. Anything unusual is left to `operands`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from gossamer.operators.kernels import DEFAULT_TARGET
+from gossamer.operators.operands import NATIVE, VALUES, Sparse, is_csr
+from gossamer_backend import Workspace
+from gossamer_backend.call.abi import NOT_GUARDED, OK
+from gossamer_backend.call.plan import FixedArguments, fixed_arguments
+from gossamer_backend.fork import compiling
+from gossamer_formats import Array, SparseTensor
+from gossamer_ir.errors import PluginError, UnsupportedError
+from gossamer_ir.interchange.records import size_class
+
+POINTERS = ("indptr", "indices", VALUES)
+SCALARS = ("m", "n", "nnz")
+"""The parameters of kernels for the structure, in the order of `FixedArguments`."""
+
+INDEX_DTYPES = ("int32", "int64")
+
+
+class Structure(NamedTuple):
+    """A checked matrix: the key of plans that fit it, and arguments. `arrays` keeps the memory alive."""
+
+    key: object
+    arguments: FixedArguments
+    arrays: tuple[Array, ...]
+
+
+_MEMO = "gossamer.operators.structure"
+"""The name under which a tensor keeps its structure."""
+
+
+def structure_of(matrix: Any) -> Structure | None:
+    """Return the structure of a matrix in its usual form: a tensor in CSR, or a SciPy matrix in CSR whose
+    arrays are contiguous and valid; None for anything else."""
+    kind = type(matrix)
+    if kind is SparseTensor:
+        memo: dict[str, Structure | None] = matrix.memo
+        return memo[_MEMO] if _MEMO in memo else memo.setdefault(_MEMO, _of_tensor(matrix))
+    return _of_scipy(matrix) if _is_scipy_csr(kind) else None
+
+
+def key_of(matrix: Sparse) -> object:
+    """Return the key of plans that fit a checked matrix."""
+    indptr, indices, values = matrix.arrays.values()
+    number = _KEYS[indptr.dtype, indices.dtype, values.dtype]
+    return number, size_class(matrix.rows, matrix.columns, matrix.nnz)
+
+
+_KEYS = {
+    (np.dtype(indptr), np.dtype(indices), values): number
+    for number, (indptr, indices, values) in enumerate(
+        (indptr, indices, values)
+        for indptr in INDEX_DTYPES
+        for indices in INDEX_DTYPES
+        for values in NATIVE.values()
+    )
+}
+"""A number for each combination of dtypes."""
+
+
+def _is_scipy_csr(kind: type[Any]) -> bool:
+    scipy = sys.modules.get("scipy.sparse")  # not imported before there is a matrix
+    return scipy is not None and kind in (scipy.csr_array, scipy.csr_matrix)
+
+
+def _of_tensor(tensor: SparseTensor) -> Structure | None:
+    matrix = Sparse(tensor.storage, tensor)
+    if not is_csr(tensor) or not matrix.nnz:
+        return None
+    arrays = tuple(matrix.arrays.values())
+    sizes = (matrix.rows, matrix.columns, matrix.nnz)
+    return Structure(key_of(matrix), fixed_arguments(arrays, sizes), arrays)
+
+
+def _of_scipy(matrix: Any) -> Structure | None:
+    """Return the structure of a SciPy matrix after a check of its index arrays."""
+    indptr, indices, data = arrays = matrix.indptr, matrix.indices, matrix.data
+    rows, columns = matrix.shape
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return None
+        flags = array.flags
+        if not (flags.c_contiguous and flags.aligned):
+            return None
+    number = _KEYS.get((indptr.dtype, indices.dtype, data.dtype))
+    if number is None or indptr.shape != (rows + 1,) or not rows:
+        return None
+    nnz = indptr.item(rows)
+    if nnz <= 0 or indices.shape != (nnz,) or data.shape != (nnz,) or indptr.item(0):
+        return None
+    arguments = fixed_arguments(arrays, (rows, columns, nnz))
+    check = _check(number)
+    if check is None or not check(arguments):
+        return None
+    return Structure((number, size_class(rows, columns, nnz)), arguments, arrays)
+
+
+@cache
+def _check(number: int) -> Callable[[FixedArguments], bool] | None:
+    """Return a function for a number of `_KEYS`. It checks that the offsets never decrease, and that the
+    columns are within the matrix. None if it cannot be compiled for the default target."""
+    indptr, indices, _ = next(dtypes for dtypes, found in _KEYS.items() if found == number)
+    with compiling:
+        from gossamer.pipeline import build_named
+        from gossamer_backend.checks.module import ArrayTest, check_module
+
+        tests = (
+            ArrayTest(indptr.name, order="sorted"),
+            ArrayTest(indices.name, in_range=True),
+        )
+        name = msgspec.json.encode(("check_module", tests))
+        try:
+            kernel = build_named(name, partial(check_module, tests), target=DEFAULT_TARGET).kernel
+        except (UnsupportedError, PluginError):
+            return None
+    function, parallelism, low = kernel.function, kernel.parallelism, ctypes.c_int64(0)
+    scalar, byref = ctypes.c_int64, ctypes.byref
+
+    def check(arguments: FixedArguments) -> bool:
+        offsets, columns, _ = arguments.pointers
+        _, _, nnz = arguments.scalars
+        rows, width, _ = arguments.sizes
+        workspace = Workspace(*parallelism(), NOT_GUARDED)
+        last = scalar(width - 1)
+        found: int = function(offsets, scalar(rows + 1), columns, nnz, low, last, byref(workspace))
+        return found == OK
+
+    return check

@@ -1,0 +1,236 @@
+"""Repeated calls of operators: the plan of an earlier call computes and refuses what the first call does."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.operators import NAMES, kernels, operator_named
+from gossamer_formats import SparseTensor, from_scipy
+from gossamer_ir.core.build import index
+from gossamer_ir.errors import ArgumentError, FormatError, GossamerError
+
+ROWS, COLUMNS, FEATURES = 40, 30, 8
+Calls = Callable[..., Any]
+
+
+def matrix(seed: int = 0, *, dtype: Any = np.float32, index: Any = np.int32) -> Any:
+    random = np.random.default_rng(seed)
+    dense = random.integers(1, 5, (ROWS, COLUMNS)) * (random.random((ROWS, COLUMNS)) < 0.3)
+    found = sparse.csr_array(dense.astype(dtype))
+    found.indptr, found.indices = found.indptr.astype(index), found.indices.astype(index)
+    return found
+
+
+def dense_of(op: str, seed: int = 1, *, dtype: Any = np.float32) -> tuple[Any, ...]:
+    random = np.random.default_rng(seed)
+    shapes = {
+        "spmm": [(COLUMNS, FEATURES)],
+        "spmv": [(COLUMNS,)],
+        "sddmm": [(ROWS, FEATURES), (COLUMNS, FEATURES)],
+        "attention": [(ROWS, FEATURES), (COLUMNS, FEATURES), (COLUMNS, FEATURES)],
+    }
+    return tuple(random.integers(-2, 3, shape).astype(dtype) for shape in shapes[op])
+
+
+def expected(op: str, A: Any, *dense: Any) -> Any:
+    exact = [array.astype(np.float64) for array in dense]
+    if op in ("spmm", "spmv"):
+        return A.astype(np.float64) @ exact[0]
+    rows = np.repeat(np.arange(ROWS), np.diff(A.indptr))
+    scores = np.einsum("ek,ek->e", exact[0][rows], exact[1][A.indices])
+    if op == "sddmm":
+        return scores
+    weights = np.exp(scores / np.sqrt(FEATURES))
+    weighed = sparse.csr_array((weights, A.indices, A.indptr), shape=A.shape)
+    sums = np.asarray(weighed.sum(axis=1)).reshape(-1, 1)
+    return (weighed @ exact[2]) / np.where(sums == 0, 1, sums)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op", NAMES)
+def test_every_form_of_a_repeated_call_computes_the_same(op, dtype, index):
+    function = getattr(gs, op)
+    for seed in range(3):
+        A, dense = matrix(seed, dtype=dtype, index=index), dense_of(op, seed, dtype=dtype)
+        wanted = expected(op, A, *dense)
+        for operand in (A, sparse.csr_matrix(A), from_scipy(A), A.tocoo()):
+            for _ in range(2):
+                np.testing.assert_allclose(function(operand, *dense), wanted, 1e-5, 1e-5)
+                out = np.full(wanted.shape, np.nan, dtype)
+                assert function(operand, *dense, out=out) is out
+                np.testing.assert_allclose(out, wanted, 1e-5, 1e-5)
+
+
+def test_names_and_numbers_of_operands_are_as_those_of_a_function():
+    A, (B,) = matrix(), dense_of("spmm")
+    wanted = gs.spmm(A, B)
+    np.testing.assert_array_equal(gs.spmm(A, B=B), wanted)
+    np.testing.assert_array_equal(gs.spmm(A=A, B=B), wanted)
+    q, k, v = dense_of("attention")
+    scaled = gs.attention(A, q, k, v, 0.5)
+    for _ in range(2):
+        np.testing.assert_array_equal(gs.attention(A, q, k, v, scale=0.5), scaled)
+        np.testing.assert_array_equal(gs.attention(A, q, k, v, 0.5), scaled)
+    assert not np.array_equal(gs.attention(A, q, k, v), scaled)
+    for arguments in [(), (A,), (A, B, B), (A, B, B, B)]:
+        with pytest.raises(TypeError):
+            gs.spmm(*arguments)
+    assert repr(gs.spmm) == "<operator spmm>"
+    assert gs.spmm.__name__ == "spmm"
+    assert "sparse matrix A" in gs.spmm.__doc__
+
+
+def broken(change: Callable[[Any], None]) -> Any:
+    found = matrix()
+    change(found)
+    return found
+
+
+def _set(name: str, at: int, value: int) -> Callable[[Any], None]:
+    def change(found: Any) -> None:
+        getattr(found, name)[at] = value
+
+    return change
+
+
+def _cut(name: str, count: int) -> Callable[[Any], None]:
+    def change(found: Any) -> None:
+        setattr(found, name, getattr(found, name)[:-count])
+
+    return change
+
+
+def _replace(name: str, value: Any) -> Callable[[Any], None]:
+    def change(found: Any) -> None:
+        setattr(found, name, value)
+
+    return change
+
+
+BROKEN = {
+    "a negative column": _set("indices", 3, -1),
+    "a column after the last": _set("indices", -1, COLUMNS),
+    "a large column": _set("indices", 0, 2**31 - 1),
+    "offsets that decrease": _set("indptr", 5, 0),
+    "an offset after the last element": _set("indptr", 5, 10_000),
+    "a negative offset": _set("indptr", 5, -1),
+    "a first offset that is not 0": _set("indptr", 0, 1),
+    "a last offset after the last element": _set("indptr", -1, 10_000),
+    "a negative last offset": _set("indptr", -1, -4),
+    "too few columns": _cut("indices", 1),
+    "too few values": _cut("data", 1),
+    "too few offsets": _cut("indptr", 1),
+    "columns as a list": _replace("indices", [0, 1]),
+    "values of another dtype": _replace("data", np.ones(3, np.complex64)),
+    "offsets in two dimensions": _replace("indptr", np.zeros((2, 2), np.int32)),
+}
+
+
+@pytest.mark.parametrize("op", NAMES)
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_repeated_call_refuses_what_the_first_one_does(op, name):
+    """With `out=`, nothing is written."""
+    function, dense = getattr(gs, op), dense_of(op)
+    operator = operator_named(op)
+    operator.forget()
+    with pytest.raises(GossamerError) as first:
+        function(broken(BROKEN[name]), *dense)
+    good = matrix()
+    out = function(good, *dense)
+    function(good, *dense)
+    kept = out.copy()
+    for given in (None, out):
+        with pytest.raises(GossamerError) as again:
+            function(broken(BROKEN[name]), *dense, out=given)
+        assert (again.value.code, str(again.value)) == (first.value.code, str(first.value))
+    np.testing.assert_array_equal(out, kept)
+
+
+@pytest.mark.parametrize("op", NAMES)
+def test_bad_dense_operands_are_refused_after_a_good_call(op):
+    function, A, dense = getattr(gs, op), matrix(), dense_of(op)
+    out = function(A, *dense)
+    function(A, *dense)
+    for operand in (A, from_scipy(A)):
+        for at in range(len(dense)):
+            for wrong in (dense[at][:-1], dense[at].astype(np.int32), dense[at].tolist()):
+                with pytest.raises(ArgumentError):
+                    function(operand, *dense[:at], wrong, *dense[at + 1 :])
+        for wrong in (out[:-1], out.astype(np.int32), out.tolist(), np.ma.masked_array(out)):
+            with pytest.raises(ArgumentError):
+                function(operand, *dense, out=wrong)
+    memory = np.zeros(out.size + A.nnz, np.float32)
+    memory[: A.nnz] = A.data
+    A.data = memory[: A.nnz]
+    with pytest.raises(ArgumentError, match="overlaps"):
+        function(A, *dense, out=memory[A.nnz - 1 :][: out.size].reshape(out.shape))
+    function(A, *dense, out=memory[A.nnz :].reshape(out.shape))
+
+
+def test_slots_after_the_last_element_are_not_read():
+    A = matrix()
+    wanted = A @ np.ones(COLUMNS, np.float32)
+    A.indices = np.append(A.indices, np.full(5, 999, np.int32))
+    A.data = np.append(A.data, np.full(5, np.nan, np.float32))
+    for _ in range(2):
+        np.testing.assert_array_equal(gs.spmv(A, np.ones(COLUMNS, np.float32)), wanted)
+
+
+def test_a_tensor_of_another_description_stays_refused():
+    good = from_scipy(matrix())
+    gs.spmv(good, np.ones(COLUMNS, np.float32))
+    gs.spmv(good, np.ones(COLUMNS, np.float32))
+    rows, columns = good.format.axes
+    wide = msgspec.structs.replace(columns, length=index(10**13))
+    described = msgspec.structs.replace(good.format, axes=(rows, wide))
+    other = SparseTensor.of_checked(good.storage._replace(format=described))
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match=r"operand\.format"):
+            gs.spmv(other, np.ones(COLUMNS, np.float32))
+
+
+def test_a_tensor_keeps_no_operand_alive():
+    A = from_scipy(matrix())
+    (B,) = dense_of("spmm")
+    out = gs.spmm(A, B)
+    gs.spmm(A, B, out=out)
+    alive = [weakref.ref(array) for array in (B, out)]
+    del B, out
+    gc.collect()
+    assert [reference() for reference in alive] == [None, None]
+
+
+def test_similar_matrices_share_a_kernel_and_a_plan():
+    """Mini-batches have new sizes each time; plans and kernels are those of their class."""
+    random = np.random.default_rng(0)
+    gs.spmm.forget()
+    before = len(kernels._built)
+    for _ in range(60):
+        rows, columns = random.integers(1024, 2048, 2)
+        batch = sparse.random_array(
+            (rows, columns), density=6.1 / columns, format="csr", dtype=np.float32, rng=random
+        )
+        B = random.integers(-2, 3, (columns, 16)).astype(np.float32)
+        np.testing.assert_allclose(gs.spmm(batch, B), batch @ B, 1e-4, 1e-4)
+    assert len(gs.spmm.plans) <= 2
+    assert len(kernels._built) - before <= 2
+
+
+def test_conversions_are_as_before():
+    """A matrix that is converted at each call, as CSC, has no plan."""
+    A, (B,) = matrix(), dense_of("spmm")
+    for _ in range(2):
+        np.testing.assert_array_equal(gs.spmm(A.tocsc(), B), A @ B)
+        np.testing.assert_array_equal(gs.spmm(A, np.asfortranarray(B)), A @ B)
+    with pytest.raises(FormatError):
+        gs.spmm(A.astype(np.int32), B)
