@@ -23,16 +23,16 @@ from gossamer_schedule.primitives.accumulation.partial_sums import renamed
 from gossamer_schedule.reductions.sums import Sum
 
 
-def terms_in_lanes(reduced: Sum) -> tuple[Function, tuple[str, ...]]:
+def terms_in_lanes(accumulation: Sum) -> tuple[Function, tuple[str, ...]]:
     """Return the function in which lanes store the terms of a reduction to a buffer, and the new names.
 
     A serial loop combines the terms. It follows the vectorized one and keeps the order of the terms, so
     results do not change. The names are those of the two loops, of the buffer, and of the block that fills
     it.
     """
-    loop: For = reduced.cursor.node
-    block, reduction = reduced.block, reduced.reduction
-    namer = namer_of(reduced.cursor.function)
+    loop: For = accumulation.cursor.node
+    block, reduction = accumulation.block, accumulation.reduction
+    namer = namer_of(accumulation.cursor.function)
     name = namer.fresh(f"{block.name}_terms")
     serial = namer.fresh(f"{loop.var}_turn")
     terms = Buffer(namer.fresh(name), (loop.extent,), dtype_of(reduction.value), scope="local")
@@ -49,7 +49,7 @@ def terms_in_lanes(reduced: Sum) -> tuple[Function, tuple[str, ...]]:
     fresh = {item.var: namer.fresh(f"{item.var}_term") for item in term.iters}
     in_lanes = replace(loop, kind="vectorized", body=(renamed(term, fresh, name),))
 
-    total = Binary(reduction.op, _element(reduced), Load(terms.name, at, terms.dtype))
+    total = Binary(reduction.op, _element(accumulation), Load(terms.name, at, terms.dtype))
     combining = replace(
         block,
         iters=(*block.iters, lane),
@@ -60,7 +60,7 @@ def terms_in_lanes(reduced: Sum) -> tuple[Function, tuple[str, ...]]:
     in_order = replace(
         loop, var=serial, body=(substitute(combining, {loop.var: index_var(serial)}),)
     )
-    changed = replaced(reduced.cursor, (Allocate(terms), in_lanes, in_order))
+    changed = replaced(accumulation.cursor, (Allocate(terms), in_lanes, in_order))
     return changed, (loop.var, serial, terms.name, name)
 
 
@@ -68,6 +68,6 @@ def _range(loop: For) -> Range:
     return Range(loop.start, loop.extent)
 
 
-def _element(reduced: Sum) -> Load:
-    store = reduced.reduction.store
-    return Load(store.buffer, store.indices, reduced.buffer.dtype)
+def _element(accumulation: Sum) -> Load:
+    store = accumulation.reduction.store
+    return Load(store.buffer, store.indices, accumulation.buffer.dtype)

@@ -82,21 +82,25 @@ def privatised(parts: SplitReduction) -> Function:
 
     The copies start at the identity of the reducer, and are combined with the buffer after the loop.
     """
-    found, namer = parts.sum, namer_of(parts.cursor.function)
-    own = replace(
-        found.buffer,
-        name=namer.fresh(f"{found.buffer.name}_private"),
-        shape=(index(parts.count), *found.buffer.shape),
+    accumulation, namer = parts.sum, namer_of(parts.cursor.function)
+    partial = replace(
+        accumulation.buffer,
+        name=namer.fresh(f"{accumulation.buffer.name}_private"),
+        shape=(index(parts.count), *accumulation.buffer.shape),
         handle=None,
     )
-    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(own, 0), _number(parts))
-    at = (index_var(part.var), *found.reduction.store.indices)
-    block = _accumulating_into(own, at, found.block, found.reduction, name=found.block.name)
+    part = BlockIter(
+        namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(partial, 0), _number(parts)
+    )
+    at = (index_var(part.var), *accumulation.reduction.store.indices)
+    block = _accumulating_into(
+        partial, at, accumulation.block, accumulation.reduction, name=accumulation.block.name
+    )
     block = replace(block, iters=(*block.iters, part))
-    number, *others = _iterators_over(own)
+    number, *others = _iterators_over(partial)
     element = tuple(index_var(item.var) for item in others)
     # The loop over the parts is the innermost one, so the copies of one element are combined together.
-    return _with_partial_results(parts, own, (block,), element=element, iters=(*others, number))
+    return _with_partial_results(parts, partial, (block,), element=element, iters=(*others, number))
 
 
 def segmented(
@@ -108,60 +112,66 @@ def segmented(
     carry of the part, which is combined after the loop. `begin` is the first iteration of a part. Both are
     expressed by the number of the part; a part that begins at `extent` or later is empty.
     """
-    found, namer = parts.sum, namer_of(parts.cursor.function)
-    shape = found.buffer.shape
-    own = replace(
-        found.buffer,
-        name=namer.fresh(f"{found.buffer.name}_carry"),
+    accumulation, namer = parts.sum, namer_of(parts.cursor.function)
+    shape = accumulation.buffer.shape
+    partial = replace(
+        accumulation.buffer,
+        name=namer.fresh(f"{accumulation.buffer.name}_carry"),
         shape=(index(parts.count), *shape[:dim], *shape[dim + 1 :]),
         handle=None,
     )
-    part = BlockIter(namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(own, 0), _number(parts))
+    part = BlockIter(
+        namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(partial, 0), _number(parts)
+    )
     in_part = {parts.cursor.node.var: index_var(part.var)}
-    at = found.reduction.store.indices
+    at = accumulation.reduction.store.indices
     others = (*at[:dim], *at[dim + 1 :])
-    direct = replace(found.block, iters=(*found.block.iters, part))
+    direct = replace(accumulation.block, iters=(*accumulation.block.iters, part))
     remaining = _under(parts, direct, Compare("ne", at[dim], substitute(first, in_part)))
     carried = _under(parts, direct, Compare("eq", at[dim], substitute(first, in_part)))
     indices = (index_var(part.var), *others)
     name = f"{direct.name}_carry"
-    carry = _accumulating_into(own, indices, carried, found.reduction, name=name)
+    carry = _accumulating_into(partial, indices, carried, accumulation.reduction, name=name)
     fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
     carry = renamed(carry, fresh, namer.fresh(carry.name))
-    iters = _iterators_over(own)
+    iters = _iterators_over(partial)
     number = {parts.cursor.node.var: index_var(iters[0].var)}
     rest = [index_var(item.var) for item in iters[1:]]
     element = (*rest[:dim], substitute(first, number), *rest[dim:])
     is_nonempty = (below(substitute(begin, number), extent),)
     return _with_partial_results(
-        parts, own, (remaining, carry), element=element, iters=iters, conditions=is_nonempty
+        parts, partial, (remaining, carry), element=element, iters=iters, conditions=is_nonempty
     )
 
 
 def _with_partial_results(
     parts: SplitReduction,
-    own: Buffer,
+    partial: Buffer,
     blocks: tuple[Block, ...],
     *,
     element: tuple[Expr, ...],
     iters: Sequence[BlockIter],
     conditions: Iterable[Expr] = (),
 ) -> Function:
-    """Return the function that fills the partial results `own` before the loop and combines them after it.
+    """Return the function that fills the `partial` results before the loop and combines them after it.
 
     `blocks` replace the block in the loop. The combination visits `iters` under `conditions`, and updates
     `element` of the buffer.
     """
-    found, loop = parts.sum, parts.cursor.node
-    buffer, op = found.buffer, found.reduction.op
-    namer = namer_of(replace(parts.cursor.function, buffers=(*parts.cursor.function.buffers, own)))
-    dimensions = _iterators_over(own)
+    accumulation, loop = parts.sum, parts.cursor.node
+    buffer, op = accumulation.buffer, accumulation.reduction.op
+    namer = namer_of(
+        replace(parts.cursor.function, buffers=(*parts.cursor.function.buffers, partial))
+    )
+    dimensions = _iterators_over(partial)
     indices = tuple(index_var(item.var) for item in dimensions)
-    start = Store(own.name, indices, identity(op, own.dtype))
-    total = Binary(op, Load(buffer.name, element, buffer.dtype), Load(own.name, indices, own.dtype))
-    fill = copy_nest(f"{found.block.name}_fill", dimensions, (start,), namer=namer)
+    start = Store(partial.name, indices, identity(op, partial.dtype))
+    total = Binary(
+        op, Load(buffer.name, element, buffer.dtype), Load(partial.name, indices, partial.dtype)
+    )
+    fill = copy_nest(f"{accumulation.block.name}_fill", dimensions, (start,), namer=namer)
     combine = copy_nest(
-        f"{found.block.name}_combine",
+        f"{accumulation.block.name}_combine",
         iters,
         (Store(buffer.name, element, total),),
         conditions=conditions,
@@ -170,7 +180,7 @@ def _with_partial_results(
     body = reassociating(_with_blocks(loop.body, blocks))
     run = replace(loop, kind="parallel", body=body)
     function = replaced(parts.cursor, (fill, run, combine))
-    return replace(function, buffers=(*function.buffers, own))
+    return replace(function, buffers=(*function.buffers, partial))
 
 
 def _number(parts: SplitReduction) -> Expr:
@@ -191,11 +201,13 @@ def _iterators_over(buffer: Buffer) -> tuple[BlockIter, ...]:
 
 
 def _accumulating_into(
-    own: Buffer, at: tuple[Expr, ...], block: Block, reduction: Reduction, *, name: str
+    partial: Buffer, at: tuple[Expr, ...], block: Block, reduction: Reduction, *, name: str
 ) -> Block:
     """Return the block, accumulating into an element of another buffer."""
-    total = Binary(reduction.op, Load(own.name, at, own.dtype), reduction.value)
-    return replace(block, name=name, body=(Store(own.name, at, total),), reads=None, writes=None)
+    total = Binary(reduction.op, Load(partial.name, at, partial.dtype), reduction.value)
+    return replace(
+        block, name=name, body=(Store(partial.name, at, total),), reads=None, writes=None
+    )
 
 
 def _under(parts: SplitReduction, block: Block, condition: Expr) -> Block:

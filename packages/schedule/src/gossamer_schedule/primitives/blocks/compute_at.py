@@ -93,9 +93,9 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     _require_no_write_between(cursor, top, own=own)
     _require_own_updates(cursor, top, target, produced=produced)
     require_made_again(cursor, own, target, made=produced)
-    parts = required_region(cursor, own, target, changing=buffers_written((top.node,)))
+    ranges = required_region(cursor, own, target, changing=buffers_written((top.node,)))
 
-    nest, names = moved_nest(cursor, own, parts)
+    nest, names = moved_nest(cursor, own, ranges)
     buffers = [buffer for buffer in all_buffers(root.function) if buffer.name in produced]
     # Only dense buffers can be allocated by a statement; sparse ones stay with the function.
     private = [buffer for buffer in buffers if isinstance(buffer, Buffer)]

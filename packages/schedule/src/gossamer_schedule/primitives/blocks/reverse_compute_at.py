@@ -115,11 +115,11 @@ def reverse_compute_at(
     path = path_between(target, top)
     shared = _require_no_conflict(cursor, top, own=own)
     produced = _require_producers(cursor, top, target=target)
-    parts = _require_parts(cursor, own, path, target=target, produced=produced)
+    ranges = _require_ranges(cursor, own, path, target=target, produced=produced)
 
-    _require_same_order(cursor, own, path, parts=parts)
+    _require_same_order(cursor, own, path, ranges=ranges)
 
-    nest, names = moved_nest(cursor, own, parts)
+    nest, names = moved_nest(cursor, own, ranges)
 
     consumer = cursor.up(len(own))
     without = consumer.replaced_by(())
@@ -216,7 +216,7 @@ def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[Acces
     return [access for access in accesses if access.is_store]
 
 
-def _require_parts(
+def _require_ranges(
     cursor: Cursor,
     own: Sequence[For],
     path: Sequence[For],
@@ -225,28 +225,31 @@ def _require_parts(
     produced: Mapping[str, list[AccessForm]],
 ) -> dict[str, ProducedRange]:
     """Return the range of each iterator of the block that one iteration of the loop produces."""
-    parts: dict[str, ProducedRange] = {}
+    ranges: dict[str, ProducedRange] = {}
     moving = {index_var(loop.var) for loop in own}
     for buffer, stores in produced.items():
         selected = indirect_ranges(cursor, own, stores=stores, path=path)
-        if any(parts.setdefault(name, part) != part for name, part in selected.items()):
+        if any(
+            ranges.setdefault(name, item_range) != item_range
+            for name, item_range in selected.items()
+        ):
             raise _not_proved(cursor, path)
         captured = {loop.var for loop in path if integer_value(loop.extent) == 1}
-        captured |= {name for part in selected.values() for name in part.path}
-        for found, forms in _selections(cursor, buffer, stores, target=target):
-            part = produced_range(cursor, found, forms=forms, path=path, known=parts)
-            if part is None or parts.setdefault(found.var, part) != part:
+        captured |= {name for item_range in selected.values() for name in item_range.path}
+        for item, forms in _selections(cursor, buffer, stores, target=target):
+            item_range = produced_range(cursor, item, forms=forms, path=path, known=ranges)
+            if item_range is None or ranges.setdefault(item.var, item_range) != item_range:
                 raise _not_proved(cursor, path)
             # An iterator that is bound to a loop around both nests has no loop that could be restricted.
-            if part.path and found.value not in moving:
+            if item_range.path and item.value not in moving:
                 raise _not_proved(cursor, path)
-            captured |= part.path
+            captured |= item_range.path
         if any(loop.var not in captured for loop in path):
             raise _not_proved(cursor, path)
-    reduced = [parts.get(found.var) for found in cursor.node.iters if found.kind == "R"]
-    if any(part is not None and part.count is not None for part in reduced):
+    reduced = [ranges.get(item.var) for item in cursor.node.iters if item.kind == "R"]
+    if any(item_range is not None and item_range.count is not None for item_range in reduced):
         raise _not_proved(cursor, path)
-    return parts
+    return ranges
 
 
 def _selections(
@@ -257,14 +260,14 @@ def _selections(
     if len(plain) < len(cursor.node.iters):
         matched = matched_forms(cursor, buffer, target)
         if matched:
-            yield from ((found, matched[found.var]) for found in cursor.node.iters)
+            yield from ((item, matched[item.var]) for item in cursor.node.iters)
             return
-    for dim, found in plain:
-        yield found, [store.indices[dim] for store in stores]
+    for dim, item in plain:
+        yield item, [store.indices[dim] for store in stores]
 
 
 def _require_same_order(
-    cursor: Cursor, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, ProducedRange]
+    cursor: Cursor, own: Sequence[For], path: Sequence[For], *, ranges: Mapping[str, ProducedRange]
 ) -> None:
     """Refuse a new order of points that may store to one element: the last store determines its value.
 
@@ -275,7 +278,7 @@ def _require_same_order(
     selected = {
         item.value
         for item in block.iters
-        if item.var in parts and parts[item.var].count is not None
+        if item.var in ranges and ranges[item.var].count is not None
     }
     selecting = [loop for loop in path if integer_value(loop.extent) != 1]
     is_kept = len(selecting) <= 1 and selected <= {index_var(loop.var) for loop in own[:1]}

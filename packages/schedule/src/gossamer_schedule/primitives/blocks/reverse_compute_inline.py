@@ -120,10 +120,10 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
 
 def _require_own_element(cursor: Cursor, store: Store) -> Load:
     """Return the only load from an allocated buffer that the block indexes by all of its iterators."""
-    allocated = {found.name for found in all_buffers(cursor.function) if found.handle is None}
+    allocated = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is None}
     block: Block = cursor.node
-    every = [found for found in collect(Load, block) if found.buffer in allocated]
-    loads = {found for found in collect(Load, store) if found.buffer in allocated}
+    every = [load for load in collect(Load, block) if load.buffer in allocated]
+    loads = {load for load in collect(Load, store) if load.buffer in allocated}
     own = sorted(item.var for item in block.iters)
     for load in loads:
         names = sorted(at.name for at in load.indices if isinstance(at, Var))

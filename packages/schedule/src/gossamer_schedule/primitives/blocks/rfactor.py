@@ -160,8 +160,8 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
             hint="Split a loop that feeds both kinds of iterators.",
             place=top.place,
         )
-    inside = {found.var for found in reduction_nest(cursor).loops}
-    outside = reduction_loops(cursor.node, values) & {found.var for found in cursor.scope} - inside
+    inside = {inner.var for inner in reduction_nest(cursor).loops}
+    outside = reduction_loops(cursor.node, values) & {outer.var for outer in cursor.scope} - inside
     if outside:
         raise schedule_error(
             f"{_NAME}.mixed",
@@ -197,22 +197,22 @@ def _require_extent(top: Cursor) -> None:
 
 
 def _require_reducer(cursor: Cursor) -> Combining:
-    found = combining_of(cursor.node, cursor.function)
-    if found is None:
+    reduction = combining_of(cursor.node, cursor.function)
+    if reduction is None:
         raise schedule_error(
             f"{_NAME}.not_reducer",
             f"Block '{cursor.node.name}' is not a reduction X[...] = X[...] op value by a known reducer.",
             place=cursor.place,
         )
-    return found
+    return reduction
 
 
-def _require_elements(cursor: Cursor, found: Combining) -> Element:
+def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
     """Return the first element that the block updates; its iterators select the others, too.
 
     Refuse the block unless different points select different elements.
     """
-    elements = [required_element(cursor, term.buffer) for term in found.terms]
+    elements = [required_element(cursor, term.buffer) for term in reduction.terms]
     for element in elements:
         missing = {item.var for item in element.iters} - determined_by(cursor, element.store)
         if missing or element.iters != elements[0].iters:
@@ -226,7 +226,7 @@ def _require_elements(cursor: Cursor, found: Combining) -> Element:
             )
     known = {item.var for item in elements[0].iters}
     known |= {param.name for param in cursor.function.params}
-    others = outer_writes(cursor.node.init) - {term.buffer for term in found.terms}
+    others = outer_writes(cursor.node.init) - {term.buffer for term in reduction.terms}
     if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
         raise schedule_error(
             f"{_NAME}.init",
@@ -248,26 +248,26 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
     own = {top.node.var, *selected_by(cursor.node, top.node.var)}
     reducing = reduction_loops(cursor.node, values_at(cursor)) - own
     selecting = {name for item in element.iters for name in free_vars(item.value)}
-    for found in reduction_nest(cursor).loops:
-        if found.var in reducing:
+    for loop in reduction_nest(cursor).loops:
+        if loop.var in reducing:
             return
-        if found.var not in selecting | {top.node.var} and integer_value(found.extent) != 1:
+        if loop.var not in selecting | {top.node.var} and integer_value(loop.extent) != 1:
             raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that each partial result of block '{cursor.node.name}' is initialised "
                 "once.",
-                needs=f"loop '{found.var}' selects an element, or is inside a loop of the reduction",
+                needs=f"loop '{loop.var}' selects an element, or is inside a loop of the reduction",
                 hint="Change the order of the loops with reorder.",
                 place=top.place,
             )
 
 
-def _require_axis(found: Combining, axis: int) -> None:
-    most = min(len(term.indices) for term in found.terms)
+def _require_axis(reduction: Combining, axis: int) -> None:
+    most = min(len(term.indices) for term in reduction.terms)
     if not 0 <= axis <= most:
         raise schedule_error(
             f"{_NAME}.axis",
-            f"The partial results of '{found.terms[0].buffer}' cannot have their new dimension at axis "
+            f"The partial results of '{reduction.terms[0].buffer}' cannot have their new dimension at axis "
             f"{axis}.",
             hint=f"Expected an axis from 0 to {most}.",
         )

@@ -124,17 +124,17 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
     """Return the lookups to cache, larger ones first, since these may contain others."""
     block: Block = cursor.node
     varying = {item.var for item in block.iters if integer_value(item.domain.extent) != 1}
-    found: dict[Expr, None] = {}
+    lookups: dict[Expr, None] = {}
     for index in _indices(block.body, buffer):
-        found |= dict.fromkeys(_lookups(index, block, varying))
-    if not found:
+        lookups |= dict.fromkeys(_lookups(index, block, varying))
+    if not lookups:
         where = "" if buffer is None else f" of '{buffer}'"
         raise schedule_error(
             f"{_NAME}.nothing",
             f"No index{where} in block '{block.name}' contains a load or search that has the same value in "
             "several iterations.",
         )
-    return sorted(found, key=lambda lookup: -sum(1 for _ in walk(lookup)))
+    return sorted(lookups, key=lambda lookup: -sum(1 for _ in walk(lookup)))
 
 
 def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
@@ -164,8 +164,8 @@ def _lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
 
 def _bound_variables(block: Block) -> set[str]:
     """Return the variables that the body of a block binds."""
-    inside = (found for found in statements(block.body) if isinstance(found, Block))
-    return bound_variables(block.body) | {item.var for found in inside for item in found.iters}
+    blocks = (inner for inner in statements(block.body) if isinstance(inner, Block))
+    return bound_variables(block.body) | {item.var for inner in blocks for item in inner.iters}
 
 
 def _with_cached_lookup(

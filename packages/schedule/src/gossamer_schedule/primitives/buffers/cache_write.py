@@ -159,7 +159,7 @@ def _require_initialised(cursor: Cursor, element: Element) -> bool:
     """Return whether the cache must first load the old value, or refuse a block for which it cannot."""
     block: Block = cursor.node
     store = element.store
-    has_reduction = any(found.kind == "R" for found in block.iters)
+    has_reduction = any(item.kind == "R" for item in block.iters)
     is_given = not has_reduction and gives_values(block, store.buffer)
     if is_given or is_initialising(block, store.buffer):
         return False

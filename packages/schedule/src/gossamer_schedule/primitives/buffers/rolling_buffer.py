@@ -160,9 +160,9 @@ def rolling_buffer(
 
 def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
     """Return the cursor at the loop around the block in whose body the buffer is allocated."""
-    for found in cursor.top.below():
-        if isinstance(found.node, Allocate) and found.node.buffer.name == buffer:
-            loop = found.up(1)
+    for below in cursor.top.below():
+        if isinstance(below.node, Allocate) and below.node.buffer.name == buffer:
+            loop = below.up(1)
             if isinstance(loop.node, For) and any(loop.node is above for above in cursor.parents):
                 return loop
     raise schedule_error(
@@ -198,8 +198,8 @@ def _require_repeatable(
             f"{_NAME}.writers",
             f"Block '{block.name}' is not the only writer of '{buffer}', or also writes another buffer.",
         )
-    is_reading = any(found.buffer == buffer for found in collect(Load, *block.body))
-    has_reduction = any(found.kind == "R" for found in block.iters)
+    is_reading = any(load.buffer == buffer for load in collect(Load, *block.body))
+    has_reduction = any(item.kind == "R" for item in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
         raise schedule_error(
             f"{_NAME}.updates",
@@ -220,7 +220,7 @@ def _require_repeatable(
 
 
 def _stores(body: tuple[Stmt, ...], buffer: str) -> int:
-    return sum(found.buffer == buffer for found in collect(Store, *body))
+    return sum(store.buffer == buffer for store in collect(Store, *body))
 
 
 def _require_window(
@@ -269,8 +269,8 @@ def _window(
     own: tuple[For, ...],
     loops: Mapping[str, For],
 ) -> _Window | None:
-    inner, loop = {found.var for found in own}, target.node.var
-    outer = {found.var for found in (*target.loops, target.node)}
+    inner, loop = {inner_loop.var for inner_loop in own}, target.node.var
+    outer = {outer_loop.var for outer_loop in (*target.loops, target.node)}
     count = form.terms.get(loop, NOTHING)
     width = count_of(digits_of(form, inner, loops=loops).values())
     if (
@@ -291,9 +291,9 @@ def _depends_otherwise(
     """Return whether the elements that the block computes depend on the iteration by more than the window."""
     block: Block = cursor.node
     values, loop = values_at(cursor), target.node.var
-    inner = {found.var for found in own}
+    inner = {inner_loop.var for inner_loop in own}
     others = [resolve(item.value, values) for item in block.iters if item.var != window.var]
-    ranges = [resolve(end, values) for found in own for end in (found.start, found.extent)]
+    ranges = [resolve(end, values) for inside in own for end in (inside.start, inside.extent)]
     header = replace(block, iters=(), reads=None, writes=None)
     domains = [item.domain for item in block.iters]
     inside = (header, *domains)
@@ -307,7 +307,7 @@ def _depends_otherwise(
 def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
     """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
     known = {param.name for param in target.function.params}
-    known |= {found.var for found in target.loops}
+    known |= {outer_loop.var for outer_loop in target.loops}
     if free_vars(*buffer.shape) - known or mentioned(buffer.shape):
         raise schedule_error(
             f"{_NAME}.scope",
@@ -392,7 +392,7 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
     The init of the block stores the value of the first point; the new block would store that of the last.
     """
     block: Block = cursor.node
-    meeting = meeting_loops(cursor, {found.var for found in own})
+    meeting = meeting_loops(cursor, {inner_loop.var for inner_loop in own})
     if meeting and not is_told_by_element(block, own):
         raise schedule_error(
             f"{_NAME}.not_proved",

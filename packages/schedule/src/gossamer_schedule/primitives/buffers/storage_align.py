@@ -54,22 +54,22 @@ def storage_align(
     """
     require_stage(module, "storage_align", stages=LOOP_STAGES)
     root = find_function(module, "storage_align", function=function)
-    found = find_buffer(root, buffer=buffer)
+    old = find_buffer(root, buffer=buffer)
 
-    require_allocated(found, root)
-    if not isinstance(found, Buffer):
+    require_allocated(old, root)
+    if not isinstance(old, Buffer):
         raise schedule_error(
             "storage_align.sparse",
             f"Buffer '{buffer}' is sparse, and only dense buffers can be padded.",
         )
-    _require_axis(found, axis)
+    _require_axis(old, axis)
     _require_factor(factor, offset)
-    padded = _require_padding(found, axis + 1, factor=factor, offset=offset)
+    padded = _require_padding(old, axis + 1, factor=factor, offset=offset)
 
-    shape = (*found.shape[: axis + 1], padded, *found.shape[axis + 2 :])
-    lost = {axis + 1: found.shape[axis + 1]} if padded != found.shape[axis + 1] else {}
+    shape = (*old.shape[: axis + 1], padded, *old.shape[axis + 2 :])
+    lost = {axis + 1: old.shape[axis + 1]} if padded != old.shape[axis + 1] else {}
     body = moved_accesses(root, buffer, tuple, lost=lost)
-    aligned = with_buffer(replace(root.function, body=body), replace(found, shape=shape))
+    aligned = with_buffer(replace(root.function, body=body), replace(old, shape=shape))
 
     rewritten = root.with_function(aligned).module
 

@@ -143,31 +143,31 @@ def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
 def _require_layout(
     text: str, buffer: AnyBuffer, shape: tuple[Expr, ...], function: Function
 ) -> Layout:
-    found = _map_of(text, function)
-    if found is None or len(found.vars) != len(shape) or len({*found.vars}) != len(shape):
+    parsed = _map_of(text, function)
+    if parsed is None or len(parsed.vars) != len(shape) or len({*parsed.vars}) != len(shape):
         raise schedule_error(
             f"{_NAME}.map",
             f"'{text}' is not a map of the {counted(len(shape), 'index', 'indices')} of buffer "
             f"'{buffer.name}'.",
             hint='Expected a text such as "i, j -> j // 8, i, j % 8".',
         )
-    _require_counts(found, text)
-    layout = layout_of(found, shape)
+    _require_sizes(parsed, text)
+    layout = layout_of(parsed, shape)
     if layout is not None:
-        _require_counts(IndexMap((), layout.extents), text)
+        _require_sizes(IndexMap((), layout.extents), text)
     if layout is None:
         raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that '{text}' gives each element of '{buffer.name}' a slot of its own.",
-            needs=f"different values of {', '.join(found.vars)} have different results, which contain all "
+            needs=f"different values of {', '.join(parsed.vars)} have different results, which contain all "
             "digits of each index",
         )
     return layout
 
 
-def _require_counts(found: IndexMap, text: str) -> None:
+def _require_sizes(index_map: IndexMap, text: str) -> None:
     """Refuse constants so large that computing a slot could overflow."""
-    for part in collect(Const, *found.results):
+    for part in collect(Const, *index_map.results):
         value = integer_value(part)
         if value is not None and not is_count(value, least=0):
             raise schedule_error(
@@ -217,7 +217,7 @@ def _constant(text: str, dtype: str) -> Const | None:
 def _require_only_elements(function: Function, buffer: str) -> None:
     """Refuse a buffer with searches or facts, which refer to the order of its elements."""
     named = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
-    searched = {found.buffer for found in collect(Search, *function.body)}
+    searched = {search.buffer for search in collect(Search, *function.body)}
     if buffer in named | searched:
         raise schedule_error(
             f"{_NAME}.other_access",
@@ -230,16 +230,16 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
     """Refuse vectors of a buffer whose indices are divided into digits: digits of lanes are not supported."""
     if all(isinstance(result, Var) for result in layout.map.results):
         return
-    for found in statements(function.body):
-        if isinstance(found, For) and found.kind == "vectorized" and buffer in mentioned((found,)):
+    for loop in statements(function.body):
+        if isinstance(loop, For) and loop.kind == "vectorized" and buffer in mentioned((loop,)):
             raise schedule_error(
                 f"{_NAME}.kind",
-                f"Loop '{found.var}' uses buffer '{buffer}' and is vectorized, and lanes cannot be divided "
+                f"Loop '{loop.var}' uses buffer '{buffer}' and is vectorized, and lanes cannot be divided "
                 "into digits.",
-                hint=f"Apply {_NAME} before '{found.var}' is made vectorized.",
+                hint=f"Apply {_NAME} before '{loop.var}' is made vectorized.",
             )
-    accesses = (found for found in collect(TOUCHING, *function.body) if found.buffer == buffer)
-    if any(DType.parse(dtype_of(at)).is_vector for found in accesses for at in found.indices):
+    accesses = (node for node in collect(TOUCHING, *function.body) if node.buffer == buffer)
+    if any(DType.parse(dtype_of(at)).is_vector for node in accesses for at in node.indices):
         raise schedule_error(
             f"{_NAME}.kind",
             f"Buffer '{buffer}' is accessed in vectors, and lanes cannot be divided into digits.",
