@@ -67,15 +67,15 @@ def align(
     require_stage(module, "align", stages=("loop",))
     root = find_function(module, "align", function=function)
     cursor = find_loop(root, loop=loop)
-    found = find_buffer(root, buffer=buffer)
-    assert isinstance(found, Buffer), "the loop stage has no other buffers"
+    target = find_buffer(root, buffer=buffer)
+    assert isinstance(target, Buffer), "the loop stage has no other buffers"
 
     require_serial(cursor)
     _require_zero_start(cursor)
     _require_lanes(lanes, cursor)
-    _require_rows(found, lanes)
+    _require_rows(target, lanes)
     _require_extent(cursor, lanes)
-    early = sub(index_var(loop), _misalignment(found, lanes))
+    early = sub(index_var(loop), _misalignment(target, lanes))
 
     blocks = _require_blocks(cursor)
     require_unchanged_bounds((cursor.node,), at=root)

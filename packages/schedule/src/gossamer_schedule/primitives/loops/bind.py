@@ -72,6 +72,7 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
     _require_start(cursor)
     _require_unnested(cursor, thread=thread)
     _require_extent(cursor, thread=thread)
+    # Only the threads of one block can combine terms.
     is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
     if is_reduction:
         require_reducers(cursor)

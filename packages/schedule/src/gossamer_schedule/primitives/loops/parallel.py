@@ -31,6 +31,7 @@ from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.unsafe_mark import Requirement, trusted
 
 FORMS = ("atomic", "privatised", "segmented")
+"""The values of `accumulate`: how iterations share elements."""
 DEFAULT_PARTS = 8
 MAX_PARTS = 2**16
 """The largest number of parts, each of which may have a copy of the buffer."""

@@ -110,20 +110,20 @@ def prefetch(
     require_stage(module, "prefetch", stages=("loop",))
     root = find_function(module, "prefetch", function=function)
     cursor = find_loop(root, loop=loop)
-    found = find_buffer(root, buffer=buffer)
-    assert isinstance(found, Buffer), "the loop stage has no other buffers"
+    target = find_buffer(root, buffer=buffer)
+    assert isinstance(target, Buffer), "the loop stage has no other buffers"
     inside = find_block(root, block=block)
 
     _require_distance(distance, cursor)
-    _require_allocated_outside(found, cursor)
-    reads = _require_reads(inside, found, cursor=cursor)
-    spans = [_require_span(read, found, cursor=cursor) for read in reads]
+    _require_allocated_outside(target, cursor)
+    reads = _require_reads(inside, target, cursor=cursor)
+    spans = [_require_span(read, target, cursor=cursor) for read in reads]
     _require_unchanged(spans, cursor)
 
     namer = namer_of(root.function)
     conditions = _known_conditions(inside, cursor)
     prefetches = tuple(
-        _guarded_prefetch(cursor, span, found, distance, conditions=conditions, namer=namer)
+        _guarded_prefetch(cursor, span, target, distance, conditions=conditions, namer=namer)
         for span in spans
     )
     body = (*cursor.node.body, *prefetches)
@@ -191,7 +191,8 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
 
 
 def _require_unchanged(spans: list[_Span], cursor: Cursor) -> None:
-    """Refuse spans that depend on what the loop writes or allocates: it is not known ahead of time."""
+    """Refuse spans that depend on buffers which the loop writes or allocates: their values may still change
+    between the prefetch and the access."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
     if any(_count_varies(span, cursor) for span in spans):
         parts += [cursor.node.start, cursor.node.extent]

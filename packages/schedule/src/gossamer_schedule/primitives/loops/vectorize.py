@@ -28,6 +28,7 @@ from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.unsafe_mark import Requirement
 
 MAX_LANES = 1024
+"""The largest number of lanes of a vector, or of multiples of vscale."""
 
 
 @primitive
