@@ -28,7 +28,7 @@ class Bodies(Stores):
     """Draws iterations one after the other."""
 
     def iteration(self) -> Iteration:
-        """One that stands by itself, perhaps with others inside."""
+        """Draws an outermost iteration, perhaps with nested ones."""
         if self.chance(0.25):
             return self.nested()
         return self._iteration(self._members(()), depth=0)
@@ -67,7 +67,7 @@ class Bodies(Stores):
         return Iteration(name, self._items(members), kinds, vars_, tuple(body), tuple(init))
 
     def _leave(self, blocked: set[str]) -> None:
-        """The end of an iteration that none stands around."""
+        """Ends an outermost iteration."""
         self.blocked, self.read = blocked, set()
         self.own_elements, self.pending = [], []
 
@@ -84,7 +84,7 @@ class Bodies(Stores):
         return tuple(found)
 
     def _members(self, around: tuple[str, ...], *, most: int = 4) -> list[tuple[str, str | None]]:
-        """Axes, and what each is attached to, so that there are not too many points."""
+        """Draws axes, each with the axis that it is attached to, and limits the number of points."""
         forest, rng = self.forest, self.rng
         found: list[tuple[str, str | None]] = []
         points = float(np.prod([max(self.forest.most(axis), 1) for axis in around]))
@@ -110,12 +110,12 @@ class Bodies(Stores):
         return found
 
     def _is_startable(self, axis: str, here: Sequence[str]) -> bool:
-        """Whether a fibre is selected: not by a dense axis that is iterated without its parent."""
+        """True if a fibre of the axis is selected, which a dense axis without its parent does not do."""
         parent = self.forest.slots[axis].axis.parent
         return parent is None or (parent in here and not self._is_free(parent, here))
 
     def _is_free(self, axis: str, here: Sequence[str]) -> bool:
-        """Whether a dense axis is iterated without its parent, which comes later or not at all."""
+        """True if a dense axis is iterated without its parent, or before it."""
         bound = [found.is_free for found in self.scope if found.axis == axis]
         parent = self.forest.slots[axis].axis.parent
         before = here[: list(here).index(axis)]

@@ -10,8 +10,8 @@ from tests.generated.mutations import Mutation
 
 @dataclass(frozen=True)
 class Defect:
-    """`line`, which stands just once in the source of `home`, reads `instead`, which breaks the pass
-    `of`. `needs_schedule`: only scheduled programs show it."""
+    """`line`, which occurs once in the source of `home`, is replaced by `instead`, which breaks the pass
+    `of`. `needs_schedule`: only scheduled programs reveal the defect."""
 
     says: str
     of: str

@@ -17,9 +17,9 @@ from tests.generated.program import Program
 
 @dataclass(frozen=True)
 class Defect:
-    """`line`, which stands just once in the source of `home`, reads `instead`, which breaks the primitive
-    `of`; what else has to happen often for it to show is drawn as often (`along`). It shows in
-    programs that `draw` makes."""
+    """`line`, which occurs once in the source of `home`, is replaced by `instead`, which breaks the primitive
+    `of`. Primitives that must occur often to reveal the defect are drawn as often (`along`). Programs drawn
+    by `draw` reveal it."""
 
     says: str
     of: str
@@ -39,7 +39,7 @@ class Defect:
 
     @property
     def weights(self) -> dict[str, int]:
-        """What is drawn more often than else."""
+        """The primitives that are drawn more often than others."""
         return dict.fromkeys((self.of, *self.along), 60)
 
 

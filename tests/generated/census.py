@@ -55,7 +55,7 @@ DATA = (
 
 
 def census(program: Program) -> set[str]:
-    """Everything that is counted, of one program."""
+    """Counts all features of one program."""
     (function,) = program.module.functions
     found = {name for node in walk(function) for name in counted(node)}
     used = {
@@ -79,7 +79,7 @@ def census(program: Program) -> set[str]:
 
 
 def required() -> tuple[str, ...]:
-    """What a long run has to have met often."""
+    """The features that a long run must contain often."""
     dtypes = [f"buffer of {name}" for name in SCALARS if name != "handle"]
     return (
         "dense_fixed", "dense_fixed under a parent", "dense_varied", "compressed_fixed",
@@ -106,7 +106,7 @@ def _depth(axis: Node, axes: tuple[Node, ...]) -> int:
 
 @singledispatch
 def counted(node: Node) -> Iterator[str]:
-    """The names that a node counts for."""
+    """The names of the features that a node counts for."""
     yield type(node).__name__.lower()
 
 

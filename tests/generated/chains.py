@@ -47,7 +47,7 @@ def draw_chain(rng: Random) -> Program:
 
 
 def _epilogue(rng: Random) -> list[str]:
-    """A reduction, and what is combined with each result."""
+    """A reduction, and an epilogue that combines each result with another value."""
     op, other = rng.choice((*"++*", "min", "max")), rng.choice([*OPERATIONS])
     extent, terms = rng.choice(("4", "n", "n + 1")), rng.choice(("3", "n", "T.int64(P[i])"))
     start = rng.choice(("0", "0", "1", "T.int32(vi)"))
@@ -88,7 +88,7 @@ def _where(rng: Random, conditions: tuple[str, ...]) -> list[str]:
 
 
 def _windows(rng: Random) -> list[str]:
-    """Windows of a buffer, each made anew, and sums of what lies in them."""
+    """Windows of a buffer, each computed anew, and the sums of their elements."""
     width, step = rng.choice((3, 4, 5)), rng.choice((1, 1, 2, 3))
     begin = rng.choice(("0", "0", "1", "1", "2", "n"))
     extent, element = (

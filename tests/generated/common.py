@@ -29,7 +29,7 @@ DTYPES = ("float32", "float32", "float64", "int32", "float16", "bfloat16")
 
 
 class Common:
-    """Draws one iteration over a forest that holds nothing yet."""
+    """Draws one iteration over an empty forest."""
 
     def __init__(self, bodies: Bodies) -> None:
         self.bodies, self.rng, self.forest = bodies, bodies.rng, bodies.forest

@@ -12,7 +12,7 @@ from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_m
 
 Pass = Callable[[Module], Module]
 Scheduler = Callable[[Module], Module]
-"""What is done to the module of each stage before it is lowered."""
+"""A step on the module of each stage, before the module is lowered."""
 
 
 def unscheduled(module: Module) -> Module:
@@ -20,13 +20,13 @@ def unscheduled(module: Module) -> Module:
 
 
 def without_instructions(module: Module) -> Module:
-    """Math functions as arithmetic, as for a target that has instructions for none of them."""
+    """Replaces all math functions by arithmetic, as for a target without instructions for them."""
     backend, target = resolve("generic-cpu")
     return lower_math(module, instructions=backend.instructions(target))
 
 
 BEFORE = {"coordinate": 0, "position": 1, "loop": 2}
-"""How many passes a module of a stage does not need."""
+"""The number of passes that a module of a stage skips."""
 PASSES: dict[str, Pass] = {
     found.__name__: found for found in (lower_iterations, lower_buffers, *FLAT_PASSES)
 }
@@ -47,7 +47,7 @@ class Compiler:
         return dict(self.passes)[name]
 
     def replaced(self, name: str, by: Pass) -> Compiler:
-        """The compiler with another pass in the place of the one with that name."""
+        """The compiler with the pass of that name replaced."""
         assert name in dict(self.passes), f"no pass {name} among {', '.join(dict(self.passes))}"
         found = tuple((key, by if key == name else found) for key, found in self.passes)
         return replace(self, passes=found)
@@ -72,4 +72,4 @@ class Compiler:
 
 
 COMPILER = Compiler()
-"""The one that is shipped."""
+"""The compiler as it is shipped."""

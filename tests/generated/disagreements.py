@@ -23,12 +23,13 @@ from tests.generated.races import Race, require_no_race
 
 
 class Disagreement(Exception):
-    """What a stage does and the oracle does not."""
+    """The result of a stage differs from that of the oracle."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """At most one of: what disagrees, and the code with which the compiler refuses the program."""
+    """The disagreement, or the code with which the compiler rejects the program; both None if all is
+    right."""
 
     disagreement: str | None = None
     refusal: str | None = None
@@ -41,8 +42,8 @@ def disagreement(
     native: bool = False,
     schedule: Scheduler = unscheduled,
 ) -> str | None:
-    """What the first stage that disagrees with the oracle does, None where all agree; a program that
-    is refused agrees with nothing."""
+    """Describes the first stage whose result differs from the oracle; None if all agree. A rejected program
+    is a disagreement, too."""
     verdict = judged(program, compiler, native=native, schedule=schedule)
     return verdict.disagreement or (verdict.refusal and f"refused: {verdict.refusal}")
 
@@ -54,7 +55,7 @@ def judged(
     native: bool = False,
     schedule: Scheduler = unscheduled,
 ) -> Verdict:
-    """Runs every stage, and where `native` machine code too."""
+    """Runs every stage, and machine code if `native`."""
     where = "the parsed program"
     try:
         module = verify(parse_module(program.text))
@@ -103,7 +104,7 @@ def _call(program: Program, compiler: Compiler, flat: Module) -> None:
 
 
 def _require_refused(program: Program, kernel: Kernel) -> None:
-    """Arrays that are not aligned or not dense are refused, and nothing is stored."""
+    """Arrays that are not aligned or not contiguous are rejected, and nothing is stored."""
     passed = _passed(program, usable=False)
     if all(found.is_usable for found in passed.values()):
         return
@@ -147,7 +148,8 @@ def _fresh(program: Program) -> dict[str, np.ndarray]:
 
 
 def _passed(program: Program, *, usable: bool) -> dict[str, Passed]:
-    """Arrays for one run of machine code; where all have to be `usable`, others are moved."""
+    """The arrays for one run of machine code. If all must be `usable`, arrays that kernels reject are
+    moved."""
     found = {}
     for name, array in program.arrays.items():
         passed = Passed(array, program.places.get(name, Place()))
@@ -157,7 +159,7 @@ def _passed(program: Program, *, usable: bool) -> dict[str, Passed]:
 
 
 def _protected(program: Program, name: str, array: np.ndarray) -> np.ndarray:
-    """The array, read-only where the program does not store to it."""
+    """The array, made read-only unless the program stores to it."""
     array.flags.writeable = program.expected is None or name in program.expected
     return array
 
@@ -173,7 +175,7 @@ def _require_expected(program: Program, arrays: Mapping[str, np.ndarray]) -> Non
 
 
 def is_near(found: np.ndarray, expected: np.ndarray, *, tolerance: float) -> bool:
-    """Whether values are equal, or as near as rounding errors may take them."""
+    """True if values are equal, or within the bounds of rounding errors."""
     if expected.dtype.kind != "f":
         return np.array_equal(found, expected)
     with np.errstate(invalid="ignore"):

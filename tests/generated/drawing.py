@@ -16,7 +16,7 @@ TRIES = 100
 
 
 def draw_program(rng: Random) -> Program:
-    """A program that has a meaning."""
+    """Draws programs until one has a meaning."""
     for _ in range(TRIES):
         program = drawn(rng)
         if program.has_meaning:
@@ -25,7 +25,7 @@ def draw_program(rng: Random) -> Program:
 
 
 def drawn(rng: Random) -> Program:
-    """Any program."""
+    """Draws a program, which may have no meaning."""
     is_common = rng.random() < 0.12
     forest = DrawnForest(rng) if is_common else DrawnForest(rng).draw()
     bodies = Bodies(

@@ -25,14 +25,14 @@ DTYPES = (
     "int64", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
 MOST_ELEMENTS = 500
-"""A buffer over siblings has no more."""
+"""The maximum number of elements of a buffer over sibling axes."""
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A variable of an iteration; `is_own` where it stands for the slot of its axis in a fibre that
-    the variable of the axis' parent selects, `is_free` where no fibre is selected."""
+    """A variable of an iteration. `is_own`: it iterates the slots of the fibre that the variable of the
+    parent axis selects. `is_free`: no fibre is selected."""
 
     var: str
     axis: str
@@ -118,17 +118,17 @@ class Buffers:
         return np.array(drawn, dtype)
 
     def _is_storable(self, axes: Sequence[str]) -> bool:
-        """Whether a buffer may have these axes: where several vary below one, it needs offsets, of
-        which it has those of one axis."""
+        """True if a buffer may have these axes. Several varied axes below one axis need offsets, and a buffer
+        has offsets for one axis only."""
         return not self._branches(axes) or self._sums(axes) is not None
 
     def _branches(self, axes: Sequence[str]) -> dict[str, list[str]]:
-        """The axes below which several vary, each with these."""
+        """The axes with several varied axes below them, each with these."""
         found = {above: self._varying(above, axes) for above in axes}
         return {above: below for above, below in found.items() if len(below) > 1}
 
     def _varying(self, above: str, axes: Sequence[str]) -> list[str]:
-        """The children of an axis that vary, or below which something does."""
+        """The children of an axis that are varied, or have a varied descendant."""
         return [
             axis for axis in axes
             if self.forest.slots[axis].axis.parent == above
@@ -136,7 +136,7 @@ class Buffers:
         ]  # fmt: skip
 
     def _siblings(self) -> list[tuple[str, ...]]:
-        """Axes with their ancestors and two or three children that vary."""
+        """Axes with their ancestors and two or three varied children."""
         found = [
             (*self.forest.ancestors(above.name), *below)
             for above in self.forest.axes
@@ -162,7 +162,7 @@ class Buffers:
         return sums.astype(dtype) if sums[-1] <= min(np.iinfo(dtype).max, MOST_ELEMENTS) else None
 
     def _counts(self, axis: str, axes: Sequence[str]) -> np.ndarray:
-        """How many elements of a buffer lie in each fibre of one of its axes."""
+        """The number of elements of a buffer in each fibre of one of its axes."""
         slots = self.forest.slots[axis]
         found = np.ones(slots.size, int)
         for below in axes:

@@ -20,7 +20,7 @@ def _reducer(
 
 
 def largest_and_where(name: str, dtype: str) -> Reducer:
-    """The larger value and its place; of equal ones the first place."""
+    """The larger value with its index; the first index of equal values."""
 
     def results(p0: Expr, v0: Expr, p1: Expr, v1: Expr) -> Sequence[Expr]:
         is_first = Binary("and", Compare("eq", v0, v1), Compare("lt", p0, p1))
@@ -46,7 +46,7 @@ def least_and_most(name: str, dtype: str) -> Reducer:
 
 
 def complex_product(name: str, dtype: str) -> Reducer:
-    """The product of complex numbers, of integers that wrap."""
+    """The product of complex numbers, with wrapping integers."""
 
     def results(a: Expr, b: Expr, c: Expr, d: Expr) -> Sequence[Expr]:
         real = Binary("sub", Binary("mul", a, c), Binary("mul", b, d))
@@ -66,4 +66,4 @@ REDUCERS: dict[bool, tuple[MakeReducer, ...]] = {
     True: (largest_and_where, sum_and_count, least_and_most, three_sums),
     False: (largest_and_where, sum_and_count, least_and_most, complex_product, three_sums),
 }
-"""Those of floats, and those of integers."""
+"""The reducers of floats, and those of integers."""

@@ -28,22 +28,23 @@ from gossamer_ir.nodes import (
 SIZES: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
 }  # fmt: skip
-"""What sizes may be made with."""
+"""The operations that sizes may contain."""
 MISS, BEYOND = -1, -2
-"""No such coordinate in a fibre; a coordinate that is none of a dense axis of fixed length."""
+"""MISS: the fibre has no such coordinate. BEYOND: the coordinate is outside of a dense axis of fixed
+length."""
 
 
 NEAR = 64
-"""Up to this length of an axis there is a table of all its coordinates."""
+"""The maximum length of an axis for which there is a table of all coordinates."""
 
 
 class Undecided(Exception):
-    """The oracle does not say what the program means: it is none to test with."""
+    """The oracle does not define the meaning of the program, which is not used as a test."""
 
 
 class Slots:
-    """The slots of one axis: the parent's slot of each, its coordinate, and whether it is an element;
-    each parent's slot has `counts` of them from `firsts` on."""
+    """The slots of one axis: the parent's slot of each, its coordinate, and whether it is an element. Each
+    slot of the parent has `counts` slots, from `firsts` on."""
 
     def __init__(self, axis: Axis, forest: Forest) -> None:
         self.axis = axis
@@ -67,7 +68,7 @@ class Slots:
 
     @cached_property
     def _dense(self) -> np.ndarray:
-        """The slot of each coordinate in each fibre."""
+        """The slot of each coordinate in each fibre of a dense axis."""
         found = np.full((self.parents, self.length), MISS)
         at = self.is_element
         found[self.parent_of[at], self.coordinates[at]] = np.arange(self.size)[at]
@@ -75,7 +76,7 @@ class Slots:
 
     @cached_property
     def _sparse(self) -> dict[tuple[int, int], int]:
-        """The same for the coordinates that there are."""
+        """The slot of each stored coordinate in each fibre."""
         at = np.flatnonzero(self.is_element)
         keys = zip(self.parent_of[at].tolist(), self.coordinates[at].tolist(), strict=True)
         return dict(zip(keys, at.tolist(), strict=True))
@@ -96,14 +97,14 @@ class Slots:
         return found
 
     def _present(self, parents: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
-        """The slots of coordinates that the axis may have, or `MISS`."""
+        """The slots of coordinates within the length of the axis, or `MISS`."""
         if self.length <= NEAR:
             return self._dense[parents, coordinates]
         keys = zip(parents.tolist(), coordinates.tolist(), strict=True)
         return np.array([self._sparse.get(key, MISS) for key in keys], int)
 
     def below(self, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The slots in the fibres of some of the parent's slots, and the row that each is below."""
+        """The slots in the fibres of the given slots of the parent, and the row to which each belongs."""
         counts = self.counts[parents]
         rows = np.repeat(np.arange(len(parents)), counts)
         before = np.cumsum(counts) - counts
@@ -126,7 +127,7 @@ class Forest(dict[str, Slots]):
             self.add(axis)
 
     def add(self, axis: Axis) -> None:
-        """One more axis, whose parent is there."""
+        """Adds an axis whose parent was added before."""
         self[axis.name] = Slots(axis, self)
 
     def number(self, size: Expr) -> int:
@@ -141,7 +142,7 @@ class Forest(dict[str, Slots]):
 
 
 class Storage:
-    """Where the elements of a buffer lie: the nested enumeration of its axes in order."""
+    """The order of the elements of a buffer: the nested enumeration of its axes."""
 
     def __init__(self, buffer: SparseBuffer, forest: Forest) -> None:
         self.buffer, self._forest = buffer, forest

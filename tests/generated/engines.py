@@ -23,7 +23,7 @@ from tests.generated.ways import Settings, Way, draw_way
 
 
 class Case(NamedTuple):
-    """A program and how it is judged."""
+    """A program, and how it is checked."""
 
     program: Program
     way: Way
@@ -34,13 +34,13 @@ class Case(NamedTuple):
 
 @dataclass
 class Programs(Tally):
-    """What a number of programs came to: how many met what."""
+    """The results of a batch: the number of programs with each feature."""
 
     scheduled: int = 0
     met: Counter[str] = field(default_factory=Counter)
 
     def judge(self, case: Case, number: int) -> None:
-        """Adds what a program comes to."""
+        """Adds the results of a program."""
         program, way = case
         verdict = way.verdict(program)
         self.judged += 1
@@ -54,18 +54,18 @@ class Programs(Tally):
 
 
 class Engine(ABC):
-    """Draws `each` programs for a number, from the seed and that number alone."""
+    """Draws `each` programs for a number, which depend only on the seed and that number."""
 
     name: ClassVar[str]
     each: int
 
     @abstractmethod
     def judge(self, number: int, found: Programs, *, settings: Settings) -> None:
-        """Adds what the programs of a number come to."""
+        """Adds the results of the programs of a number."""
 
     @abstractmethod
     def suspect(self, number: int, settings: Settings) -> Case | None:
-        """The program of a number; of several, one that is wrong, as small as it was found."""
+        """The program of a number; if there are several, a failing one, as small as it was found."""
 
 
 class ByRandom(Engine):
@@ -84,7 +84,7 @@ class ByRandom(Engine):
 
 @dataclass(frozen=True)
 class ByHypothesis(Engine):
-    """Runs of Hypothesis, one for each number, that know nothing of each other."""
+    """Runs of Hypothesis, one for each number, independent of each other."""
 
     name: ClassVar[str] = "hypothesis"
     each: int = 500
@@ -123,7 +123,7 @@ def _random(number: int, settings: Settings) -> Random:
 
 @st.composite
 def cases(draw: Callable[[SearchStrategy], object], settings: Settings) -> Case:
-    """Programs that have a meaning, each with a way to judge it."""
+    """Programs with a meaning, each with a way to check it."""
     rng = draw(draws())
     return Case(draw(programs()), draw_way(rng, settings, seed=str(rng.randrange(2**16))))
 

@@ -24,14 +24,14 @@ from tests.generated.elements import Forest
 Rows = list[list[int]]
 
 WIDEST = {"int32": 2**31 - 1, "int64": 2**36, "uint8": 2**8 - 1, "uint16": 2**16 - 1}
-"""How long an axis may be whose coordinates are stored so."""
+"""The maximum length of an axis whose coordinates are stored in a dtype."""
 LENGTHS = (0, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 9)
 MOST_SLOTS, MOST_FIBRES, DEEPEST = 60, 24, 4
 INDEX_DTYPES = ("int32", "int32", "int64", "int64", "uint8", "uint16")
 
 
 class DrawnForest:
-    """Axes as they are drawn, the parameters that they need, and what these hold."""
+    """The axes that were drawn, the parameters that they need, and the values of these."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -45,7 +45,8 @@ class DrawnForest:
         self._lengths = [rng.choice(LENGTHS) for _ in range(2)] + [rng.choice(LENGTHS[1:])]
 
     def draw(self) -> DrawnForest:
-        """A few trees, often one deep one, sometimes with coordinates as large as they can be stored."""
+        """A few trees, often one deep tree, sometimes with the largest coordinates that the dtype can
+        store."""
         self.is_wide = self.rng.random() < 0.15
         self.add_root()
         for _ in range(self.rng.randint(1, 5)):
@@ -56,7 +57,7 @@ class DrawnForest:
         return self
 
     def number(self, value: int, *, symbolic: float = 0.7) -> Expr:
-        """A size, as a parameter, as a constant, or as what both make."""
+        """A size: a parameter, a constant, or an expression of both."""
         if self.rng.random() >= symbolic:
             return Const("int64", str(value))
         return self._computed(value) if self.rng.random() < 0.08 else self._parameter(value)
@@ -78,7 +79,7 @@ class DrawnForest:
         return self.slots[axis].length
 
     def ancestors(self, axis: str) -> list[str]:
-        """From the root down to the axis itself."""
+        """The ancestors from the root down to the axis itself."""
         parent = self.slots[axis].axis.parent
         return [*(self.ancestors(parent) if parent else ()), axis]
 
@@ -107,7 +108,7 @@ class DrawnForest:
         return self._added(CompressedVaried(name, parent, size, self._nnz(rows), *arrays))
 
     def most(self, axis: str) -> int:
-        """The largest number of slots that a fibre has."""
+        """The maximum number of slots of a fibre."""
         return int(self.slots[axis].counts.max(initial=0))
 
     def _parent(self) -> Axis:
@@ -122,7 +123,7 @@ class DrawnForest:
         return usable[-1] if self.rng.random() < 0.6 else self.rng.choice(usable)
 
     def add_below(self, parent: Axis, length: int | None = None) -> str:
-        """An axis of any kind; where its `length` is given, with more elements."""
+        """An axis of any kind; if `length` is given, with more elements."""
         kinds = (self._dense, self._ragged, self._slotted, self._compressed, self._compressed)
         slots = MOST_SLOTS if length is None else 4 * MOST_SLOTS
         most = slots // max(self.slots[parent.name].size, 1)
@@ -171,7 +172,7 @@ class DrawnForest:
         )
 
     def _slotted(self, name: str, parent: Axis, length: int, most: int) -> Axis:
-        """A fixed number of slots for each fibre, unused ones holding the length."""
+        """A fixed number of slots for each fibre; unused slots hold the length."""
         rng = self.rng
         rows, length = self._rows(name, parent, length, most)
         is_plain = self._is_kept_plain(name) or rng.random() < 0.75
@@ -218,13 +219,13 @@ class DrawnForest:
         return rows
 
     def _tangled(self, row: list[int]) -> list[int]:
-        """In any order, sometimes with one coordinate twice."""
+        """The coordinates in random order, sometimes with a duplicate."""
         found = row + ([self.rng.choice(row)] if row and self.rng.random() < 0.4 else [])
         self.rng.shuffle(found)
         return found
 
     def _rows(self, name: str, parent: Axis, length: int, most: int) -> tuple[Rows, int]:
-        """Fibres, sometimes related to those of an axis beside, or with large coordinates."""
+        """Fibres, sometimes related to those of a sibling axis, or with large coordinates."""
         rows = self._fibres(parent, length, most)
         beside = [
             found for found in self.rows
@@ -238,7 +239,7 @@ class DrawnForest:
         return rows, length
 
     def _is_beside(self, above: str | None, parent: Axis) -> bool:
-        """Whether two axes have one fibre for each coordinate of their parents, and the same ones."""
+        """True if two axes have one fibre for each coordinate of their parents, and the same ones."""
         if above is None or above == parent.name:
             return above is not None
         roots = self.slots[above].axis, parent
@@ -263,12 +264,12 @@ class DrawnForest:
         return rows, max(length, self.length(other))
 
     def _widened(self, rows: Rows, length: int) -> tuple[Rows, int]:
-        """The same with as large coordinates as some storage type has."""
+        """The same fibres, with coordinates as large as some storage type allows."""
         factor = WIDEST[self.rng.choice(INDEX_DTYPES)] // max(length, 1)
         return [[at * factor + factor - 1 for at in row] for row in rows], length * factor
 
     def supersets(self) -> list[tuple[str, str]]:
-        """Pairs of axes of which the second has all elements of the first."""
+        """Pairs of axes; the second contains all elements of the first."""
         return [
             (found.left, found.right) if found.kind == "subset" else (found.right, found.left)
             for found in self.relations
@@ -279,7 +280,7 @@ class DrawnForest:
         return any(name in (found.left, found.right) for found in self.relations)
 
     def _storage(self, most: int) -> str:
-        """How numbers up to the largest one may be stored."""
+        """The dtypes that can store numbers up to the largest one."""
         return self.rng.choice([found for found in INDEX_DTYPES if WIDEST[found] >= most])
 
     def _nnz(self, rows: Rows) -> Expr | None:

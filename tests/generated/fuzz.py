@@ -37,12 +37,13 @@ from tests.generated.ways import Settings
 
 ENOUGH = 200
 MANY = 20_000
-"""How many programs have to meet everything that is required `ENOUGH` times; fewer in proportion."""
+"""The number of programs in which each required feature must occur `ENOUGH` times; proportionally fewer for
+shorter runs."""
 OUT = Path(".nox/fuzz.json")
 
 
 def report(failure: Failure, settings: Settings, engine: Engine, console: Console) -> None:
-    """Prints a program; one that is wrong is made as small as it goes."""
+    """Prints a program; a failing one is shrunk first."""
     console.rule(f"program {failure.number} of seed {settings.seed}")
     console.print(failure.what, markup=False)
     case = engine.suspect(failure.number, settings)
@@ -61,7 +62,7 @@ def report(failure: Failure, settings: Settings, engine: Engine, console: Consol
 
 
 def too_seldom(total: Programs) -> list[str]:
-    """What is required and was met less often than the number of programs lets expect."""
+    """The required features that occurred less often than the number of programs demands."""
     enough = ENOUGH * min(total.judged / MANY, 1)
     return [name for name in required() if total.met[name] < enough]
 
@@ -106,7 +107,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Runs the fuzzer; 1 where something is wrong."""
+    """Runs the fuzzer; returns 1 if it found a failure."""
     options, console = arguments(given), Console()
     if options.schedules is not None:
         return fuzz_schedules.main(options, console)

@@ -37,30 +37,30 @@ from tests.generated.sequences import Traces, shortest
 from tests.generated.shrinking import shrunk
 
 MANY = 20_000
-"""In so many programs everything in `REQUIRED` has to be met as often as it says."""
+"""The number of programs for which `REQUIRED` gives the counts of features."""
 MANY_NATIVE, ENOUGH_ACCEPTED = 2_000, 20
-"""The same for `NATIVELY` and those that run as machine code; how often each primitive has to be accepted in
-so many programs that are scheduled."""
+"""The number of programs for `NATIVELY`, and how often each primitive must be accepted in as many scheduled
+programs."""
 OF_COORDINATES = frozenset({"sparse_reorder", "sparse_fuse", "sparse_unfuse", "sparse_compute_at"})
-"""Primitives that no program of the later stages takes."""
+"""Primitives that no program of the later stages accepts."""
 MOST_SHRUNK = 1500
 SCHEDULED = ("position", "loop", "loop")
 """The stages of programs that are scheduled."""
 FITTED = 0.1
-"""The share of those that steps fit which few other programs do."""
+"""The share of programs for primitives that few other programs accept."""
 FITTING = {
     "rolling_buffer": 60, "fuse_reduction_epilogue": 60, "decompose_padding": 30,
     "reverse_compute_inline": 30,
 }  # fmt: skip
-"""How often such steps are tried on them."""
+"""The weights of these primitives in such programs."""
 IN_BLOCKS = 0.7
-"""The share of those that have blocks most of all."""
+"""The share of scheduled programs that consist mostly of blocks."""
 
 
 @dataclass
 class Programs(Tally):
-    """What a number of programs came to: what was met in those that were not scheduled, and in those of them
-    that ran as machine code, how many have no oracle, how many were scheduled, and how often each
+    """The results of a batch: the features of the programs that were not scheduled, and of those that ran as
+    machine code; the numbers of programs without an oracle and of scheduled programs; and how often each
     primitive was tried and accepted."""
 
     met: Counter[str] = field(default_factory=Counter)
@@ -74,7 +74,7 @@ class Programs(Tally):
 
 @cache
 def machine() -> Machine:
-    """The process that runs the machine code of this one."""
+    """The process that runs machine code for this one."""
     return Machine()
 
 
@@ -87,13 +87,13 @@ class Case:
     steps: Steps | None
 
     def finding(self) -> Finding | None:
-        """Draws the steps of the schedule, too."""
+        """Checks the program; draws the steps of the schedule as well."""
         on = machine() if self.is_native else None
         return judged(self.program, machine=on, schedule=self.steps)
 
 
 def drawn(number: int, *, seed: str, native: float, scheduled: float) -> Case:
-    """A program by its number."""
+    """The program of a number."""
     rng = Random(f"{seed}/lowered/{number}")
     is_native, is_scheduled = rng.random() < native, rng.random() < scheduled
     if not is_scheduled:
@@ -105,7 +105,8 @@ def drawn(number: int, *, seed: str, native: float, scheduled: float) -> Case:
 
 
 def _fitted(rng: Random) -> Lowered:
-    """A program for steps that few others fit: chains of two blocks, or copies with padding in nests."""
+    """A program for primitives that few others fit: a chain of two blocks, or a copy with padding in a
+    nest."""
     while True:
         found = rng.choice((draw_chain, draw_nest))(rng)
         program = Lowered(found.module, found.arrays, found.sizes)
@@ -114,7 +115,7 @@ def _fitted(rng: Random) -> Lowered:
 
 
 def judge(number: int, found: Programs, **how: Any) -> None:
-    """Adds what a program comes to."""
+    """Adds the results of a program."""
     case = drawn(number, **how)
     program, finding = case.program, case.finding()
     found.judged += 1
@@ -136,7 +137,7 @@ def judge(number: int, found: Programs, **how: Any) -> None:
 
 
 def main(options: Namespace, console: Console) -> int:
-    """Runs the session; 1 where something is wrong."""
+    """Runs the session; returns 1 if it found a failure."""
     how = {"seed": options.seed, "native": options.native, "scheduled": options.scheduled}
     if options.only is not None:
         report(options.only, how, console)
@@ -163,7 +164,8 @@ def main(options: Namespace, console: Console) -> int:
 
 
 def too_seldom(total: Programs) -> list[str]:
-    """What was met, or accepted, less often than the number of programs lets expect."""
+    """The features that occurred, and the primitives that were accepted, less often than the number of
+    programs demands."""
     accepted = dict.fromkeys(sorted(DRAWERS.keys() - OF_COORDINATES), ENOUGH_ACCEPTED)
     natively = _fewer(total.met_natively, NATIVELY, total.native_unscheduled / MANY_NATIVE)
     return [
@@ -186,7 +188,7 @@ def table(total: Programs) -> Table:
 
 
 def report(number: int, how: Mapping[str, Any], console: Console) -> None:
-    """Prints a program; one that is wrong is made as small as it goes."""
+    """Prints a program; a failing one is shrunk first."""
     case = drawn(number, **how)
     console.rule(f"program {number} of seed {how['seed']}")
     finding, program = case.finding(), case.program
@@ -208,7 +210,7 @@ def report(number: int, how: Mapping[str, Any], console: Console) -> None:
 def smallest(
     program: Lowered, traces: Traces, finding: Finding, on: Machine | None
 ) -> tuple[Lowered, Traces, Finding]:
-    """The fewest steps and the smallest program that are wrong after the same pass, and what is."""
+    """The fewest steps and the smallest program that fail after the same pass, with the failure."""
 
     def wrong(candidate: Lowered, steps: Traces) -> Finding | None:
         schedule = replayed(steps) if any(steps.values()) else None

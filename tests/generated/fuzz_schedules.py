@@ -35,8 +35,8 @@ from tests.generated.shrinking import shrunk
 from tests.generated.written import Written, draw_written
 
 MANY, ENOUGH, ENOUGH_PROGRAMS, ENOUGH_STEPS = 20_000, 200, 3, 5
-"""In so many sequences each primitive has to be accepted so often, on so many programs; half of the
-sequences have to have so many steps."""
+"""For so many sequences: how often each primitive must be accepted, on how many programs, and the minimum
+median of accepted steps."""
 FOR_THREADS = 0.06
 """The share of sequences that bind loops to threads, which no CPU runs."""
 WRITTEN = 0.2
@@ -62,7 +62,7 @@ class Drawn:
 
 
 def drawn(number: int, *, seed: str, native: float) -> Drawn:
-    """A sequence by its number."""
+    """The sequence of a number."""
     rng = Random(f"{seed}/schedules/{number}")
     name, program = f"{number}", draw_program(rng)
     kind = rng.random()
@@ -78,8 +78,8 @@ def drawn(number: int, *, seed: str, native: float) -> Drawn:
 
 @dataclass
 class Sequences(Tally):
-    """What a number of sequences came to: how many had so many accepted steps; how often each primitive was
-    tried and accepted; on which programs."""
+    """The results of a batch: the number of sequences for each number of accepted steps; how often each
+    primitive was tried and accepted; and on which programs."""
 
     lengths: Counter[int] = field(default_factory=Counter)
     tried: Counter[str] = field(default_factory=Counter)
@@ -88,17 +88,17 @@ class Sequences(Tally):
 
     @property
     def counts(self) -> Counter[str]:
-        """On how many programs each primitive was accepted."""
+        """The number of programs on which each primitive was accepted."""
         return Counter(op for op, _ in self.programs)
 
     @property
     def steps(self) -> float:
-        """The median of accepted steps."""
+        """The median number of accepted steps."""
         return median(self.lengths.elements()) if self.lengths else 0
 
 
 def judge(number: int, found: Sequences, *, seed: str, native: float) -> None:
-    """Adds what a sequence comes to."""
+    """Adds the results of a sequence."""
     case = drawn(number, seed=seed, native=native)
     verdict = case.verdict()
     steps = case.sequence.steps
@@ -115,7 +115,7 @@ def judge(number: int, found: Sequences, *, seed: str, native: float) -> None:
 
 
 def main(options: Namespace, console: Console) -> int:
-    """Runs the session; 1 where something is wrong."""
+    """Runs the session; returns 1 if it found a failure."""
     how = {"seed": options.seed, "native": options.native}
     if options.only is not None:
         verdict = drawn(options.only, **how).verdict()
@@ -148,7 +148,7 @@ def main(options: Namespace, console: Console) -> int:
 
 
 def shortcomings(total: Sequences) -> list[str]:
-    """What was done less often than the number of sequences lets expect."""
+    """The requirements that the run does not meet, given its number of sequences."""
     share = min(total.judged / MANY, 1)
     found = [] if total.steps >= ENOUGH_STEPS else ["too short sequences"]
     for op in DRAWERS:
@@ -167,7 +167,7 @@ def table(total: Sequences) -> Table:
 
 
 def report(failure: Failure, how: Mapping[str, object], console: Console) -> None:
-    """Prints a sequence; where it disagrees, the shortest, on the smallest program."""
+    """Prints a sequence; a failing one is shortened, and its program is shrunk."""
     case = drawn(failure.number, **how)
     console.rule(f"sequence {failure.number} of seed {how['seed']}")
     plain(console, failure.what)
@@ -183,7 +183,7 @@ def report(failure: Failure, how: Mapping[str, object], console: Console) -> Non
 
 
 def smallest(program: Program, traces: Traces, *, native: bool) -> tuple[Program, Traces]:
-    """The fewest steps that disagree, then the smallest program for them."""
+    """The fewest steps that fail, then the smallest program for them."""
 
     def is_wrong(program: Program, traces: Traces) -> bool:
         verdict = judged(program, native=native, schedule=partial(kept, traces))

@@ -21,13 +21,13 @@ from tests.generated.typed import draw_call
 
 @dataclass
 class Calls(Tally):
-    """What a number of calls came to: how many there were of each kind."""
+    """The results of a batch: the number of calls of each kind."""
 
     kinds: Counter[str] = field(default_factory=Counter)
 
 
 def judge(number: int, found: Calls, *, seed: str) -> None:
-    """Adds what a call comes to."""
+    """Adds the results of a call."""
     call = draw_call(Random(f"{seed}/typed/{number}"))
     wrong = call.wrong()
     found.judged += 1
@@ -37,7 +37,7 @@ def judge(number: int, found: Calls, *, seed: str) -> None:
 
 
 def main(options: Namespace, console: Console) -> int:
-    """Runs the session; 1 where something is wrong."""
+    """Runs the session; returns 1 if it found a failure."""
     seed = options.seed
     if options.only is not None:
         report(options.only, seed, console)
@@ -58,7 +58,7 @@ def main(options: Namespace, console: Console) -> int:
 
 
 def report(number: int, seed: str, console: Console) -> None:
-    """Prints a call and what it ends in."""
+    """Prints a call and its outcome."""
     call = draw_call(Random(f"{seed}/typed/{number}"))
     console.rule(f"call {number} of seed {seed}")
     plain(console, f"{call.says}\n{call.wrong() or 'nothing is wrong'}")

@@ -21,25 +21,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 BATCH, MOST_FAILURES = 40, 10
 LONGEST = 300.0
-"""Seconds after which a thing of a number is wrong: some of them take half a minute."""
+"""Seconds after which an item fails; some items take half a minute."""
 
 
 MOST_MEMORY = 8 << 30
-"""Bytes that a process may have: steps align buffers to whatever they are told."""
+"""The memory limit of a process in bytes, because steps may align buffers to any number."""
 
 
 class TooLong(BaseException):
-    """No `Exception`: what is judged must not take it for an error of its own."""
+    """A `BaseException`, so that the checked code does not handle it."""
 
 
 def _limit_memory() -> None:
-    """Lets allocations fail that would leave other processes nothing."""
+    """Limits memory, so that one process cannot exhaust that of the others."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raises `TooLong` in the main thread of a process that is in it for longer."""
+    """Raises `TooLong` in the main thread after so many seconds."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooLong
@@ -54,8 +54,8 @@ def at_most(seconds: float) -> Iterator[None]:
 
 
 class Failure(NamedTuple):
-    """What is wrong with the thing of a number, and whether that is a verdict; else the process that
-    judged it raised an error or died."""
+    """A failed item: its number, the reason, and whether it is a verdict; otherwise the process raised an
+    error or crashed."""
 
     number: int
     what: str
@@ -64,8 +64,8 @@ class Failure(NamedTuple):
 
 @dataclass
 class Tally:
-    """What a number of things came to: how many were judged, how many as machine code, too, and how many
-    were refused for which reasons. Fields of a tally can be added; those that are sets, united."""
+    """The results of a batch: the numbers of checked items, of those run as machine code, and of rejected
+    items by reason. Tallies are added field by field; sets are united."""
 
     judged: int = 0
     native: int = 0
@@ -79,7 +79,7 @@ class Tally:
 
     @property
     def said(self) -> str:
-        """In a few words."""
+        """A summary in a few words."""
         return f"{self.native} native, {self.refused.total()} refused, {len(self.failures)} wrong"
 
 
@@ -88,8 +88,7 @@ T = TypeVar("T", bound=Tally)
 
 @dataclass(frozen=True)
 class Task(Generic[T]):
-    """`judge` adds to a tally what the things of a number, `each` many, come to; `new` makes an empty
-    one."""
+    """`judge` adds the results of the `each` items of a number to a tally; `new` makes an empty tally."""
 
     name: str
     judge: Callable[[int, T], None]
@@ -97,8 +96,8 @@ class Task(Generic[T]):
     each: int = 1
 
     def run(self, wanted: range, *, processes: int, seconds: float) -> T:
-        """Judges in several processes until all are, time is up, or enough have failed; says at once which
-        fail."""
+        """Runs all items in several processes, until they are done, the time is over, or enough have failed.
+        Reports each failure immediately."""
         with TemporaryDirectory() as trail, _progress() as progress:
             shown = progress.add_task(self.name, total=self.each * len(wanted), said="")
 
@@ -139,7 +138,7 @@ class Task(Generic[T]):
         return total
 
     def _batch(self, numbers: range, at: Path) -> T:
-        """Judges in a process of its own, which leaves a trail of what it is at."""
+        """Runs a batch in a separate process, which records the item that it works on."""
         found = self.new()
         for number in numbers:
             at.write_text(str(number))
@@ -153,7 +152,7 @@ class Task(Generic[T]):
         return found
 
     def _outcome(self, found: Future[T], at: Path) -> T:
-        """What a batch found; where it ended with an error or its process died, at which number."""
+        """The result of a batch; if it raised an error or its process crashed, the number of the item."""
         error = found.exception()
         if error is None:
             return found.result()

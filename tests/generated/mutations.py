@@ -16,20 +16,20 @@ from unittest.mock import patch
 
 @dataclass(frozen=True)
 class Mutation:
-    """`line`, which stands just once in the source of the module `home`, reads `instead`."""
+    """`line`, which occurs once in the source of the module `home`, is replaced by `instead`."""
 
     home: str
     line: str
     instead: str
 
     def imported(self, module: str, name: str) -> Any:
-        """What a module of the package has under a name when the line is changed."""
+        """The object with a name in a module of the package, with the changed line."""
         with _imported_anew(self.home.partition(".")[0], _Mutating(self)):
             return getattr(import_module(module), name)
 
 
 class _Mutating(MetaPathFinder):
-    """Finds one module, with a line of its source replaced."""
+    """Finds one module and replaces a line of its source."""
 
     def __init__(self, mutation: Mutation) -> None:
         self._mutation = mutation
@@ -47,7 +47,7 @@ class _Mutating(MetaPathFinder):
 
 
 class _Loader(SourceFileLoader):
-    """Compiles the mutated source, and stores nothing of it."""
+    """Compiles the changed source without storing the result."""
 
     def __init__(self, name: str, path: str, mutation: Mutation) -> None:
         super().__init__(name, path)
@@ -61,7 +61,7 @@ class _Loader(SourceFileLoader):
 
 @contextmanager
 def _imported_anew(package: str, finder: MetaPathFinder) -> Iterator[None]:
-    """The modules of a package are imported again, apart from those that everybody else has."""
+    """Imports the modules of a package again, apart from the ordinary ones."""
     others = {name: kept for name, kept in sys.modules.items() if package not in name}
     with (
         patch.dict(sys.modules, others, clear=True),

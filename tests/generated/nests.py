@@ -46,7 +46,7 @@ def draw_nest(rng: Random) -> Program:
 
 
 def called(rng: Random, text: str) -> Written:
-    """The script with arrays of small numbers, of which those of `p` are no more than 3, and a size."""
+    """The script with arrays of small numbers (those of `p` are at most 3) and a size."""
     arrays = {
         "x": _numbers(rng, 64, least=-3), "p": _numbers(rng, 9, least=0),
         "v": _numbers(rng, 64, least=-3), "w": _numbers(rng, 64, least=-3),
@@ -59,7 +59,7 @@ def _numbers(rng: Random, count: int, *, least: int) -> np.ndarray:
 
 
 def _nest(rng: Random, tag: str) -> list[str]:
-    """A block in loops of elements, of terms and of neither."""
+    """A block in loops over elements, over terms, and over neither."""
     elements = [(f"i{tag}", rng.choice(ELEMENTS))]
     terms = [(f"j{tag}", rng.choice(TERMS))]
     others = [(f"k{tag}", rng.choice((1, 2, "n")))] if rng.random() < SOMETIMES else []
@@ -83,7 +83,7 @@ def _nest(rng: Random, tag: str) -> list[str]:
 
 
 def _padded(rng: Random) -> list[str]:
-    """A copy with padding, which a condition on one or both of its iterators chooses."""
+    """A copy with padding, chosen by a condition on one or both of its iterators."""
     extents = {"ip": rng.choice(("4", "n")), "jp": rng.choice(("3", "n", "ip + 1"))}
     inside = " and ".join(
         rng.choice(("vip >= 1", "vip < 3", "vjp >= n", "1 < vjp", "vjp <= vip", "vip < n - 1"))
@@ -134,6 +134,6 @@ def _block(rng: Random, tag: str, element: str, term: str) -> list[str]:
 
 
 def under(head: str, body: Sequence[str]) -> list[str]:
-    """The lines indented, below another one if there is one."""
+    """The lines, indented below another one if there is one."""
     inside = ["    " + line for line in body]
     return [head, *inside] if head else inside

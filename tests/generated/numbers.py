@@ -15,30 +15,30 @@ Function = Callable[..., np.ndarray]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 SIGNIFICANT = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
-"""Bits of the significand: whole numbers up to two to this power are exact."""
+"""Bits of the significand: integers up to two to this power are exact."""
 
 
 def held(dtype: str) -> np.dtype:
-    """The NumPy dtype that values are computed in."""
+    """The NumPy dtype in which values of a dtype are computed."""
     return np.dtype("float32" if dtype == "bfloat16" else dtype)
 
 
 def stored(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Values as an array that is passed has them."""
+    """The values in the dtype of an array argument."""
     if dtype != "bfloat16":
         return values.astype(dtype)
     return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def loaded(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The values that such an array has."""
+    """The values of such an array."""
     if dtype != "bfloat16":
         return array
     return (array.astype(np.uint32) << 16).view(np.float32)
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Results as the dtype holds them."""
+    """The results, rounded to the dtype."""
     if dtype != "bfloat16":
         return np.asarray(values).astype(dtype)
     fraction, exponent = np.frexp(np.asarray(values, np.float64))
@@ -46,7 +46,7 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def converted(values: np.ndarray, source: str, dtype: str) -> np.ndarray:
-    """A cast: towards zero and saturated from floats to integers, NaN being 0."""
+    """A cast. Floats are truncated to integers and saturated; NaN becomes 0."""
     if source not in FLOATS or dtype not in INTEGERS:
         return rounded(values, dtype)
     limits, whole = np.iinfo(dtype), np.trunc(np.asarray(values, np.float64))

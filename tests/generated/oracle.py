@@ -54,15 +54,15 @@ class Stopped(Exception):
 
 @dataclass
 class Meaning:
-    """What the arrays hold afterwards, or None where the program stops; and how often what a
-    program cannot show happened: misses, padding."""
+    """The arrays after the run, or None if the program stops; and counts of events that the text of the
+    program does not show, such as misses and padding."""
 
     arrays: dict[str, np.ndarray] | None
     events: Counter[str]
 
 
 def meaning(module: Module, arrays: Arrays, scalars: Scalars) -> Meaning:
-    """Raises `Undecided` where the program has no meaning that could be tested."""
+    """The meaning of a program; raises `Undecided` if it has none that can be tested."""
     (function,) = module.functions
     with np.errstate(all="ignore"):
         evaluation = _Evaluation(function, arrays, scalars)
@@ -86,7 +86,7 @@ class Points:
     coordinates: dict[str, np.ndarray] = field(default_factory=dict)
 
     def at(self, rows: np.ndarray) -> Points:
-        """These rows (positions, or a mask)."""
+        """The given rows (positions, or a mask)."""
 
         def chosen(columns: Mapping[str, np.ndarray | None]) -> dict:
             return {
@@ -228,8 +228,8 @@ class _Evaluation:
     def initialise(
         self, stmt: Iteration, members: Sequence[tuple[str, str, str | None]], around: Points
     ) -> None:
-        """Once for each element: the variables that the init mentions, and those that select their
-        fibres, run over all that they have."""
+        """Initialises each element once, over all values of the variables that the init uses and of those
+        that select their fibres."""
         needed = {name for found in stmt.init for name in free_vars(found)}
         above: set[str | None] = set()
         chosen = []
@@ -274,7 +274,7 @@ class _Evaluation:
         return found
 
     def parents_of(self, axis: str, attached: str | None, points: Points) -> np.ndarray | None:
-        """The parent's slot that selects the fibre, MISS where there is none; None for all."""
+        """The parent's slot that selects the fibre, MISS if there is none; None for all."""
         node = self.forest[axis].axis
         if node.parent is None:
             return np.zeros(points.count, int)
@@ -292,7 +292,7 @@ class _Evaluation:
         return parent.find(above, points.coordinates[attached])
 
     def _is_unit(self, axis: str) -> bool:
-        """Whether the program says that an axis has one element."""
+        """True if the program declares that an axis has one element."""
         node = self.forest[axis].axis
         is_one = isinstance(node, DenseFixed) and node.length == Const("int64", "1")
         return is_one and (node.parent is None or self._is_unit(node.parent))
@@ -300,7 +300,7 @@ class _Evaluation:
     # --- expressions
 
     def locate(self, buffer: str, indices: Sequence[Expr], points: Points) -> np.ndarray:
-        """The offsets of elements given by coordinates, `MISS` where they are absent."""
+        """The offsets of elements by their coordinates, `MISS` for absent ones."""
         found: dict[str, np.ndarray] = {}
         for name, index in zip(self.buffers[buffer].axes, indices, strict=True):
             slots = self.forest[name]
@@ -323,7 +323,7 @@ class _Evaluation:
         return offsets
 
     def _slots_at(self, axis: str, index: Expr, parents: np.ndarray, points: Points) -> np.ndarray:
-        """The slots of an axis; the variable that iterates this very fibre stands for its slot."""
+        """The slots of an axis; the variable that iterates this fibre gives its slot."""
         coordinates = self.column(index, points)
         is_own = isinstance(index, Var) and points.axis_of.get(index.name) == axis
         own, above = points.slots.get(axis), points.parents.get(axis)
@@ -371,7 +371,7 @@ class _Evaluation:
         raise Undecided(f"a {type(expr).__name__}")
 
     def chosen(self, expr: IfThenElse, points: Points) -> np.ndarray:
-        """Each side where it is chosen only."""
+        """Evaluates each side only at the points that choose it."""
         is_true = self.column(expr.condition, points).astype(bool)
         found = np.empty(points.count, numbers.held(_dtype(expr)))
         for rows, side in ((is_true, expr.if_true), (~is_true, expr.if_false)):
@@ -395,7 +395,7 @@ class _Evaluation:
 
 
 def turns(offsets: np.ndarray) -> Iterable[np.ndarray]:
-    """The rows in parts that meet in no element, those of one element in order."""
+    """The rows in groups without common elements; rows of one element stay in order."""
     order = np.argsort(offsets, kind="stable")
     ordered = offsets[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -407,7 +407,7 @@ def turns(offsets: np.ndarray) -> Iterable[np.ndarray]:
 
 
 def _members(stmt: Iteration) -> Iterable[tuple[str, str, str | None]]:
-    """The axes one by one with their variables, and what they are attached to."""
+    """The single axes with their variables, and the axes that they are attached to."""
     members: list[tuple[str, str | None]] = []
     for item in stmt.axes:
         if isinstance(item, FuseAxes):

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 LINE = 64
-"""Bytes of a cache line; at least so many others lie on both sides of an array."""
+"""Bytes of a cache line, and the minimum number of other bytes on both sides of an array."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def draw_places(rng: Random, arrays: Mapping[str, np.ndarray]) -> dict[str, Plac
 
 
 class Passed:
-    """A copy of an array at a place; `array` is what is passed, flat."""
+    """A copy of an array at a place; the flat `array` is the argument."""
 
     def __init__(self, array: np.ndarray, place: Place) -> None:
         size = array.nbytes * place.step
@@ -49,17 +49,17 @@ class Passed:
 
     @property
     def is_usable(self) -> bool:
-        """Whether a kernel takes it."""
+        """True if kernels accept it."""
         return self.array.flags.c_contiguous and self.array.flags.aligned
 
     @property
     def is_as_before(self) -> bool:
-        """Whether no byte changed, of the array or around it."""
+        """True if no byte of the array or around it changed."""
         return np.array_equal(self._memory, self._before)
 
     @property
     def has_clean_edges(self) -> bool:
-        """Whether no byte changed on either side of the array."""
+        """True if no byte on either side of the array changed."""
         return all(
             np.array_equal(self._memory[part], self._before[part])
             for part in (slice(self._own.start), slice(self._own.stop, None))

@@ -17,8 +17,8 @@ from tests.generated.passing import Place
 
 @dataclass(frozen=True, repr=False)
 class Program:
-    """`sizes` are all scalars; results may differ from what is expected by their `tolerances`; machine
-    code is passed arrays at their `places`."""
+    """A program with its arguments. `sizes` are all scalars; `tolerances` bound the differences of results;
+    `places` are those of the arrays for machine code."""
 
     module: Module
     arrays: Mapping[str, np.ndarray]
@@ -27,7 +27,7 @@ class Program:
     places: Mapping[str, Place] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """The script, and what it is called with."""
+        """The script and its arguments."""
         values = (
             f"{name} = {value!r}" for name, value in (*self.sizes.items(), *self.arrays.items())
         )
@@ -39,12 +39,12 @@ class Program:
 
     @cached_property
     def meaning(self) -> Meaning:
-        """Raises `Undecided` where there is none."""
+        """The meaning by the oracle; raises `Undecided` if there is none."""
         return meaning(self.module, self.arrays, self.sizes)
 
     @cached_property
     def has_meaning(self) -> bool:
-        """Whether the oracle says what it means."""
+        """True if the oracle defines the meaning."""
         try:
             return self.meaning is not None
         except Undecided:
@@ -52,5 +52,5 @@ class Program:
 
     @property
     def expected(self) -> Mapping[str, np.ndarray] | None:
-        """The arrays that the program stores to, None where it stops."""
+        """The expected arrays that the program stores to; None if it stops."""
         return self.meaning.arrays

@@ -24,12 +24,12 @@ AT_ONCE = ("parallel", "thread_binding", "vectorized")
 
 
 class Race(Exception):
-    """Two iterations that may run at once touch one element."""
+    """Two parallel iterations access one element, and one of them writes it."""
 
 
 def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
-    """Raises `Race` where a run of a module of the position or loop stage has one; where it stops, it is
-    `InterpreterError`."""
+    """Raises `Race` if a run of a module of the position or loop stage has one, and `InterpreterError` if the
+    run stops."""
     if module.stage not in ("position", "loop"):
         return
     (function,) = module.functions
@@ -41,8 +41,8 @@ def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
 
 
 def _is_at_once(node: Any) -> bool:
-    """Threads or lanes that combine what each of them has summed up share the element, and so do iterations
-    all of whose steps are atomic."""
+    """True for iterations that may share elements: threads or lanes that combine private sums, and iterations
+    with atomic updates only."""
     if not isinstance(node, For) or node.kind not in AT_ONCE:
         return False
     if is_atomic(node) and shared_names(node) is None:
@@ -53,8 +53,8 @@ def _is_at_once(node: Any) -> bool:
 
 
 class _Log:
-    """Which iteration touched an element first, and whether another one did; arrays are kept, so that
-    none takes another's place in memory."""
+    """The iteration that accessed an element first, and whether another one did. Arrays are kept alive, so
+    that no other array reuses their memory."""
 
     def __init__(self, loop: For) -> None:
         self.loop, self.is_running = loop, False
@@ -136,7 +136,7 @@ def _logged(node: Load | Store, translator: Translator, run: Any, *, is_store: b
 
 
 def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
-    """The indices of the lanes that are not masked off; None where all are."""
+    """The indices of unmasked lanes; None if all are unmasked."""
     if mask is None:
         return indices
     if any(isinstance(index, np.ndarray) for index in indices):
@@ -145,7 +145,7 @@ def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
 
 
 class _Watched(Program):
-    """`logs` are those of the loops around the statement that is translated."""
+    """A view that records accesses; `logs` are those of the enclosing loops of the statement."""
 
     expressions: ClassVar = {**EXPRESSIONS, Load: _load}
     statements: ClassVar = {**STATEMENTS, For: _for, Store: _store}

@@ -38,11 +38,11 @@ class Reads(Buffers):
         self.terms = Terms(self.rng, leaf=self.leaf, coordinate=self.coordinate, dtypes=self.dtypes)
 
     def most_points(self) -> float:
-        """How many points the iterations around have at most."""
+        """The maximum number of points of the enclosing iterations."""
         return float(np.prod([max(self.forest.most(bound.axis), 1) for bound in self.scope]))
 
     def coordinate(self) -> Term:
-        """A variable, or a little arithmetic with it."""
+        """A variable, or a simple expression of it."""
         if not self.scope:
             return self.terms.number(self.rng.randint(0, 3), "int64")
         bound = self.rng.choice(self.scope)
@@ -92,7 +92,7 @@ class Reads(Buffers):
         return Term(Var(name, dtype), dtype, 3)
 
     def load(self, dtype: str) -> Term | None:
-        """An element of a buffer that is there, or of a new one."""
+        """An element of an existing or a new buffer."""
         usable = [
             found for found in self.buffers
             if found.dtype == dtype and found.name not in self.blocked
@@ -120,7 +120,7 @@ class Reads(Buffers):
         return axes, self.indices(axes)
 
     def into_superset(self) -> tuple[tuple[str, ...], tuple[Expr, ...]] | None:
-        """The same coordinates along an axis that has all of them."""
+        """The same coordinates along an axis that contains all of them."""
         own = {bound.axis: Var(bound.var, "int64") for bound in self.scope if bound.is_own}
         for below, above in self.forest.supersets():
             chain = self.forest.ancestors(below)
@@ -129,7 +129,7 @@ class Reads(Buffers):
         return None
 
     def axes_to_read(self) -> tuple[str, ...]:
-        """The chain of one axis, perhaps with another beside it."""
+        """The chain of ancestors of one axis, perhaps with a second chain."""
         forest, rng = self.forest, self.rng
         own = [found.axis for found in self.scope]
         siblings = self._siblings()
@@ -145,12 +145,12 @@ class Reads(Buffers):
         return tuple(chosen)
 
     def _merged(self, chosen: list[str], added: list[str]) -> list[str]:
-        """Any order that has parents before their children."""
+        """A merge of two chains in any order that has parents before children."""
         pairs = [(axis, None) for axis in (*chosen, *added)]
         return [axis for axis, _ in self._mixed(pairs)]
 
     def _mixed(self, found: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-        """In any order that has parents before their children."""
+        """The axes in any order that has parents before children."""
         if self.chance(0.6):
             return found
         left, done = list(found), []
@@ -207,8 +207,8 @@ class Reads(Buffers):
         return self.coordinate().expr
 
     def _inside(self, axis: str, node: DenseFixed) -> Expr | None:
-        """A coordinate of a dense axis: by a variable that is not larger, a remainder, an index array,
-        a number."""
+        """A coordinate within a dense axis: a variable that is not larger, a remainder, an element of an
+        index array, a number."""
         length = self.forest.length(axis)
         if self.is_careless and self.chance(0.5):
             return self._any_coordinate()
@@ -255,7 +255,7 @@ class Reads(Buffers):
         return read if buffer.dtype == "int64" else Cast("int64", read)
 
     def _assume(self, name: str, drawn: Sequence[int], length: Expr) -> None:
-        """Some of what is known of an index array."""
+        """Declares some facts about an index array."""
         true: list[Fact] = [InRange(name, constant(0, "int64"), length)]
         if drawn:
             at = self.rng.randrange(len(drawn))

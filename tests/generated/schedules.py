@@ -33,12 +33,12 @@ REFUSED_SCHEDULES = frozenset(
         "lower.vectorize",
     }
 )
-"""The reasons for which programs may be refused, because of their schedule only."""
+"""The error codes with which a program may be rejected because of its schedule."""
 
 
 def random_schedule(rng: Random, module: Module, *, rules: float = 0.3) -> Scheduler:
-    """What is done to a program at each stage: random steps, or (in a share `rules` of cases where
-    they have something to say) what default rules choose for some machine and some data."""
+    """A schedule for each stage: random steps, or (with probability `rules`, if a rule applies) the choice of
+    the default rules for a random machine and random data."""
     target = rng.choice(TARGETS)
     chosen = default_schedule(module, resolve(target)[1], draw_stats(rng))
     if (chosen.loop or chosen.position) and rng.random() < rules:
@@ -54,7 +54,7 @@ def random_schedule(rng: Random, module: Module, *, rules: float = 0.3) -> Sched
 
 
 def replayed(chosen: Schedule) -> Scheduler:
-    """A schedule, stage by stage."""
+    """A given schedule, applied stage by stage."""
     traces = {"coordinate": chosen.coordinate, "position": chosen.position, "loop": chosen.loop}
     return lambda current: replay(current, traces.get(current.stage, ()))
 
@@ -65,7 +65,7 @@ def by_rules(module: Module, target: str = "generic-cpu") -> Scheduler:
 
 
 def draw_stats(rng: Random) -> Stats | None:
-    """Stats that need not have to do with the data."""
+    """Draws statistics, which need not be those of the data."""
     rows = rng.choice((0, 5, 1000))
     nnz = rows * rng.choice((0, 1, 4, 40, 300))
     found = Stats(rows, rng.choice((0, 5, 1000)), nnz, min(nnz, 500), rng.choice((0, rows)))
@@ -94,7 +94,7 @@ def rearranged(rng: Random, module: Module) -> Module:
 
 
 def scheduled(rng: Random, module: Module, steps: int) -> Module:
-    """The module after random steps; those that are refused leave no trace."""
+    """The module after random steps; rejected steps change nothing."""
     builder = ScheduleBuilder(module)
     for _ in range(steps):
         before = builder.module
@@ -147,8 +147,7 @@ def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
 
 
 def draw_group(rng: Random, builder: ScheduleBuilder) -> None:
-    """Groups of iterations side by side with lanes along another loop: what reductions in registers
-    are made from."""
+    """Groups of adjacent iterations with lanes along another loop, as for reductions in registers."""
     nest = get_loops(builder.module, rng.choice(looped_blocks(builder.module)))
     outer, inner = rng.choice(nest), nest[-1]
     if outer == inner:
@@ -160,7 +159,7 @@ def draw_group(rng: Random, builder: ScheduleBuilder) -> None:
 
 
 def draw_staged(rng: Random, builder: ScheduleBuilder) -> None:
-    """A block that accumulates in a buffer of its own, copied where a loop around it ends."""
+    """A block that accumulates in a cache, which is copied at the end of an enclosing loop."""
     block = rng.choice(looped_blocks(builder.module))
     nest = get_loops(builder.module, block)
     buffer = written_by(builder.module, block)
@@ -171,7 +170,7 @@ def draw_staged(rng: Random, builder: ScheduleBuilder) -> None:
 
 
 def looped_blocks(module: Module) -> list[str]:
-    """The blocks that some loop stands around."""
+    """The blocks with an enclosing loop."""
     return [name for name in get_blocks(module) if get_loops(module, name)]
 
 

@@ -23,13 +23,14 @@ Traces = Mapping[StageName, Trace]
 LENGTHS: dict[StageName, tuple[int, ...]] = {
     "coordinate": (0, 1, 2, 3), "position": (0, 0, 2, 4, 8), "loop": (0, 3, 6, 9, 12),
 }  # fmt: skip
-"""How many steps are wanted at each stage."""
+"""The number of steps to be accepted at each stage."""
 TRIES = 4
-"""How many are tried for each that is wanted."""
+"""The number of attempts for each of them."""
 MOST_ITERATIONS, USUAL_EXTENT = 300_000, 8
-"""Steps after which more statements would run are left out: caches of all elements in inner loops."""
+"""Steps that increase the number of executed statements beyond this limit are left out, such as caches of all
+elements in inner loops."""
 MOST_NODES = 10_000
-"""Nor may a module get larger: indices that are moved into indices double what holds them."""
+"""The maximum size of a module: inlined indices can double the size of an expression."""
 COMMON = 4
 WEIGHTS = {
     "annotate": 1, "unannotate": 2, "sample_categorical": 1, "sample_perfect_tile": 2,
@@ -37,13 +38,13 @@ WEIGHTS = {
     "hide_buffer_access": 1,
     "set_block_filter": 1, "fuse_reduction_epilogue": 100, "rolling_buffer": 120,
 }  # fmt: skip
-"""How often steps are tried; `COMMON`, if nothing is said."""
+"""The weights of primitives; `COMMON` for all others."""
 
 
 @dataclass
 class Sequence:
-    """A scheduler (see `compilers`) that draws steps and keeps them by stage. `ops` are the primitives that
-    are drawn, `builder` holds them; `tried` counts their steps, accepted or not."""
+    """A scheduler (see `compilers`) that draws steps and keeps them for each stage. `ops` are the primitives
+    that are drawn, and `builder` has them; `tried` counts their steps, accepted or not."""
 
     rng: Random
     builder: type[ScheduleBuilder] = ScheduleBuilder
@@ -71,11 +72,11 @@ class Sequence:
         return builder.module
 
     def _begun(self, module: Module, trace: Trace) -> ScheduleBuilder:
-        """A builder that has taken some steps."""
+        """A builder to which some steps were applied."""
         return self.builder(module, intrinsics=INTRINSICS).replay(trace)
 
     def _drawn(self, builder: ScheduleBuilder) -> Step | None:
-        """A step that may fit."""
+        """A random step that may be applicable."""
         scene = Scene(self.rng, builder.module, builder.trace, self.for_threads)
         weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in DRAWERS]
         for op in self.rng.choices([*DRAWERS], weights, k=5):
@@ -86,13 +87,13 @@ class Sequence:
 
 
 def is_too_large(module: Module) -> bool:
-    """Whether it has too many nodes, or runs too many statements."""
+    """True if it has too many nodes, or runs too many statements."""
     has_more = next(islice(walk(module), MOST_NODES, None), None) is not None
     return has_more or iterations(module) > MOST_ITERATIONS
 
 
 def iterations(module: Module) -> int:
-    """About how many statements a module runs."""
+    """An estimate of the number of statements that a module runs."""
     return sum(_runs(stmt) for function in module.functions for stmt in function.body)
 
 
@@ -104,7 +105,7 @@ def _runs(stmt: Stmt) -> int:
 
 
 def elements(module: Module) -> int:
-    """About how many elements a module allocates."""
+    """An estimate of the number of elements that a module allocates."""
     return sum(
         prod(map(usual, stmt.buffer.shape))
         for function in module.functions
@@ -114,7 +115,7 @@ def elements(module: Module) -> int:
 
 
 def usual(extent: Expr) -> int:
-    """About what an extent comes to: `n + 2**31` is large, whatever `n` is."""
+    """An estimate of an extent: `n + 2**31` is large for every `n`."""
     constant = integer_value(extent)
     if constant is not None:
         return constant
@@ -127,7 +128,7 @@ def usual(extent: Expr) -> int:
 
 
 def is_taken(builder: ScheduleBuilder, step: Step) -> bool:
-    """Applies a step, unless it is refused."""
+    """Applies a step; False if it is rejected."""
     try:
         builder.replay((step,))
     except ScheduleError:
@@ -138,7 +139,7 @@ def is_taken(builder: ScheduleBuilder, step: Step) -> bool:
 def kept(
     traces: Traces, module: Module, builder_type: type[ScheduleBuilder] = ScheduleBuilder
 ) -> Module:
-    """The module after the steps for its stage; those that are refused are left out."""
+    """The module after the steps for its stage, without those that are rejected."""
     builder = builder_type(module, intrinsics=INTRINSICS)
     for step in traces.get(module.stage, ()):
         is_taken(builder, step)
@@ -146,7 +147,7 @@ def kept(
 
 
 def shortest(traces: Traces, is_wrong: Callable[[Traces], bool]) -> Traces:
-    """The steps that are needed for it to be wrong: none can be left out."""
+    """A minimal failing sequence: no step can be left out."""
     is_shorter = True
     while is_shorter:
         is_shorter = False

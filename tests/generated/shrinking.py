@@ -41,12 +41,12 @@ from tests.generated.program import Program
 USERS = (Load, Store, Prefetch, Search, Guard)
 """The nodes that name a buffer."""
 MOST = 600
-"""How many candidates are tried."""
+"""The maximum number of candidates."""
 
 
 def shrunk(program: Program, is_wrong: Callable[[Program], bool], *, most: int = MOST) -> Program:
-    """A smaller program that is wrong, too: statements and parts of expressions are left out one
-    after the other, then what nothing uses any more."""
+    """A smaller program that fails, too: removes statements and parts of expressions one by one, then unused
+    declarations."""
     tried = 0
     is_smaller = True
     while is_smaller:
@@ -66,7 +66,7 @@ def _is_usable(program: Program) -> bool:
 
 
 def candidates(program: Program) -> Iterator[Program]:
-    """Programs with one thing less."""
+    """The programs with one part removed."""
     (function,) = program.module.functions
     changed = partial(msgspec.structs.replace, function)
     cleaned = _without_unused(program)
@@ -90,7 +90,7 @@ def _without_one(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 def _bodies(stmts: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """A body with one statement less, or one that is smaller."""
+    """The bodies with one statement removed or replaced by a smaller one."""
     for at, stmt in enumerate(stmts):
         yield stmts[:at] + stmts[at + 1 :]
         for inner in _unwrapped(stmt):
@@ -101,7 +101,7 @@ def _bodies(stmts: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 def _unwrapped(stmt: Any) -> Iterator[tuple[Any, ...]]:
-    """The statements below one, without it."""
+    """The statements of a body without the enclosing statement."""
     match stmt:
         case If():
             yield stmt.then_body
@@ -121,7 +121,7 @@ def _unwrapped(stmt: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _smaller(node: Node) -> Iterator[Node]:
-    """A node with one part less."""
+    """The node with one part removed."""
     if isinstance(node, EXPRESSIONS) and not isinstance(node, Const | Var):
         yield from _simpler(node)
     if isinstance(node, FuseAxes):
@@ -144,7 +144,7 @@ def _smaller(node: Node) -> Iterator[Node]:
 
 
 def _simpler(node: Any) -> Iterator[Node]:
-    """Constants and parts of the same dtype."""
+    """Simpler expressions of the same dtype: constants and operands."""
     dtype = dtype_of(node)
     if not DType.parse(dtype).is_vector:
         yield constant(1, dtype)
@@ -163,7 +163,7 @@ def _unfused(node: Iteration) -> Iterator[Node]:
 
 
 def _without_unused(program: Program) -> Program | None:
-    """Without buffers, reducers, axes and parameters that nothing uses; None where all are used."""
+    """Removes unused buffers, reducers, axes and parameters; None if all are used."""
     (function,) = program.module.functions
     nodes = [node for stmt in function.body for node in walk(stmt)]
     touched = {node.buffer for node in nodes if isinstance(node, USERS)}

@@ -28,7 +28,7 @@ from tests.generated.reads import Reads
 from tests.generated.terms import MOST, Term, largest, term
 
 LONGEST = 99
-"""No dense axis is longer."""
+"""The maximum length of a dense axis."""
 FLOAT_OPS: tuple[BinaryOp, ...] = ("add", "add", "add", "sub", "mul", "min", "max")
 
 
@@ -84,7 +84,7 @@ class Stores(Reads):
     def _stored(
         self, buffer: str, indices: tuple[Expr, ...], content: Term, found: list[Term]
     ) -> None:
-        """What is stored to is read at the same place only, until the outermost iteration ends."""
+        """A buffer that is stored to is read only at the same element, until the outermost iteration ends."""
         self.blocked.add(buffer)
         before = self.contents[buffer]
         self.contents[buffer] = Term(
@@ -110,7 +110,7 @@ class Stores(Reads):
         return [], [Store(buffer.name, indices, value.expr)]
 
     def _all_points(self) -> tuple[tuple[str, ...], tuple[Expr, ...]] | None:
-        """Axes and indices of an element for each point of all iterations around."""
+        """Axes and indices of a separate element for each point of all enclosing iterations."""
         if any(not bound.is_own for bound in self.scope):
             return None
         axes = [bound.axis for bound in self.scope]
@@ -128,7 +128,7 @@ class Stores(Reads):
         return tuple(order), tuple(found)
 
     def _root_of(self, length: int) -> str:
-        """A dense root axis at least that long."""
+        """A dense root axis of at least this length."""
         fitting = [
             axis.name for axis in self.forest.axes
             if axis.parent is None and self.forest.length(axis.name) >= length
@@ -163,7 +163,7 @@ class Stores(Reads):
         return None if indices is None or not chosen else (tuple(chosen), indices)
 
     def accumulate(self, *, is_first: bool) -> tuple[list[Stmt], list[Stmt]] | None:
-        """Several values for each element, combined by a reducer of the language."""
+        """Several values for each element, combined by a built-in reducer."""
         place = self.target()
         if place is None:
             return None
@@ -187,7 +187,7 @@ class Stores(Reads):
         return init, [stmt]
 
     def _output(self, axes: tuple[str, ...], dtype: str) -> SparseBuffer:
-        """A buffer that nothing around reads or stores to: a new one, or one that is there."""
+        """A buffer that no enclosing iteration reads or stores to: a new or an existing one."""
         usable = [
             found for found in self.buffers
             if found.axes == axes and found.dtype == dtype
@@ -205,7 +205,7 @@ class Stores(Reads):
     def _init(
         self, buffer: SparseBuffer, indices: tuple[Expr, ...], op: BinaryOp
     ) -> tuple[list[Stmt], float]:
-        """The reducer's identity, or another number."""
+        """The identity of the reducer, or another number."""
         dtype = buffer.dtype
         start: Expr = identity("add" if op == "sub" else op, dtype)
         most = 4.0
@@ -238,7 +238,7 @@ class Stores(Reads):
         return Binary(op, element, value.expr)
 
     def accumulated(self, value: Term, op: BinaryOp, many: float, *, start: float = 4) -> Term:
-        """What is known of so many values combined."""
+        """The bounds of so many values combined."""
         dtype = value.dtype
         if dtype not in FLOATS:
             bound = 1 if dtype == "bool" else largest(dtype)

@@ -13,13 +13,13 @@ from tests.generated.drawing import drawn
 from tests.generated.program import Program
 
 STEPS = 128
-"""Of so few whole numbers Hypothesis draws each as often as any other; of more, and of floats, mostly
-those near 0."""
+"""Hypothesis draws integers from a range of this size uniformly; from a larger range, and for floats, mostly
+values near 0."""
 
 
 class Draws(Random):
-    """Draws of a generator, each of them a whole number of a source. The smaller the number, the less
-    `random() < p` holds: where Hypothesis makes numbers smaller, rare things vanish."""
+    """A random generator whose draws are integers of a source. The smaller the integer, the less often
+    `random() < p` holds, so that rare features vanish when Hypothesis shrinks."""
 
     def __init__(self, source: Random) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Draws(Random):
         return 1 - (self._source.randrange(STEPS) + 1) / STEPS
 
     def _randbelow(self, n: int) -> int:
-        """What all methods that draw whole numbers are made of."""
+        """The method on which all methods that draw integers are based."""
         return self._source.randrange(n)
 
 
@@ -40,7 +40,7 @@ def draws() -> SearchStrategy[Random]:
 
 @st.composite
 def programs(draw: Callable[[SearchStrategy[Random]], Random]) -> Program:
-    """Programs that have a meaning."""
+    """Programs with a meaning."""
     program = drawn(draw(draws()))
     assume(program.has_meaning)
     return program

@@ -26,15 +26,15 @@ from gossamer_ir.nodes import (
 from tests.generated.numbers import FLOATS, INTEGERS, SIGNIFICANT
 
 MOST = 512.0
-"""No float that is multiplied is larger."""
+"""The maximum magnitude of floats that are multiplied."""
 CONVERSIONS = (*FLOATS, *INTEGERS, "bool")
 BITS = {8: "int8", 16: "int16", 32: "int32", 64: "int64"}
 
 
 @dataclass(frozen=True)
 class Term:
-    """An expression: no value is larger than `bound`, all are multiples of two to the minus
-    `fraction`, and none is further than `error` from what the oracle computes."""
+    """An expression with bounds: the magnitude of its values is at most `bound`, all are multiples of two to
+    the minus `fraction`, and they differ from the oracle by at most `error`."""
 
     expr: Expr
     dtype: str
@@ -58,7 +58,7 @@ def largest(dtype: str) -> float:
 
 
 def term(expr: Expr, dtype: str, bound: float, *, fraction: int = 0, error: float = 0.0) -> Term:
-    """A result as its dtype holds it: integers wrap, floats round."""
+    """A result in its dtype: integers wrap, floats round."""
     if dtype in INTEGERS:
         limits = np.iinfo(dtype)
         wraps = bound > limits.max or limits.min == 0
@@ -69,7 +69,7 @@ def term(expr: Expr, dtype: str, bound: float, *, fraction: int = 0, error: floa
 
 
 class Terms:
-    """Draws terms over leaves: `leaf` makes one of a dtype, `coordinate` an int64 one."""
+    """Draws terms over leaves: `leaf` draws one of a dtype, `coordinate` an int64."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Terms:
         return self.cast(self.coordinate(), dtype)
 
     def of_cast(self, dtype: str, depth: int) -> Term:
-        """Through another dtype."""
+        """A cast through another dtype."""
         source = self.rng.choice((*self.dtypes, *CONVERSIONS))
         if source == dtype:
             return self.leaf(dtype)
@@ -197,11 +197,11 @@ class Terms:
         return self.cast(inner, dtype)
 
     def _through(self, dtype: str, depth: int) -> Term:
-        """A value of the program's as another dtype."""
+        """A value of the program, converted to another dtype."""
         return self.cast(self.exact(self.rng.choice(self.dtypes), depth), dtype)
 
     def cast(self, inner: Term, dtype: str) -> Term:
-        """A cast whose result is as large as arithmetic takes."""
+        """A cast whose result has the bounds that arithmetic needs."""
         if inner.dtype == dtype:
             return inner
         if inner.dtype in INTEGERS and dtype in FLOATS and inner.bound > MOST / 2:
@@ -216,7 +216,7 @@ class Terms:
         return term(found, dtype, max(inner.bound, 1), fraction=fraction, error=inner.error)
 
     def of_division(self, dtype: str, depth: int) -> Term:
-        """By a constant, and the rest."""
+        """A quotient by a constant, and the remainder."""
         op = self.rng.choice(("floordiv", "floormod"))
         by = self.rng.choice((2, 3, 5, *(() if dtype.startswith("u") else (-2, -3))))
         inner = self.exact(dtype, depth)
@@ -226,7 +226,7 @@ class Terms:
         return term(found, dtype, inner.bound + 1)
 
     def of_reinterpret(self, dtype: str, depth: int) -> Term:
-        """The bits of a number, as far as they are specified, or there and back again."""
+        """The bits of a number where they are specified, or a round trip through another dtype."""
         width = bits_of(dtype)
         if dtype in FLOATS:
             inner = self.exact(dtype, depth)
@@ -295,7 +295,7 @@ class Terms:
         return Term(Unary("bitnot", self.value(dtype, depth).expr), dtype, largest(dtype))
 
     def of_shift(self, dtype: str, depth: int) -> Term:
-        """By a few bits, or by any number of them."""
+        """A shift by a few bits, or by any number."""
         inner = self.value(dtype, depth)
         by: Expr = constant(self.rng.choice((0, 1, 2, 3, 7, 8, 31, 64)), dtype)
         if self.rng.random() < 0.3:
@@ -303,7 +303,7 @@ class Terms:
         return Term(Binary(self.rng.choice(("shl", "shr")), inner.expr, by), dtype, largest(dtype))
 
     def of_any_division(self, dtype: str, depth: int) -> Term:
-        """By anything, also by 0."""
+        """A division by any value, also by 0."""
         left, right = self._pair(dtype, depth)
         op = self.rng.choice(("floordiv", "floormod"))
         return Term(Binary(op, left.expr, right.expr), dtype, largest(dtype))
@@ -322,6 +322,6 @@ _FUNCTIONS: dict[str, Callable[[float], float]] = {
     "tanh": lambda most: 1.0, "sigmoid": lambda most: 1.0, "erf": lambda most: 1.0,
     "sin": lambda most: 1.0, "cos": lambda most: 1.0, "pow": lambda most: most**3,
 }  # fmt: skip
-"""How large a result is, by the largest argument."""
+"""The magnitude of a result, given that of the largest argument."""
 _OF_SMALL = ("exp", "exp2", "expm1", "pow")
 _OF_POSITIVE = ("rsqrt", "pow")

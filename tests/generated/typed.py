@@ -28,9 +28,9 @@ from tests.generated.lowered.drawing import draw_lowered
 from tests.generated.lowered.scope import EXTREMES
 
 LONGEST = 60.0
-"""Seconds after which a call takes too long."""
+"""Seconds after which a call counts as hanging."""
 WRITTEN = 0.5
-"""The share of modules that were written, not drawn."""
+"""The share of hand-written modules."""
 ODD: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 3, 7, *EXTREMES, 2**64, 10**30, -(10**30), 1.5, float("nan"),
     float("inf"), "", " ", "i", "0", "T", "T.int64(", "x -> x", "x, y -> y", "x -> x // 0", "-> ",
@@ -44,7 +44,7 @@ ODD: tuple[Any, ...] = (
 
 @dataclass(frozen=True)
 class Call:
-    """What is done: `make` does it, `says` is how a person would type it."""
+    """A call: `make` executes it, `says` is its text."""
 
     kind: str
     says: str
@@ -85,7 +85,7 @@ def _text(rng: Random) -> str:
 
 
 def _names(module: Module) -> list[str]:
-    """What a user may name."""
+    """The names that a user may use."""
     (function,) = module.functions[:1]
     nodes = [node for stmt in function.body for node in walk(stmt)]
     found = [node.var for node in nodes if isinstance(node, For)]
@@ -104,7 +104,7 @@ def _odd(rng: Random, module: Module) -> Any:
 
 
 def _arguments(rng: Random, op: str, module: Module) -> dict[str, Any]:
-    """Arguments of a primitive: what may fit with one of them changed, or any."""
+    """Arguments of a primitive: valid ones with one changed, or arbitrary ones."""
     names = [name.strip(". []=").split("=")[0] for name in parameters_of(op)]
     drawer = DRAWERS.get(op)
     drawn = None
@@ -122,7 +122,7 @@ def _listed(args: dict[str, Any]) -> str:
 
 
 def _primitive(rng: Random) -> Call:
-    """A primitive as a function: what is typed in Python."""
+    """A call of a primitive as a Python function."""
     module, op = _module(rng), rng.choice([*PRIMITIVES])
     args = _arguments(rng, op, module)
 
@@ -166,7 +166,7 @@ def _function(rng: Random) -> Call:
 
 
 def _pass(rng: Random) -> Call:
-    """A pass on a module of any stage, with arguments that it may not take."""
+    """A pass on a module of any stage, with arguments that it may not accept."""
     module, name = (
         _module(rng),
         rng.choice([*PASSES, "unknown"] if rng.random() < 0.05 else [*PASSES]),

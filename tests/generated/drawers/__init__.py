@@ -34,6 +34,6 @@ DRAWERS: dict[str, Drawer] = {
 """A drawer for each primitive by name."""
 
 INTRINSICS = intrinsics.INTRINSICS
-"""Those that steps are drawn for."""
+"""The intrinsics for which steps are drawn."""
 
 __all__ = ["DRAWERS", "INTRINSICS", "Drawer", "Scene"]

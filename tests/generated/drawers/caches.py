@@ -55,7 +55,7 @@ def cache_index(scene: Scene) -> Drawn:
 
 
 def _looks_up(block: Block) -> bool:
-    """Whether an index of a block holds a load or a search."""
+    """True if an index of a block contains a load or a search."""
     used = [node for node in walk(block) if isinstance(node, (Load, Store))]
     return any(isinstance(part, (Load, Search)) for node in used for part in walk(*node.indices))
 
@@ -72,7 +72,7 @@ def _cached(scene: Scene, block: Block, buffers: Sequence[str]) -> Drawn:
 
 
 def _reindexed(scene: Scene, drawn: Drawn) -> Drawn:
-    """The same, sometimes with another order of those iterators that select the element, if they are
+    """The same indices, sometimes with the iterators that select the element in another order, if they are
     all."""
     if drawn is None or scene.chance(0.6):
         return drawn

@@ -34,7 +34,7 @@ def sample_compute_location(scene: Scene) -> Drawn:
 
 
 def _drawn_place(scene: Scene, move: str) -> Drawn:
-    """The move to the place that was drawn last, if it was for that move."""
+    """The move to the place that was sampled last, if it was sampled for this move."""
     drawn = [step.args for step in scene.trace[-2:] if step.op == "sample_compute_location"]
     if not drawn or drawn[-1].get("move", "compute_at") != move:
         return None

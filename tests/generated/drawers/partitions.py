@@ -10,7 +10,7 @@ POINTS = (
     (1,), (2,), (3,), (0, 2), (1, 2), (0,), (2**62,), ("n // 4 * 4",), ("n // 2",), ("n - 1",), (2, "n"),
 )  # fmt: skip
 MOST_COPIES = 3
-"""Loops that are copied again and again are many."""
+"""The maximum number of copies per step; it is small because repeated copying multiplies loops."""
 
 
 def add_unit_loop(scene: Scene) -> Drawn:

@@ -35,7 +35,7 @@ def fuse_reduction_epilogue(scene: Scene) -> Drawn:
 
 
 def _is_combining(block: Block, after: Block) -> bool:
-    """Whether a block stores what it combines by the operation of another one, under no condition."""
+    """True if a block unconditionally stores a value combined by the operation of another block."""
     first, last = block.body[-1], after.body[-1]
     if not isinstance(first, Store) or not isinstance(last, Store) or after.predicate is not None:
         return False

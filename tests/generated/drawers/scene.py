@@ -27,13 +27,13 @@ from gossamer_schedule.cursor.cursor import Cursor, cursor_at
 
 T = TypeVar("T")
 Drawn = dict[str, Any] | None
-"""The arguments of a step, None where the module holds nothing that it could be applied to."""
+"""The arguments of a step; None if the module has nothing that the step applies to."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A module after the steps of a trace; `for_threads` where steps for devices with threads, which no
-    CPU runs, are wanted."""
+    """A module after the steps of a trace. `for_threads`: draw steps for devices with threads, too, which no
+    CPU runs."""
 
     rng: Random
     module: Module
@@ -50,7 +50,7 @@ class Scene:
         return tuple(cursor_at(self.module, self.function).below())
 
     def of(self, kind: type[Node]) -> list[Cursor]:
-        """Where statements of a kind stand."""
+        """The statements of a kind."""
         return [site for site in self.sites if isinstance(site.node, kind)]
 
     @cached_property
@@ -59,7 +59,7 @@ class Scene:
 
     @cached_property
     def serial(self) -> list[Cursor]:
-        """The loops that have no kind yet."""
+        """The serial loops."""
         return [site for site in self.loops if site.node.kind == "serial"]
 
     @cached_property
@@ -90,7 +90,7 @@ class Scene:
         return [site for site in self.blocks if loaded(site.node) & {*self.allocated}]
 
     def choose(self, options: Sequence[T]) -> T | None:
-        """One of them; None where there are none."""
+        """One of the items; None if there are none."""
         return self.rng.choice(options) if options else None
 
     def chance(self, share: float) -> bool:
@@ -102,7 +102,7 @@ class Scene:
         return self.choose(names)
 
     def feeding(self, site: Cursor, kind: str) -> list[str]:
-        """The loops directly around a block that an iterator of a kind depends on."""
+        """The loops directly around a block on which an iterator of a kind depends."""
         used = {
             name for found in site.node.iters if found.kind == kind
             for name in free_vars(found.value)
@@ -110,7 +110,7 @@ class Scene:
         return [loop.var for loop in site.nest if loop.var in used]
 
     def others(self, site: Cursor) -> list[Cursor]:
-        """The blocks that use what a block makes, or make what it uses."""
+        """The consumers or producers of the buffers of a block."""
         touched = outer_writes((site.node,)) | loaded(site.node)
         return [
             found for found in self.blocks
@@ -118,7 +118,7 @@ class Scene:
         ]  # fmt: skip
 
     def count(self, op: str) -> int:
-        """How often a step has been taken."""
+        """The number of times that a step was applied."""
         return sum(step.op == op for step in self.trace)
 
 

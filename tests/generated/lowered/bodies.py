@@ -96,7 +96,7 @@ class Bodies:
         return [f"{name}: T.int64 = {value}"]
 
     def allocate(self, depth: int) -> Lines:
-        """A buffer of a size that is computed, which is then filled."""
+        """Allocates a buffer of a computed size and fills it."""
         scope, terms = self.scope, self.terms
         name, size, lines = scope.fresh("R"), self._size(), list[str]()
         if scope.chance(0.25):
@@ -122,7 +122,7 @@ class Bodies:
         return lines
 
     def _allocate_rows(self, name: str) -> Lines:
-        """A buffer of two dimensions, which is filled."""
+        """Allocates a two-dimensional buffer and fills it."""
         scope, dtype = self.scope, self.scope.choose(("float32", "int32"))
         sizes = (
             self._size() if scope.chance(0.3) else "T.int64(4)",
@@ -190,7 +190,7 @@ class Bodies:
         return under(f"for {name} in T.{kind}({span}):", body)
 
     def bound(self) -> str:
-        """How often a loop runs, which is seldom."""
+        """The extent of a loop, which is small."""
         scope, terms = self.scope, self.terms
         kind = scope.weighted({
             "fixed": 3, "size": 3, "least": 4, "rest": 3, "outer": 2, "read": 6,
@@ -239,7 +239,7 @@ class Bodies:
         return first + under(f"while {condition}:", body)
 
     def at_once(self, depth: int) -> Lines:
-        """A loop whose iterations run at once, each with elements of its own."""
+        """A parallel or vectorized loop, each iteration of which has its own elements."""
         scope = self.scope
         name = scope.fresh("i")
         kind = scope.choose(("parallel", "parallel", "vectorized"))
@@ -266,7 +266,7 @@ class Bodies:
         return under(f"for {name} in T.{kind}({span}{weight}):", body)
 
     def span(self, bound: str, share: float) -> str:
-        """A range of so many iterations, which may start where something says that may change."""
+        """A range of so many iterations; its start may be a value that changes."""
         scope = self.scope
         if not scope.chance(share):
             return bound
@@ -277,7 +277,7 @@ class Bodies:
         return f"{start}, {start} + {bound}"
 
     def weight(self, name: str) -> str:
-        """How the work of a parallel loop grows, which may be read where something is written."""
+        """The weight of a parallel loop, which may be read from a buffer that is written."""
         scope = self.scope
         if not scope.chance(0.3):
             return ""
@@ -291,7 +291,7 @@ class Bodies:
         return f", weight={name} * {scope.choose(factors)}{grain}"
 
     def atomic(self, depth: int) -> Lines:
-        """A loop whose iterations accumulate into elements that they share."""
+        """A loop whose iterations accumulate into shared elements."""
         scope, terms = self.scope, self.terms
         found = [item for item in scope.writable("value", "cell") if not item.is_sparse]
         buffer, name = scope.choose(found), scope.fresh("i")
@@ -309,7 +309,7 @@ class Bodies:
         return under(f'for {name} in T.parallel(n, annotations={{"atomic": True}}):', body)
 
     def stale(self, depth: int) -> Lines:
-        """A condition, a write of what it reads, and a loop that needs it to hold still."""
+        """A condition, a write to its operands, and a loop that needs the condition to stay the same."""
         scope, terms = self.scope, self.terms
         found = [item for item in scope.writable("cell", "index") if not item.is_sparse]
         if not found or scope.own is not None:
@@ -324,7 +324,7 @@ class Bodies:
         return under(f"if {condition}:", [write, *inner])
 
     def halves(self, depth: int) -> Lines:
-        """A loop, maybe of lanes, whose variable decides what it does."""
+        """A loop, perhaps vectorized, with a condition on its variable."""
         scope, terms = self.scope, self.terms
         name, loop = scope.fresh("i"), scope.choose(("serial", "serial", "serial", "vectorized"))
         bound = self.bound() if loop == "serial" else scope.choose(("n", "T.int64(8)"))
@@ -357,7 +357,7 @@ class Bodies:
         return under(f"for {name} in T.{loop}({span}):", body)
 
     def tape(self, depth: int) -> Lines:
-        """A buffer that is written at an index which moves, and read back."""
+        """A buffer that is written at a moving index, and read back."""
         scope, terms = self.scope, self.terms
         cells = [item for item in scope.writable("cell") if item.name not in scope.shared]
         out = [item for item in scope.writable("value") if item.name not in scope.shared]
@@ -452,7 +452,7 @@ class Bodies:
         return f"{name} = T.axis.{axis}({bound}, {loop})"
 
     def _stores(self, loops: list[tuple[str, str, str]]) -> tuple[Lines, bool]:
-        """An init (`@` is its value) and a body, and whether that accumulates."""
+        """An init (`@` stands for its value), a body, and whether the body accumulates."""
         scope, terms = self.scope, self.terms
         found = scope.writable("value") or scope.writable("cell")
         if not found:
@@ -495,36 +495,36 @@ class Bodies:
 
 
 def handed(bodies: Bodies, depth: int) -> Lines:
-    """A block that fills a buffer and one that reads it, and maybe a statement between them."""
+    """A block that fills a buffer and one that reads it, perhaps with a statement between them."""
     scope = bodies.scope
     between = bodies.body(DEEPEST, 1) if scope.chance(0.25) else []
     return draw_pair(scope, bodies.terms, between) or bodies.store(DEEPEST)
 
 
 def combine(bodies: Bodies, depth: int) -> Lines:
-    """Elements combined with values by a reducer that the program declares."""
+    """Combines elements with values by a declared reducer."""
     return draw_combine(bodies.scope, bodies.terms) or bodies.store(depth)
 
 
 def reduction(bodies: Bodies, depth: int) -> Lines:
-    """A block that reduces by one."""
+    """A block that reduces by a declared reducer."""
     return draw_reduction(bodies.scope, bodies.terms) or bodies.store(depth)
 
 
 def vector(bodies: Bodies, depth: int) -> Lines:
-    """Lanes that stand in the text."""
+    """A store of a vector that is written in the script."""
     return draw_vector(bodies.scope, bodies.terms) or bodies.store(depth)
 
 
 def far(bodies: Bodies, depth: int) -> Lines:
-    """Lanes and iterations whose numbers are extreme."""
+    """Lanes and iterations with extreme numbers."""
     return draw_far(bodies.scope, bodies.terms) or bodies.store(depth)
 
 
 COMPARED = ("<", "<=", "!=")
 IN_BLOCKS = {"nest": 40, "handed": 40, "store": 8, "loop": 8, "let": 4, "allocate": 4, "if": 4,
              "reduction": 6, "far": 6}  # fmt: skip
-"""How often statements are drawn in a program of blocks."""
+"""The weights of statements in a program of blocks."""
 WEIGHTS = {
     "store": 20, "let": 8, "allocate": 8, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
     "while": 9, "nest": 13, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
@@ -539,4 +539,4 @@ STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "halves": Bodies.halves, "tape": Bodies.tape, "combine": combine, "reduction": reduction,
     "vector": vector, "far": far,
 }  # fmt: skip
-"""What draws each kind of statement, and how often."""
+"""The function that draws each kind of statement, and its weight."""

@@ -15,7 +15,7 @@ from tests.generated.mutations import Mutation
 
 @dataclass(frozen=True)
 class Defect:
-    """`line`, which stands just once in the source of `home`, reads `instead`."""
+    """`line`, which occurs once in the source of `home`, is replaced by `instead`."""
 
     says: str
     home: str
@@ -24,7 +24,7 @@ class Defect:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """This process generates code with the defect."""
+        """Makes this process generate code with the defect."""
         with patch("gossamer_generic_cpu.codegen.compiler.emit", _emit_of(self)):
             yield
 

@@ -24,7 +24,7 @@ from tests.generated.lowered.scope import EXTREMES, Drawn, Scope
 
 TRIES = 400
 TIDY = 0.95
-"""The share of programs without buffers that nothing uses."""
+"""The share of programs from which unused buffers are removed."""
 REDUCING = 0.3
 """The share of programs that declare reducers."""
 STAGES = {"position": 3, "loop": 6, "flat": 1}
@@ -34,7 +34,7 @@ NARROW = ("int32", "int32", "uint8", "int16", "int64")
 
 
 def draw_lowered(rng: Random, stage: str | None = None, *, has_blocks: bool = False) -> Lowered:
-    """A program that has a meaning; of blocks most of all, where it `has_blocks`."""
+    """Draws programs until one has a meaning; `has_blocks`: mostly of blocks."""
     for _ in range(TRIES):
         program = drawn(rng, stage, has_blocks=has_blocks)
         if program is not None and program.has_meaning:
@@ -43,14 +43,14 @@ def draw_lowered(rng: Random, stage: str | None = None, *, has_blocks: bool = Fa
 
 
 def drawn(rng: Random, stage: str | None = None, *, has_blocks: bool = False) -> Lowered | None:
-    """Any program; None where it is not a right one."""
+    """Draws a program; None if it is not valid."""
     chosen = stage or rng.choices([*STAGES], [*STAGES.values()])[0]
     program = Drawing(rng, chosen, has_blocks=has_blocks).program()
     return None if program is None or diagnostics(program.module) else program
 
 
 class Drawing:
-    """Declarations with arrays, then statements over them."""
+    """Draws declarations with arrays, then statements over them."""
 
     def __init__(self, rng: Random, stage: str, *, has_blocks: bool = False) -> None:
         self.rng, self.has_blocks = rng, has_blocks
@@ -88,7 +88,7 @@ class Drawing:
         return module and Lowered(module, self.arrays, self.sizes)
 
     def _remove_unused(self, body: str) -> None:
-        """Buffers that no statement names, and their arrays."""
+        """Removes buffers that no statement names, and their arrays."""
         used = set(re.findall(r"\w+", body))
         for buffer in self.scope.buffers:
             handle = f"{buffer.name.lower()}_"
@@ -103,7 +103,7 @@ class Drawing:
             del self.sizes[name]
 
     def declare(self, buffer: Drawn, array: np.ndarray, *, handle: str | None = None) -> None:
-        """A buffer of a parameter of its own."""
+        """Declares a buffer with its own parameter."""
         handle = handle or buffer.name.lower() + "_"
         if handle not in self.params:
             self.params.append(handle)
@@ -164,7 +164,7 @@ class Drawing:
 
 
 def _is_used(line: str, used: set[str]) -> bool:
-    """Whether a line declares something else than a reducer that nothing uses."""
+    """True unless a line declares a reducer that is not used."""
     return "T.comm_reducer(" not in line or line.split(" ")[0] in used
 
 

@@ -52,7 +52,7 @@ from tests.generated.elements import Forest, Storage, Undecided
 
 MOST_STEPS = 2_000
 EXACT = 1 << 20
-"""Floats that are larger may have been rounded."""
+"""Larger floats may have been rounded."""
 
 Values = dict[str, Any]
 Eval = Callable[[Values], Any]
@@ -64,11 +64,11 @@ class Stop(Exception):
 
 
 class NoOracle(Exception):
-    """The evaluator does not know what this means; the interpreter has to say."""
+    """The evaluator does not define the result; the interpreter is the oracle instead."""
 
 
 class Memory:
-    """The elements of a buffer; None where nothing was stored."""
+    """The elements of a buffer; None for elements that were never stored."""
 
     __slots__ = ("dtype", "elements", "shape")
 
@@ -76,7 +76,7 @@ class Memory:
         self.elements, self.shape, self.dtype = elements, shape, dtype
 
     def offset(self, indices: list[int]) -> int | None:
-        """Where an element lies; None for one that is absent. Raises `Stop` where there is none."""
+        """The offset of an element; None for an absent one. Raises `Stop` if the element does not exist."""
         at = 0
         for index, size in zip(indices, self.shape, strict=True):
             if not 0 <= index < size:
@@ -88,7 +88,7 @@ class Memory:
 
 
 class Sparse(Memory):
-    """Elements by the positions on each axis."""
+    """The elements of a sparse buffer by their positions on each axis."""
 
     __slots__ = ("fill", "is_fixed", "prefixes", "table")
 
@@ -108,7 +108,7 @@ class Sparse(Memory):
         }
 
     def offset(self, indices: list[int]) -> int | None:
-        """As in the base class; the first axis that has no such position decides."""
+        """As in the base class; the first axis without such a position decides."""
         found = self.table.get(tuple(indices))
         if found is not None:
             return found
@@ -120,7 +120,7 @@ class Sparse(Memory):
 
 
 def _is_fixed(name: str, forest: Forest) -> bool:
-    """Whether all fibres of an axis have one size."""
+    """True if all fibres of an axis have the same size."""
     axis = forest[name].axis
     return getattr(axis, "width", None) is not None or not hasattr(axis, "indptr")
 
@@ -137,7 +137,7 @@ def _table(buffer: SparseBuffer, forest: Forest) -> dict[tuple[int, ...], int]:
 def evaluated(
     module: Module, arrays: Mapping[str, np.ndarray], scalars: Mapping[str, int | float]
 ) -> dict[str, np.ndarray] | None:
-    """The arrays after a run, None where the program stops. Raises `Undecided` and `NoOracle`."""
+    """The arrays after a run; None if the program stops. Raises `Undecided` and `NoOracle`."""
     (function,) = module.functions
     return _Run(function, arrays, scalars).result()
 
@@ -418,7 +418,7 @@ class _Run:
         return run
 
     def _run_prefetch(self, node: Prefetch) -> Exec:
-        """The element may lie anywhere; what its indices read may not."""
+        """The element may be out of bounds; the loads in its indices may not."""
         indices = [*map(self._expr, node.indices)]
 
         def run(values: Values) -> None:
@@ -461,8 +461,8 @@ class _Run:
         return run
 
     def _init(self, node: Block) -> Exec | None:
-        """The init, for a block whose iterators are loops that are nested directly, none of whose points
-        meet: it runs before the outermost loop of a reduction."""
+        """Runs the init of a block in directly nested loops whose points do not write the same element:
+        before the outermost reduction loop."""
         loops = self._nest(node)
         kinds = {
             found.value.name: found.kind for found in node.iters if isinstance(found.value, Var)
@@ -545,7 +545,7 @@ class _Run:
         return run
 
     def _once(self, node: Block, run: Exec, seen: set[Any]) -> Exec:
-        """The same, where no element is initialised twice in one run of the nest."""
+        """The same points; each element may be initialised once in one run of the nest."""
         stores = [stmt for stmt in node.init if isinstance(stmt, Store)]
         if len(stores) != len(node.init):
             raise NoOracle("an init with other statements")
@@ -573,7 +573,7 @@ class _Run:
 
 
 def _require_domains(iters: Iterable[tuple[str, Any, Any, Any]], values: Values) -> None:
-    """Nothing is decided of a block that runs where an iterator is outside its domain."""
+    """Raises `Undecided` for a block that runs while an iterator is outside its domain."""
     for name, _, start, extent in iters:
         first = start(values)
         if not first <= values[name] < first + extent(values):
@@ -588,7 +588,7 @@ def _unknown(node: object) -> Any:
 
 
 def wrapping(dtype: str) -> Callable[[Any], Any]:
-    """What a result is in a dtype."""
+    """The value of a result in a dtype, with wrapping."""
     if dtype == "bool":
         return lambda value: value
     if dtype.startswith("float"):
@@ -607,7 +607,7 @@ def _exact(value: float) -> float:
 
 
 def saturated(value: float, dtype: str) -> int:
-    """A float as an integer."""
+    """A float converted to an integer, saturated."""
     limits = np.iinfo(dtype)
     if math.isnan(value):
         return 0

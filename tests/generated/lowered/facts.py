@@ -15,13 +15,13 @@ SPARSE = {
     "J_indptr": "T.assume(monotone(J_indptr))", "J_indices": "T.assume(in_range(J_indices, 0, 8))",
     "L_indices": "T.assume(in_range(L_indices, 0, 9))",
 }  # fmt: skip
-"""What always holds of the index arrays of axes."""
+"""The facts that always hold for index arrays of axes."""
 SHARE = 0.5
-"""The share of programs that declare some."""
+"""The share of programs that declare facts."""
 
 
 def draw_facts(drawing: Drawing) -> list[str]:
-    """Lines that declare what is true of arrays, which the program must not change."""
+    """Lines that declare facts about arrays that the program does not write."""
     rng, lines = drawing.rng, list[str]()
     if rng.random() > SHARE:
         return lines

@@ -9,13 +9,13 @@ from tests.generated.lowered.scope import EXTREMES, Drawn, Scope
 from tests.generated.lowered.terms import COMPARISONS, Terms
 
 ENDS = (2**63 - 1, 2**63 - 2, 2**63 - 4, 2**63 - 7)
-"""Numbers from which some of eight lanes wrap around."""
+"""Start values for which some of eight lanes wrap around."""
 MULTIPLES = {(2**64 + 2) // 3: 3, (2**64 + 4) // 5: 5, 2**62: 4, -(2**63): 2}
-"""Scalars of which a multiple is small: it wraps around to 2, 4, 0 and 0."""
+"""Scalars with a small multiple: it wraps around to 2, 4, 0 and 0."""
 
 
 def draw_far(scope: Scope, terms: Terms) -> Lines:
-    """A loop over the last dimension of a buffer; nothing where none may be stored to."""
+    """A loop over the last dimension of a buffer; nothing if no buffer may be stored to."""
     found = [
         item for item in scope.writable("value")
         if not item.is_sparse and item.name not in scope.shared
@@ -35,7 +35,7 @@ class _Far:
         self.above = "".join(f"{terms.index(size, 0)}, " for size in buffer.sizes[:-1])
 
     def compared(self) -> Lines:
-        """Iterations, maybe lanes of groups, that run where an extreme number is below a bound."""
+        """Iterations, perhaps vectorized, that run if an extreme number is below a bound."""
         if self.scope.chance(0.3):
             return self._groups()
         body = under(f"if {self.condition(self.var)}:", [self.store(self.var)])
@@ -52,7 +52,7 @@ class _Far:
         return under(f"for {outer} in T.serial({self.scope.choose(('T.int64(2)', 'm'))}):", inner)
 
     def begun(self) -> Lines:
-        """A loop that begins at an extreme number."""
+        """A loop that starts at an extreme number."""
         start = self.extreme()
         body = [self.store(f"{self.var} - {start}")]
         if self.scope.chance(0.5):
@@ -62,7 +62,7 @@ class _Far:
         return under(f"for {self.var} in T.{kind}({span}):", body)
 
     def block(self) -> Lines:
-        """A block that schedules may make lanes of."""
+        """A block that schedules may vectorize."""
         if self.scope.in_block or self.scope.stage == "flat":
             return self.compared()
         own = f"v{self.var}"
@@ -72,7 +72,7 @@ class _Far:
         return under(f"for {self.var} in T.serial({self.count()}):", body)
 
     def lanes(self) -> Lines:
-        """Lanes that stand in the text, chosen by an extreme number of each."""
+        """Lanes that are written in the script, with a mask by an extreme number for each."""
         if self.scope.stage != "loop":
             return self.compared()
         count = self.scope.choose((2, 4))
@@ -96,13 +96,13 @@ class _Far:
         return self.scope.choose(("serial", "vectorized", "vectorized"))
 
     def count(self, kind: str = "serial") -> str:
-        """How many iterations there are: of lanes a constant number, which may be more than elements."""
+        """The number of iterations; for lanes a constant, which may exceed the number of elements."""
         if kind == "vectorized" and not self.size.startswith("T.int64("):
             return self.scope.choose(("T.int64(2)", "T.int64(4)"))
         return self.size
 
     def store(self, at: str) -> str:
-        """An element of the iteration's own gets what no iteration changes, or changes by that."""
+        """Stores an invariant value to the element of the iteration, or accumulates it."""
         element = f"{self.buffer.name}[{self.above}{at}]"
         inputs = [
             f"{item.name}[{at}]" for item in self.scope.having("input", dtype=self.buffer.dtype)
@@ -131,7 +131,7 @@ class _Far:
         ))  # fmt: skip
 
     def extreme(self) -> str:
-        """A scalar that is mostly extreme, a number that is, or an element that may be."""
+        """A scalar, number or element that is mostly extreme."""
         found = self.scope.having("extreme")
         elements = [f"{item.name}[{self.scope.rng.randrange(4)}]" for item in found]
         number = f"T.int64({self.scope.choose(self.scope.choose((EXTREMES, ENDS)))})"

@@ -53,13 +53,13 @@ REQUIRED = {
     "a weight that may have been written": 20, "a start that may have been written": 250,
     "far lanes": 400, "a far start or extent": 1200, "stops": 2000, "goes on": 10_000,
 }  # fmt: skip
-"""In how many of 20,000 programs each has to be met."""
+"""The number of programs, of 20,000, in which each feature must occur."""
 NATIVELY = {"far lanes": 30, "extreme scalar": 150, "vectorized": 50, "parallel": 100, "lanes": 25}
-"""In how many of 2,000 that run as machine code."""
+"""The number of programs, of 2,000 that run as machine code."""
 
 
 def features(program: Lowered) -> set[str]:
-    """Names of what a program has."""
+    """The names of the features of a program."""
     (function,) = program.module.functions
     nodes = [node for stmt in function.body for node in walk(stmt)]
     written = {node.buffer for node in nodes if isinstance(node, Store)}
@@ -81,7 +81,7 @@ def features(program: Lowered) -> set[str]:
 
 
 def _reads(node: Any, written: set[str]) -> bool:
-    """Whether an expression reads what may have been written."""
+    """True if an expression reads a buffer that may have been written."""
     loads = () if node is None else collect(Load, node)
     return any(load.buffer in written for load in loads)
 
@@ -159,7 +159,7 @@ def _of_block(node: Block) -> list[str]:
 
 
 def _distances(nodes: list[Any], program: Lowered) -> set[str]:
-    """Whether loops begin or end where an extreme number says, and lanes are compared with some."""
+    """True for loops with an extreme start or end, and for lanes that are compared with extreme numbers."""
     far = [node for node in nodes if _is_far(node, program)]
     if not far:
         return set()
@@ -178,7 +178,7 @@ def _distances(nodes: list[Any], program: Lowered) -> set[str]:
 
 
 def _is_far(node: Any, program: Lowered) -> bool:
-    """Whether an expression is an extreme number, scalar or element."""
+    """True if an expression is an extreme number, scalar or element."""
     match node:
         case Const(dtype="int64", text=text):
             return abs(int(text)) >= LARGE
@@ -190,7 +190,8 @@ def _is_far(node: Any, program: Lowered) -> bool:
 
 
 def _may_meet(index: Expr) -> bool:
-    """Whether an index may be the same at different points though it mentions all that select them."""
+    """True if an index may have one value at different points although it contains all variables that select
+    them."""
     return any(
         isinstance(node, Load) or (isinstance(node, Binary) and node.op in ("floordiv", "min"))
         for node in walk(index)
@@ -202,7 +203,7 @@ def occurrences_of(kind: type, node: Any) -> list[Any]:
 
 
 def _orders(function: Function, written: set[str]) -> set[str]:
-    """Whether a let stands before a write of what it reads, in one body."""
+    """True if a let precedes a write to its operands in the same body."""
 
     def inside(stmts: tuple[Any, ...]) -> bool:
         for at, stmt in enumerate(stmts):

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from tests.generated.lowered.drawing import Drawing
 
 FIBRE = "(T.int64(J_indptr[{0} + 1]) - T.int64(J_indptr[{0}]))"
-"""How many positions the fibre of a row has."""
+"""The number of positions in the fibre of each row."""
 BOUND = 0.95
 """The share of index arrays that programs read."""
 
 
 def draw_forest(drawing: Drawing) -> None:
-    """Rows `I`, a varied axis `J` below them, one of slots `L`, and a dense one `K`."""
+    """Draws rows `I`, a varied axis `J` below them, an axis with slots `L`, and a dense axis `K`."""
     rng, lines, sizes = drawing.rng, drawing.lines, drawing.sizes
     rows, width = int(sizes["n"]), rng.choice((1, 2, 3))
     counts = [rng.choice((0, 1, 2, 3)) for _ in range(rows)]

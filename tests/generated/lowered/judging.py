@@ -25,7 +25,7 @@ from tests.generated.races import Race, require_no_race
 from tests.generated.sequences import Traces
 
 PRINTED = 8
-"""The text of one in so many programs is parsed again."""
+"""One in so many programs is parsed again from its printed text."""
 MACHINE_CODE = "machine code"
 MOST_NODES, TOO_LARGE = 200_000, "too large to be interpreted"
 GOES_ON = "goes on where it has to stop"
@@ -35,7 +35,7 @@ Step = tuple[str, Callable[[Module], Module]]
 
 
 class Scheduler(Protocol):
-    """Takes steps, which `traces` holds by stage."""
+    """Applies the steps that `traces` holds for each stage."""
 
     traces: Traces
 
@@ -44,8 +44,8 @@ class Scheduler(Protocol):
 
 @dataclass(frozen=True)
 class Finding:
-    """Where what disagrees, for the first time, and what the compiler makes of the program until there;
-    or (`is_refusal`) the code with which the compiler refuses the program."""
+    """The first pass or run that fails, how, and the module before it; or (`is_refusal`) the code with which
+    the compiler rejects the program."""
 
     where: str
     what: str
@@ -60,8 +60,8 @@ def judged(
     machine: Machine | None = None,
     schedule: Scheduler | None = None,
 ) -> Finding | None:
-    """Interprets the program as it is, then after each pass that changes it; at last it runs as machine
-    code on `machine`. `schedule` is a step before the passes of each stage."""
+    """Interprets the program as it is and after each pass that changes it, then runs it as machine code on
+    `machine`. `schedule` is applied before the passes of each stage."""
     found = interpreted(program, program.module, "the program")
     if len(program.text) % PRINTED == 0:
         found = found or _text(program)
@@ -90,15 +90,16 @@ def judged(
 
 
 def _is_left_out(found: Finding, schedule: Scheduler | None) -> bool:
-    """Whether a program goes on because what stops it is computed no longer, as these primitives say."""
+    """True if a program does not stop any more because these primitives removed the computation that stopped
+    it."""
     if schedule is None or found.what != GOES_ON or not found.where.startswith("the schedule"):
         return False
     return any(step.op in LEAVE_OUT for trace in schedule.traces.values() for step in trace)
 
 
 def _steps(module: Module, compiler: Compiler, schedule: Scheduler | None) -> Iterator[Step]:
-    """The passes from the stage of a module on, with the schedules before those of each stage. A flat
-    module, as a user writes it, is guarded like one of the loop stage."""
+    """The passes from the stage of a module on, with the schedule before those of each stage. A flat module
+    gets bounds checks like a module of the loop stage, as one of a user does."""
     passes = compiler.passes[BEFORE.get(module.stage, BEFORE["loop"]) :]
     if module.stage == "flat":
         yield "as a loop program", partial(_staged, stage="loop")
@@ -111,8 +112,8 @@ def _steps(module: Module, compiler: Compiler, schedule: Scheduler | None) -> It
 
 
 def _is_large(module: Module) -> bool:
-    """Whether the interpreter would take a minute to translate a module: the guard of an access repeats
-    all that its index is made of."""
+    """True if the interpreter would take a minute to translate a module: the bounds check of an access
+    repeats all parts of its index."""
     nodes = (node for function in module.functions for stmt in function.body for node in walk(stmt))
     return next(islice(nodes, MOST_NODES, None), None) is not None
 
@@ -130,8 +131,8 @@ def _text(program: Lowered) -> Finding | None:
 def interpreted(
     program: Lowered, module: Module, where: str, *, is_guarded: bool = False
 ) -> Finding | None:
-    """What is wrong with what a module does, compared with what the program means. A module that `is_guarded`
-    stops at a guard, if it stops."""
+    """The difference between the run of a module and the meaning of the program; None if there is none. A
+    module with bounds checks (`is_guarded`) may only stop at a guard."""
     wrong = [f"{item.code}: {item.message}" for item in diagnostics(module)]
     if wrong:
         return Finding(where, f"not valid: {'; '.join(wrong)}", print_module(module))
@@ -176,7 +177,7 @@ def fresh(program: Lowered) -> dict[str, np.ndarray]:
 
 
 def compared(program: Lowered, arrays: Mapping[str, np.ndarray]) -> str | None:
-    """What differs from what the program means."""
+    """The difference between arrays and the meaning of the program."""
     if program.expected is None:
         return GOES_ON
     for name, expected in program.expected.items():

@@ -8,7 +8,7 @@ from tests.generated.lowered.terms import Terms
 
 
 def draw_vector(scope: Scope, terms: Terms) -> Lines:
-    """A store of some lanes, which lie beside each other or apart; nothing where there is no buffer."""
+    """A store of contiguous or strided lanes; nothing if there is no buffer."""
     found = [
         item for item in scope.writable("value", "cell")
         if not item.is_sparse and item.name not in scope.shared

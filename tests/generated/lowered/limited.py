@@ -22,7 +22,7 @@ MOST_STATEMENTS = 200_000
 
 
 class TooManySteps(Exception):
-    """A run that goes on and on."""
+    """The run exceeded the limit of steps."""
 
 
 def run_limited(
@@ -59,7 +59,7 @@ class _Limited(Program):
 
 
 class _Known(View):
-    """A view that knows which elements were stored to."""
+    """A view that records which elements were stored to."""
 
     __slots__ = ("known",)
 

@@ -6,5 +6,5 @@ Lines = list[str]
 
 
 def under(head: str, body: Lines) -> Lines:
-    """The body, indented, below a line."""
+    """The body, indented, after a line."""
     return [head, *("    " + line for line in body or ["T.evaluate(0)"])]

@@ -17,12 +17,12 @@ from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.nodes import Module
 
 LONGEST = 30.0
-"""Seconds after which a program hangs."""
+"""Seconds after which a program counts as hanging."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """At most one of: what went wrong, the code of the error that the program ends with; else the arrays."""
+    """The failure, or the code of the error that ends the program, or the arrays."""
 
     what: str | None = None
     code: str | None = None
@@ -30,8 +30,8 @@ class Outcome:
 
 
 class Machine:
-    """A process that compiles and runs flat modules; another one takes its place where it dies. It may have
-    one of `broken_code.DEFECTS`."""
+    """A process that compiles and runs flat modules; it is replaced if it crashes. It may have one of
+    `broken_code.DEFECTS`."""
 
     def __init__(self, defect: int | None = None) -> None:
         self._defect = [] if defect is None else [str(defect)]
@@ -58,7 +58,7 @@ class Machine:
     def run(
         self, flat: Module, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int | float]
     ) -> Outcome:
-        """What the machine code of a module does to arrays, on one thread and on two."""
+        """The arrays after a run of the machine code of a module, on one thread and on two."""
         try:
             self._pipe.send((dumps(flat), dict(arrays), dict(sizes)))
             if not self._pipe.poll(LONGEST):

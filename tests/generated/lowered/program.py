@@ -19,11 +19,11 @@ MOST_STATEMENTS = 4_000
 
 @dataclass(frozen=True, repr=False)
 class Lowered(Program):
-    """Means what the evaluator makes of it; where that does not know, what the interpreter does."""
+    """A program whose meaning the evaluator defines, or the interpreter if the evaluator cannot."""
 
     @cached_property
     def is_evaluated(self) -> bool:
-        """Whether the evaluator knows what it means."""
+        """True if the evaluator defines its meaning."""
         try:
             evaluated(self.module, self.arrays, self.sizes)
         except (NoOracle, Undecided):
@@ -32,7 +32,7 @@ class Lowered(Program):
 
     @cached_property
     def meaning(self) -> Meaning:
-        """Raises `Undecided` where there is none."""
+        """The expected arrays; raises `Undecided` if there are none."""
         try:
             found = evaluated(self.module, self.arrays, self.sizes)
         except NoOracle:

@@ -10,13 +10,13 @@ PLAIN = (
     ("a + b", "zero"), ("T.max(a, b)", "least"), ("T.min(a, b)", "most"),
     ("T.if_then_else(a < b, b, a)", "least"),
 )  # fmt: skip
-"""How single values are combined, and which of them changes nothing."""
+"""Operations on single values, with their identities."""
 BEST = "lambda i, a, j, b: (T.Select(a > b or (a == b and i < j), i, j), T.Select(a >= b, a, b))"
-"""The first of the largest values, in whatever order they come."""
+"""The first of the largest values, independent of the order."""
 
 
 def draw_reducers(scope: Scope) -> Lines:
-    """Lines that declare one of single values and one of pairs of a place and a value."""
+    """Lines that declare a reducer of single values and one of pairs of an index and a value."""
     dtype = scope.choose([item.dtype for item in scope.buffers if item.role == "value"])
     scope.reducers = [DrawnReducer("fold", (dtype,)), DrawnReducer("best", ("int64", dtype))]
     combined, kind = scope.choose(PLAIN)
@@ -28,7 +28,7 @@ def draw_reducers(scope: Scope) -> Lines:
 
 
 def _identity(kind: str, dtype: str) -> str:
-    """The value that, combined with others, changes none of them."""
+    """The identity of an operation."""
     is_float = dtype == "float32"
     if kind == "zero":
         return f"T.{dtype}({'0.0' if is_float else '0'})"
@@ -38,7 +38,8 @@ def _identity(kind: str, dtype: str) -> str:
 
 
 def draw_combine(scope: Scope, terms: Terms) -> Lines:
-    """Elements of different buffers and values that read none of them; nothing where there are none."""
+    """A combination of elements of different buffers; its values read none of them. Nothing if there are no
+    buffers."""
     if not scope.reducers:
         return []
     reducer = scope.choose(scope.reducers)
@@ -52,7 +53,7 @@ def draw_combine(scope: Scope, terms: Terms) -> Lines:
 
 
 def draw_reduction(scope: Scope, terms: Terms) -> Lines:
-    """A block that combines along a loop, with an init of each element or none."""
+    """A block that reduces along a loop, with or without an init."""
     if not scope.reducers:
         return []
     reducer = scope.choose(scope.reducers)

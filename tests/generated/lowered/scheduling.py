@@ -28,15 +28,15 @@ WEIGHTS = {
     "reindex_cache_write": 10, "rfactor": 12, "decompose_reduction": 10, "vectorize": 10,
     "transform_layout": 8, "storage_align": 8, "parallel": 10, "reorder": 10,
 }  # fmt: skip
-"""How often steps are tried; `COMMON`, if nothing is said."""
+"""The weights of primitives; `COMMON` for all others."""
 EXTREME = 0.06
-"""The share of steps of which an integer is extreme."""
+"""The share of steps with an extreme integer."""
 
 
 @dataclass
 class Steps:
-    """A schedule that draws steps and keeps those that are accepted by stage. `weights` says which are drawn
-    more often than else; `builder` holds the primitives."""
+    """A schedule that draws steps and keeps the accepted ones for each stage. `weights` are those of
+    primitives that are drawn more often; `builder` has the primitives."""
 
     rng: Random
     builder: type[ScheduleBuilder] = ScheduleBuilder
@@ -84,7 +84,7 @@ class Steps:
 
 
 def extreme(rng: Random, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with one integer that is extreme, if there is one."""
+    """The same arguments with one integer replaced by an extreme one, if there is an integer."""
     places = [(name, at) for name, value in args.items() for at in _integers(value)]
     if not places:
         return dict(args)
@@ -96,7 +96,7 @@ def extreme(rng: Random, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _integers(value: object) -> list[int | None]:
-    """Where an argument holds integers: `None` for one that is one."""
+    """The keys of arguments that contain integers; `None` for an integer itself."""
     if isinstance(value, bool):
         return []
     if isinstance(value, int):
@@ -108,7 +108,7 @@ def _integers(value: object) -> list[int | None]:
 
 @dataclass(frozen=True)
 class Replayed:
-    """A schedule of given steps, without those that are refused."""
+    """A schedule of given steps; rejected steps are left out."""
 
     traces: Traces
     builder: type[ScheduleBuilder] = ScheduleBuilder

@@ -24,7 +24,7 @@ EXTREMES = (
 
 @dataclass(frozen=True)
 class Drawn:
-    """A buffer: the text of each size, in which `{0}`, `{1}` stand for the indices before."""
+    """A buffer with the text of each size, in which `{0}`, `{1}` stand for the indices before."""
 
     name: str
     dtype: str
@@ -38,7 +38,7 @@ class Drawn:
 
     @property
     def is_written(self) -> bool:
-        """Whether programs may store to it."""
+        """True if programs may store to the buffer."""
         return self.role in ("value", "index", "cell", "extreme")
 
 
@@ -52,7 +52,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class DrawnReducer:
-    """A reducer that a program declares: what it combines, one dtype for each component."""
+    """A declared reducer: the dtypes of its components."""
 
     name: str
     dtypes: tuple[str, ...]
@@ -60,8 +60,8 @@ class DrawnReducer:
 
 @dataclass
 class Scope:
-    """`stage`, what may be named, and chances: `careless` is that of an index without a check, `wild` that
-    of a number that is extreme. Inside of a loop whose iterations run at once, `own` is its variable."""
+    """The stage, the names in scope and probabilities: `careless` for an index without a check, `wild` for an
+    extreme number. `own` is the variable of the enclosing parallel or vectorized loop."""
 
     rng: Random
     stage: str
@@ -80,7 +80,7 @@ class Scope:
     names: int = 0
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing has."""
+        """A new name."""
         self.names += 1
         return f"{stem}{self.names}"
 
@@ -91,23 +91,24 @@ class Scope:
         return self.rng.choice(options)
 
     def weighted(self, options: dict[T, int]) -> T:
-        """One of them, as often as its weight says."""
+        """One of the items, with a probability in proportion to its weight."""
         (found,) = self.rng.choices([*options], [*options.values()])
         return found
 
     def having(self, *roles: Role, dtype: str | None = None) -> list[Drawn]:
-        """The buffers in some role that may be read here."""
+        """The readable buffers of some role."""
         return [
             found for found in self.buffers
             if found.role in roles and dtype in (None, found.dtype) and self.is_readable(found)
         ]  # fmt: skip
 
     def is_readable(self, buffer: Drawn) -> bool:
-        """In a loop whose iterations run at once, what others write is not."""
+        """True if the buffer is readable: in a parallel or vectorized loop, buffers that other iterations
+        write are not."""
         return buffer.name not in self.shared
 
     def writable(self, *roles: Role) -> list[Drawn]:
-        """The buffers in some role that may be stored to here."""
+        """The buffers of some role that may be stored to."""
         found = [item for item in self.buffers if item.role in roles]
         if self.own is None:
             return found
@@ -115,7 +116,7 @@ class Scope:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """What is declared in a body ends with it."""
+        """A context for a body, at whose end its declarations leave the scope."""
         before = [*self.variables], [*self.floats], [*self.buffers]
         yield
         self.variables, self.floats, self.buffers = before

@@ -9,7 +9,7 @@ COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 
 
 class Terms:
-    """Draws expressions of what is in a scope."""
+    """Draws expressions of the names in a scope."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -17,7 +17,7 @@ class Terms:
     # --- integers
 
     def integer(self, depth: int = 1) -> str:
-        """An int64, mostly a small one."""
+        """An int64, usually small."""
         scope = self.scope
         if scope.chance(scope.wild):
             return self.wild(depth)
@@ -93,7 +93,7 @@ class Terms:
         return "s" if kind == "scalar" and "s" in scope.scalars else number
 
     def wrapped(self) -> str:
-        """A small number, by arithmetic that wraps around."""
+        """A small number, computed by arithmetic that wraps around."""
         scope, leaf = self.scope, self.leaf()
         return scope.choose((
             f"({leaf} * T.int64({2**62}) * 4 + {self.number(0, 3)})",
@@ -105,7 +105,7 @@ class Terms:
         ))  # fmt: skip
 
     def search(self, depth: int) -> str:
-        """A search, whose end lies within the buffer."""
+        """A search whose end lies within the buffer."""
         scope = self.scope
         found = [
             item
@@ -145,7 +145,7 @@ class Terms:
         return ", ".join(indices)
 
     def index(self, size: str, depth: int) -> str:
-        """An index, which is mostly one of an element."""
+        """An index, usually of an existing element."""
         scope = self.scope
         fitting = [found.name for found in scope.variables if found.below == size]
         if fitting and scope.chance(0.6):
@@ -226,7 +226,7 @@ class Terms:
         return f"T.{dtype}({number if 'int' in dtype else float(number)})"
 
     def stored(self, buffer: Drawn) -> str:
-        """What may be stored to a buffer in its role."""
+        """A value that may be stored to a buffer of that role."""
         scope = self.scope
         if buffer.role == "index":
             value = scope.choose(
