@@ -67,9 +67,9 @@ def blockize(module: Module, loop: str, *, function: str | None = None) -> Resul
     top = find_loop(root, loop=loop)
 
     cursor = require_one_block(top)
-    made = blockized(cursor, top, namer=namer_of(root.function))
-    rewritten = top.replaced_by((made.outer,)).module
+    wrapped = blockized(cursor, top, namer=namer_of(root.function))
+    rewritten = top.replaced_by((wrapped.outer,)).module
 
     taken = step(loop=loop, function=function)
-    iters = (item.var for item in made.outer.iters)
-    return Result(rewritten, (made.outer.name, *iters, *made.init_names), Step(_NAME, taken))
+    iters = (item.var for item in wrapped.outer.iters)
+    return Result(rewritten, (wrapped.outer.name, *iters, *wrapped.init_names), Step(_NAME, taken))
