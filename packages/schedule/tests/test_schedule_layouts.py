@@ -63,7 +63,7 @@ def test_maps_that_are_taken_are_one_to_one(text, shape):
     assert len(places) == shape[0] * shape[1]
     assert places <= set(product(*map(range, extents)))
     for place in product(*map(range, extents)):
-        unused = layout.is_unused(tuple(map(index, place)))
+        unused = layout.unused_condition(tuple(map(index, place)))
         is_unused = unused is not None and simplify(unused).text == "True"
         assert is_unused == (place not in places)
 

@@ -10,7 +10,7 @@ from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
 from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
 from gossamer_ir.traversal.walk import free_vars, substitute
-from gossamer_schedule.bounds.predicates import below, in_turn
+from gossamer_schedule.bounds.predicates import below, short_circuit_and
 
 
 def for_all_iterations(
@@ -56,7 +56,7 @@ def _strongest(condition: Expr, last: Mapping[str, Expr], point: ProgramPoint) -
         case IfThenElse(condition=first, if_true=then) if condition.if_false == FALSE:
             parts = [_strongest(part, last, point) for part in (*conjuncts(first), then)]
             known = [part for part in parts if part is not None]
-            return in_turn(known) if len(known) == len(parts) else None
+            return short_circuit_and(known) if len(known) == len(parts) else None
     return None
 
 

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.walk import collect, map_children, resolve, statements
-from gossamer_schedule.bounds.predicates import in_turn
+from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -66,7 +66,7 @@ def moved_accesses(
         tested = unproved.get(tuple(resolve(found, values) for found in indices), ())
         conditions = [_within(indices[dim], lost[dim], buffer, top) for dim in tested]
         *others, last = new_indices(indices)
-        condition = in_turn(conditions)
+        condition = short_circuit_and(conditions)
         if condition is not None:  # in the last index, which may be a vector
             last = IfThenElse(condition, last, OUTSIDE)
         return (*others, last)

@@ -102,7 +102,7 @@ def _under(condition: Expr, predicate: Expr | None, name: str, values: Values) -
     return conjoined((*parts, condition)) or condition
 
 
-def in_turn(conditions: Sequence[Expr]) -> Expr | None:
+def short_circuit_and(conditions: Sequence[Expr]) -> Expr | None:
     """Return the short-circuit conjunction of conditions, None if there are none."""
     result: Expr | None = None
     for condition in reversed(conditions):

@@ -61,7 +61,7 @@ def is_lasting(value: Expr, function: Function) -> bool:
     return free_vars(value) <= params | {""} and is_constant(value, function=function)
 
 
-def require_made_again(
+def require_recomputed(
     cursor: Cursor, own: Sequence[For], target: Cursor, *, made: Set[str]
 ) -> None:
     """Refuse a block that may not compute all of its results that a loop reads, each time its nest runs.
@@ -149,7 +149,7 @@ def _completed(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr] | Non
     return completed
 
 
-def is_made_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> bool:
+def is_computed_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> bool:
     """Return whether block `maker` computes what block `reader` loads at each of its points, given that both
     run over their whole domains."""
     free = {item.var for item in maker.node.iters}

@@ -18,7 +18,7 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of, single_block
 
 
-class Sum(msgspec.Struct, frozen=True):
+class LoopReduction(msgspec.Struct, frozen=True):
     """The only reduction below a loop, with the indices of its element in terms of loops."""
 
     cursor: Cursor
@@ -28,7 +28,7 @@ class Sum(msgspec.Struct, frozen=True):
     buffer: Buffer
 
 
-def require_sum(cursor: Cursor) -> Sum:
+def require_loop_reduction(cursor: Cursor) -> LoopReduction:
     """Return the reduction without an init that the loop at a cursor consists of, or refuse the loop."""
     block = single_block(cursor.node.body)
     reduction = None if block is None else reduction_of(block)
@@ -43,7 +43,7 @@ def require_sum(cursor: Cursor) -> Sum:
     element = tuple(resolve(at, values) for at in reduction.store.indices)
     (buffer,) = (b for b in all_buffers(cursor.function) if b.name == reduction.store.buffer)
     assert isinstance(buffer, Buffer)  # of the loop stage
-    return Sum(cursor, block, reduction, element, buffer)
+    return LoopReduction(cursor, block, reduction, element, buffer)
 
 
 def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
@@ -53,7 +53,7 @@ def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
     return not is_wide(store.indices) and combiner_of(cursor.node.body, store.buffer) is not None
 
 
-def require_segments(found: Sum) -> int:
+def require_segments(found: LoopReduction) -> int:
     """Return the only dimension whose index changes with the loop, or refuse an index that may decrease."""
     loop: For = found.cursor.node
     inner = {below.var for below in statements(loop.body) if isinstance(below, For)}
@@ -78,7 +78,7 @@ def require_segments(found: Sum) -> int:
     )
 
 
-def _require_every_iteration(found: Sum, inner: Set[str]) -> None:
+def _require_every_iteration(found: LoopReduction, inner: Set[str]) -> None:
     """Refuse loops that may have iterations without an element.
 
     Each part of the loop finds its first element in its first iteration.

@@ -24,7 +24,7 @@ def is_reduction_loop(cursor: Cursor) -> bool:
     return any(cursor.node.var in reduction_loops(block, values) for block in _blocks(cursor))
 
 
-def is_adding_up(cursor: Cursor) -> bool:
+def is_accumulation_loop(cursor: Cursor) -> bool:
     """Return whether the loop at a cursor only combines terms with elements that do not depend on it.
 
     Its meaning does not depend on the kinds of the iterators that it feeds.

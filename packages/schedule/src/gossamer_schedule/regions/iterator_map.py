@@ -68,7 +68,7 @@ class Layout(msgspec.Struct, frozen=True):
         return tuple(_folded(found, values) for found in self.map.results)
 
     @property
-    def losing(self) -> tuple[int, ...]:
+    def unsafe_dimensions(self) -> tuple[int, ...]:
         """Return the dimensions in which an index out of bounds may become in bounds of the new buffer.
 
         An index stays out of bounds if its digit without a modulus is the leading one of a result and no
@@ -92,7 +92,7 @@ class Layout(msgspec.Struct, frozen=True):
         """Return whether a digit is the leading one of its result."""
         return place.digit.radix == affine_of(self.extents[place.result])
 
-    def is_unused(self, indices: Sequence[Expr]) -> Expr | None:
+    def unused_condition(self, indices: Sequence[Expr]) -> Expr | None:
         """Return the condition under which new indices belong to no old element; None if all do."""
         inside = (below(self._index(name, indices), extent) for name, extent in self.padded.items())
         condition = conjoined(inside)

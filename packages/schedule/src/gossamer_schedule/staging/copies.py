@@ -42,7 +42,7 @@ def require_scope(scope: str, cursor: Cursor) -> None:
         )
 
 
-def require_outside(nest: BlockNest, buffer: str) -> None:
+def require_allocated_outside(nest: BlockNest, buffer: str) -> None:
     """Refuse a buffer that is allocated inside the nest of a block; it will be used outside, too.
 
     Raises `.inner`.
@@ -65,7 +65,7 @@ def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter,
     return tuple(found for found in block.iters if found.var in needed)
 
 
-def require_own_selectors(
+def require_invariant_selectors(
     nest: BlockNest, iters: Sequence[BlockIter], selectors: Sequence[Node]
 ) -> None:
     """Refuse selectors of elements whose values may differ outside of the nest.
@@ -91,7 +91,7 @@ def require_own_selectors(
         )
 
 
-def require_lasting_size(buffer: AnyBuffer, cursor: Cursor) -> None:
+def require_constant_size(buffer: AnyBuffer, cursor: Cursor) -> None:
     """Refuse a buffer whose size is not constant in the function, where a buffer of this size is added.
 
     Raises `.inner`.

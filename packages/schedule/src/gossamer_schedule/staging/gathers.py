@@ -31,7 +31,11 @@ from gossamer_schedule.dependence.access import mentioned
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
-from gossamer_schedule.staging.copies import require_outside, require_own_selectors, selecting_iters
+from gossamer_schedule.staging.copies import (
+    require_allocated_outside,
+    require_invariant_selectors,
+    selecting_iters,
+)
 from gossamer_schedule.staging.loads import Read, reads_of
 
 
@@ -49,7 +53,7 @@ def required_elements(cursor: Cursor, buffer: str) -> Elements:
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
-    require_outside(loop_nest(cursor), buffer)
+    require_allocated_outside(loop_nest(cursor), buffer)
     reads = _require_reads(cursor, buffer)
     return elements_of(cursor, buffer, reads)
 
@@ -76,7 +80,7 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Element
         elements = Elements(reads, block.iters, conditions)
         require_covered(nest, elements.iters)
     selectors = (*_selectors(reads), *elements.conditions)
-    require_own_selectors(nest, elements.iters, selectors)
+    require_invariant_selectors(nest, elements.iters, selectors)
     return elements
 
 
@@ -145,7 +149,7 @@ def _condition(read: Read) -> tuple[Expr, ...]:
     return () if read.condition is None else (read.condition,)
 
 
-def copying(
+def copy_statements(
     elements: Elements, buffer: str, *, to: str, places: Sequence[tuple[Expr, ...]]
 ) -> tuple[Stmt, ...]:
     """Return the statements that copy the elements of one point into a cache, at the indices `places`."""
@@ -159,7 +163,7 @@ def _under(read: Read, store: Store) -> Stmt:
     return store if read.condition is None else If(read.condition, (store,))
 
 
-def reading_from(
+def with_loads_from(
     block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
 ) -> Block:
     """Return the block with its body loading from buffer `to` instead of `buffer`, at the indices `at` if

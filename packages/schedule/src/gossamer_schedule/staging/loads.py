@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.walk import children, resolve
-from gossamer_schedule.bounds.predicates import in_turn
+from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import BODIES, Cursor
 from gossamer_schedule.nests.init_nest import conditions_of_init, left_out
 
@@ -95,7 +95,7 @@ def _any_of(cases: Iterable[Conditions]) -> Expr | None:
     """Return the condition that one of the cases holds; None if it always does."""
     condition: Expr | None = None
     for case in cases:
-        held = in_turn(case)
+        held = short_circuit_and(case)
         if held is None:
             return None
         condition = held if condition is None else IfThenElse(condition, TRUE, held)

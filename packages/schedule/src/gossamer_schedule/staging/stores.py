@@ -20,7 +20,11 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.coverage import required_tiles
 from gossamer_schedule.nests.init_nest import conditions_of_init, unselecting
-from gossamer_schedule.staging.copies import require_outside, require_own_selectors, selecting_iters
+from gossamer_schedule.staging.copies import (
+    require_allocated_outside,
+    require_invariant_selectors,
+    selecting_iters,
+)
 
 _KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
 
@@ -42,7 +46,7 @@ def required_element(cursor: Cursor, buffer: str) -> Element:
     `.not_proved`.
     """
     nest = reduction_nest(cursor)
-    require_outside(nest, buffer)
+    require_allocated_outside(nest, buffer)
     store = _require_one_store(cursor, buffer)
     _require_own_element(cursor, store)
     require_sole_user(cursor, nest.top, buffer)
@@ -52,7 +56,7 @@ def required_element(cursor: Cursor, buffer: str) -> Element:
     whole = [found for found in iters if found.var not in tiles]
     conditions = _require_conditions(nest, iters, whole, store=store)
     selectors = (*store.indices, *conditions, *tiles.values())
-    require_own_selectors(nest, iters, selectors)
+    require_invariant_selectors(nest, iters, selectors)
     return Element(store, iters, tiles, conditions)
 
 
@@ -146,7 +150,7 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
             yield substitute(part, at)
 
 
-def require_existing(cursor: Cursor, element: Element) -> None:
+def require_element_exists(cursor: Cursor, element: Element) -> None:
     """Refuse a block that updates an element which may be out of bounds.
 
     The cache loads the old value before the block runs. The element must therefore exist even if the

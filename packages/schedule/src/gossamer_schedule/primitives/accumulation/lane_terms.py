@@ -20,10 +20,10 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import substitute
 from gossamer_schedule.cursor.cursor import replaced
 from gossamer_schedule.primitives.accumulation.partial_sums import renamed
-from gossamer_schedule.reductions.sums import Sum
+from gossamer_schedule.reductions.sums import LoopReduction
 
 
-def terms_in_lanes(accumulation: Sum) -> tuple[Function, tuple[str, ...]]:
+def terms_in_lanes(accumulation: LoopReduction) -> tuple[Function, tuple[str, ...]]:
     """Return the function in which lanes store the terms of a reduction to a buffer, and the new names.
 
     A serial loop combines the terms. It follows the vectorized one and keeps the order of the terms, so
@@ -68,6 +68,6 @@ def _range(loop: For) -> Range:
     return Range(loop.start, loop.extent)
 
 
-def _element(accumulation: Sum) -> Load:
+def _element(accumulation: LoopReduction) -> Load:
     store = accumulation.reduction.store
     return Load(store.buffer, store.indices, accumulation.buffer.dtype)

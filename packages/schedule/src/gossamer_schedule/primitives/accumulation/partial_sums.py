@@ -40,7 +40,11 @@ from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.reductions.sums import Sum, require_segments, require_sum
+from gossamer_schedule.reductions.sums import (
+    LoopReduction,
+    require_loop_reduction,
+    require_segments,
+)
 from gossamer_schedule.staging.copies import copy_nest
 
 
@@ -48,7 +52,7 @@ class SplitReduction(msgspec.Struct, frozen=True):
     """A reduction whose loop was split: the cursor is at the loop over `count` parts."""
 
     cursor: Cursor
-    sum: Sum
+    sum: LoopReduction
     count: int
 
 
@@ -59,12 +63,12 @@ def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[st
     inside, and of the blocks that fill and combine the partial results.
     """
     loop, function = cursor.node, cursor.function
-    whole = require_sum(cursor)
+    whole = require_loop_reduction(cursor)
     dim = require_segments(whole) if form == "segmented" else 0
     divided = split(cursor.module, loop.var, factors=(count, None), function=function.name)
     root = find_function(divided.module, "parallel", function=function.name)
     outer, inner = (find_loop(root, loop=name) for name in divided.names)
-    parts = SplitReduction(outer, require_sum(outer), count)
+    parts = SplitReduction(outer, require_loop_reduction(outer), count)
     if form == "privatised":
         changed = privatised(parts)
     else:

@@ -25,7 +25,7 @@ from gossamer_schedule.cursor.resolve import (
 )
 from gossamer_schedule.dependence.access import mentioned, named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.motion.kept_values import require_made_again
+from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,
     is_recurrence,
@@ -92,7 +92,7 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     _require_no_other_use(cursor, target, own=own, produced=produced)
     _require_no_write_between(cursor, top, own=own)
     _require_own_updates(cursor, top, target, produced=produced)
-    require_made_again(cursor, own, target, made=produced)
+    require_recomputed(cursor, own, target, made=produced)
     ranges = required_region(cursor, own, target, changing=buffers_written((top.node,)))
 
     nest, names = moved_nest(cursor, own, ranges)

@@ -29,7 +29,7 @@ from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import blocks_with_init, meeting_loops, read_by_init
 from gossamer_schedule.result import Result
-from gossamer_schedule.staging.copies import require_outside
+from gossamer_schedule.staging.copies import require_allocated_outside
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 
@@ -86,7 +86,7 @@ def decompose_reduction(
     kept = require_init_nest(cursor, nest.around)
     read_around = {name for part in kept for name in mentioned(_bounds_or_condition(part))}
     for name in sorted(mentioned(cursor.node.init) | read_around):
-        require_outside(nest, name)
+        require_allocated_outside(nest, name)
     _require_one_init(nest, read_around)
 
     inits, names = init_nest(cursor, kept, namer=namer_of(root.function))

@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
 from gossamer_ir.traversal.effects import READS, all_buffers, outer_writes
 from gossamer_ir.traversal.walk import collect, substitute
-from gossamer_schedule.bounds.predicates import in_turn
+from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
@@ -31,7 +31,7 @@ from gossamer_schedule.motion.inline import (
     without_block,
     without_buffer,
 )
-from gossamer_schedule.motion.kept_values import is_kept, is_made_for
+from gossamer_schedule.motion.kept_values import is_computed_for, is_kept
 from gossamer_schedule.motion.move_block import position, require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
@@ -180,7 +180,7 @@ def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced:
     if not is_kept(producer.up(len(producer.nest)), load.buffer):
         return
     require_covered(loop_nest(producer), producer.node.iters)
-    if not is_made_for(cursor, load, producer, produced):
+    if not is_computed_for(cursor, load, producer, produced):
         raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that block '{producer.node.name}' computes all elements of '{load.buffer}' "
@@ -245,4 +245,4 @@ def _predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None:
     that they read may not exist.
     """
     conjunction = (*conjuncts(block.predicate), *conditions)
-    return in_turn(conjunction) if mentioned(conditions) else conjoined(conjunction)
+    return short_circuit_and(conjunction) if mentioned(conditions) else conjoined(conjunction)

@@ -39,8 +39,8 @@ from gossamer_schedule.reductions.rfactor import (
 )
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.result import Result
-from gossamer_schedule.staging.copies import copy_nest, names_of_nest, require_lasting_size
-from gossamer_schedule.staging.stores import Element, require_existing, required_element
+from gossamer_schedule.staging.copies import copy_nest, names_of_nest, require_constant_size
+from gossamer_schedule.staging.stores import Element, require_element_exists, required_element
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
 from gossamer_schedule.tensorization.blockize import require_one_block
@@ -113,7 +113,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     namer = namer_of(root.function)
     results = [find_buffer(root, buffer=term.buffer) for term in reduction.terms]
     for buffer in results:
-        require_lasting_size(buffer, root)
+        require_constant_size(buffer, root)
     parts = partial_buffers(top.node, results, axis=axis, namer=namer)
     partial, part = factored(cursor, reduction, parts, namer=namer)
     changed = parts.added(replaced(cursor, reassociating((partial,))))
@@ -236,7 +236,7 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
         )
     if not cursor.node.init:
         for element in elements:
-            require_existing(cursor, element)
+            require_element_exists(cursor, element)
     return elements[0]
 
 

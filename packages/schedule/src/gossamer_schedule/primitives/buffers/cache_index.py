@@ -43,7 +43,7 @@ from gossamer_schedule.staging.cache import with_cache
 from gossamer_schedule.staging.copies import (
     copy_nest,
     names_of_nest,
-    require_own_selectors,
+    require_invariant_selectors,
     require_scope,
     selecting_iters,
 )
@@ -214,7 +214,7 @@ def _required_points(
     )
     if evaluated is not None and free_vars(evaluated) <= known:
         conditions = (*conditions, evaluated)
-    require_own_selectors(nest, iters, (lookup, *conditions))
+    require_invariant_selectors(nest, iters, (lookup, *conditions))
     if not is_safe(cursor.function, (lookup,), iters=iters, held=conditions):
         raise schedule_error(
             f"{_NAME}.not_proved",

@@ -28,10 +28,10 @@ from gossamer_schedule.staging.copies import (
     cache_of,
     copy_nest,
     names_of_nest,
-    require_lasting_size,
-    require_outside,
+    require_allocated_outside,
+    require_constant_size,
 )
-from gossamer_schedule.staging.gathers import Elements, copying, elements_of, require_stored
+from gossamer_schedule.staging.gathers import Elements, copy_statements, elements_of, require_stored
 from gossamer_schedule.staging.loads import accesses_of
 from gossamer_schedule.staging.stores import redirected, require_sole_user
 from gossamer_schedule.step.primitive import primitive
@@ -98,7 +98,7 @@ def cache_inplace(
     )
     elements, stored = _elements_in_place(cursor, old)
 
-    require_lasting_size(old, cursor)
+    require_constant_size(old, cursor)
     require_stored(cursor, old, elements)
 
     cache = cache_of(old, scope, namer=namer_of(cursor.function))
@@ -121,7 +121,7 @@ def cache_inplace(
 def _elements_in_place(cursor: Cursor, old: AnyBuffer) -> tuple[Elements, Elements]:
     """Return the elements of a buffer that a block reads or writes, and those that it writes."""
     nest = loop_nest(cursor)
-    require_outside(nest, old.name)
+    require_allocated_outside(nest, old.name)
     _require_in_place(cursor, old.name)
     _require_in_body(nest, old.name)
     used, stored = accesses_of(cursor, old.name, old.dtype)
@@ -144,7 +144,9 @@ def _copies(
         copy_nest(
             f"{cursor.node.name}_{cache.name}_{way}",
             chosen.iters,
-            copying(chosen, source, to=target, places=[read.indices for read in chosen.reads]),
+            copy_statements(
+                chosen, source, to=target, places=[read.indices for read in chosen.reads]
+            ),
             conditions=chosen.conditions,
             namer=namer,
         )

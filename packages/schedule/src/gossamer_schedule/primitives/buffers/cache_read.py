@@ -14,13 +14,13 @@ from gossamer_schedule.staging.copies import (
     cache_of,
     copy_nest,
     names_of_nest,
-    require_lasting_size,
+    require_constant_size,
 )
 from gossamer_schedule.staging.gathers import (
-    copying,
-    reading_from,
+    copy_statements,
     require_stored,
     required_elements,
+    with_loads_from,
 )
 from gossamer_schedule.step.made_names import copy_block
 from gossamer_schedule.step.primitive import primitive
@@ -72,7 +72,7 @@ def cache_read(
     )
     elements = required_elements(cursor, buffer)
 
-    require_lasting_size(old, cursor)
+    require_constant_size(old, cursor)
     instead = "Apply reindex_cache_read instead, whose buffer has an element for each iteration."
     require_stored(cursor, old, elements, hint=instead)
 
@@ -82,11 +82,11 @@ def cache_read(
     copy = copy_nest(
         copy_block(block, cache.name),
         elements.iters,
-        copying(elements, buffer, to=cache.name, places=indices),
+        copy_statements(elements, buffer, to=cache.name, places=indices),
         conditions=elements.conditions,
         namer=namer,
     )
-    reading = reading_from(cursor.node, buffer, to=cache.name)
+    reading = with_loads_from(cursor.node, buffer, to=cache.name)
 
     rewritten = with_cache(
         cache,

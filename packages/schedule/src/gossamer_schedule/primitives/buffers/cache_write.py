@@ -26,14 +26,14 @@ from gossamer_schedule.staging.copies import (
     cache_of,
     copy_nest,
     names_of_nest,
-    require_lasting_size,
+    require_constant_size,
 )
 from gossamer_schedule.staging.stores import (
     Element,
     gives_values,
     is_initialising,
     redirected,
-    require_existing,
+    require_element_exists,
     require_sole_user,
     required_element,
 )
@@ -100,7 +100,7 @@ def cache_write(
     if is_loading and writer is not cursor:
         raise _not_initialised(writer, buffer)
 
-    require_lasting_size(old, cursor)
+    require_constant_size(old, cursor)
     indices, dtype = element.store.indices, dtype_of(element.store.value)
     old_value = Load(buffer, indices, dtype)
     loaded = (Store(buffer, indices, old_value),) if is_loading else ()
@@ -166,7 +166,7 @@ def _require_initialised(cursor: Cursor, element: Element) -> bool:
     is_changed = store.buffer in mentioned(block.init)
     if is_changed or not _is_loaded_once(cursor, store):
         raise _not_initialised(cursor, store.buffer)
-    require_existing(cursor, element)
+    require_element_exists(cursor, element)
     return True
 
 

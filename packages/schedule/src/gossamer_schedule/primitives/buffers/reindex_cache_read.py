@@ -12,7 +12,12 @@ from gossamer_schedule.regions.iterator_dimensions import cache_over, required_d
 from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
-from gossamer_schedule.staging.gathers import Elements, copying, reading_from, required_elements
+from gossamer_schedule.staging.gathers import (
+    Elements,
+    copy_statements,
+    required_elements,
+    with_loads_from,
+)
 from gossamer_schedule.step.made_names import cache_name, copy_block
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -107,11 +112,11 @@ def gathered(
     copy = copy_nest(
         copy_block(block, cache.name),
         elements.iters,
-        copying(elements, buffer, to=cache.name, places=(cache_indices,)),
+        copy_statements(elements, buffer, to=cache.name, places=(cache_indices,)),
         conditions=elements.conditions,
         namer=namer,
     )
-    reading = reading_from(cursor.node, buffer, to=cache.name, at=cache_indices)
+    reading = with_loads_from(cursor.node, buffer, to=cache.name, at=cache_indices)
 
     rewritten = with_cache(
         cache,

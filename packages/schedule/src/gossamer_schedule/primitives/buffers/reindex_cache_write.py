@@ -27,7 +27,7 @@ from gossamer_schedule.staging.stores import (
     gives_values,
     is_initialising,
     redirected,
-    require_existing,
+    require_element_exists,
     required_element,
 )
 from gossamer_schedule.step.made_names import cache_name, copy_block
@@ -188,7 +188,7 @@ def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
             "it in a single run of its reduction loops.",
             hint="Give the block an init.",
         )
-    require_existing(cursor, element)
+    require_element_exists(cursor, element)
     return reduction
 
 

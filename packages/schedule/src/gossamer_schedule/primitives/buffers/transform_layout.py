@@ -116,7 +116,7 @@ def transform_layout(
 
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
     nest, names = ((), ()) if value is None else _padding(root.function, new, layout, value)
-    lost = {dim: shape[dim] for dim in layout.losing}
+    lost = {dim: shape[dim] for dim in layout.unsafe_dimensions}
     moved = moved_accesses(root, buffer, layout.at, lost=lost)
     rewritten = root.with_function(_declared(root.function, moved, new, nest)).module
 
@@ -260,7 +260,7 @@ def _padding(
         for var, extent, loop in zip(variables, new.shape, loops, strict=True)
     )
     body = (Store(new.name, indices, value),)
-    nest: Stmt = Block(name, iters, body, predicate=layout.is_unused(indices))
+    nest: Stmt = Block(name, iters, body, predicate=layout.unused_condition(indices))
     for loop, extent in zip(reversed(loops), reversed(new.shape), strict=True):
         nest = For(loop, ZERO, extent, (nest,))
     return (nest,), (name, *loops)

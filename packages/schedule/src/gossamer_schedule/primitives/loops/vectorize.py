@@ -20,8 +20,12 @@ from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.primitives.accumulation.lane_terms import terms_in_lanes
 from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.reductions.sums import require_sum
-from gossamer_schedule.reductions.terms import is_adding_up, is_reduction_loop, require_reducers
+from gossamer_schedule.reductions.sums import require_loop_reduction
+from gossamer_schedule.reductions.terms import (
+    is_accumulation_loop,
+    is_reduction_loop,
+    require_reducers,
+)
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -109,7 +113,7 @@ def _vectorize_terms(module: Module, loop: str, accumulate: str, *, function: st
     require_serial(cursor)
     _require_innermost(cursor)
     _require_lanes(cursor)
-    found = require_sum(cursor)
+    found = require_loop_reduction(cursor)
 
     made, names = terms_in_lanes(found)
 
@@ -135,7 +139,7 @@ def vectorize_loop(
     _require_rest(rest)
     _require_innermost(cursor)
     _require_lanes(cursor)
-    is_reduction = is_reduction_loop(cursor) or is_adding_up(cursor)
+    is_reduction = is_reduction_loop(cursor) or is_accumulation_loop(cursor)
     if is_reduction:
         require_reducers(cursor)
     else:
