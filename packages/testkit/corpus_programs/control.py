@@ -17,7 +17,7 @@ REDUCED = (
 TRANSPOSED = (
     ("add", "float32", 8, 8), ("add", "float32", 16, 16), ("add", "float32", 2, 16),
     ("add", "float64", 8, 4), ("max", "float32", 4, 8), ("min", "int32", 4, 4),
-    ("mul", "int64", 2, 2),
+    ("mul", "int64", 2, 2), ("and", "bool", 8, 8), ("or", "bool", 4, 8),
 )  # fmt: skip
 
 
@@ -173,6 +173,49 @@ for i in T.serial(m):
         )  # fmt: skip
         yield Source(f"facts_{dtype}", "What is assumed of index arrays is checked before the call.",
                      flat(text), "fact_cases", "row_sums", {"index_dtype": dtype})  # fmt: skip
+    yield from _facts_about_several()
+
+
+def _facts_about_several() -> Iterator[Source]:
+    """Facts about all values of an array, and about two or three arrays."""
+    text = function(
+        "permute", "x: handle, p: handle, y: handle, n: int64",
+        buffers="X = x (n,) float32\nP = p (n,) int32\nY = y (n,) float32",
+        facts="in_range(P, 0, n)\ndistinct(P)", body="for i in T.serial(n):\n    Y[P[i]] = X[i]",
+    )  # fmt: skip
+    yield Source("facts_distinct", "Elements are stored where no other element is.", flat(text),
+                 "distinct_cases", "scattered", {})  # fmt: skip
+    rows = """
+for i in T.serial(m):
+    Y[i] = T.float32(0)
+    for j in T.serial(T.int64(P[i]), T.int64(P[i + 1])):
+        Y[i] = Y[i] + A[j]
+"""
+    text = function(
+        "sums", "a: handle, y: handle, indptr: handle, left: handle, right: handle, m: int64, nnz: int64",
+        buffers="A = a (nnz,) float32\nY = y (m,) float32\n"
+        "P = indptr (m + 1,) int32\nL = left (m + 1,) int32\nR = right (m + 1,) int32",
+        facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
+        "product_steps(P, L, R)", body=rows,
+    )  # fmt: skip
+    yield Source("facts_products", "Sums over matrices of different sizes, stored one after another.",
+                 flat(text), "product_cases", "segment_sums", {})  # fmt: skip
+    others = {"W": "wide", "D": "apart"}
+    text = function(
+        "sums", "a: handle, y: handle, indptr: handle, indices: handle, m: int64, n: int64, nnz: int64, "
+        + ", ".join(f"indptr_{name}: handle, indices_{name}: handle, nnz_{name}: int64"
+                    for name in others.values()),
+        buffers="A = a (nnz,) float32\nY = y (m,) float32\nP = indptr (m + 1,) int32\n"
+        "Q = indices (nnz,) int32\n"
+        + "\n".join(f"P{key} = indptr_{name} (m + 1,) int32\nQ{key} = indices_{name} (nnz_{name},) int32"
+                    for key, name in others.items()),
+        facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
+        "in_range(Q, 0, n)\nsorted_segments(Q, P, unique=True)\n"
+        "sorted_segments(QW, PW, unique=True)\nsorted_segments(QD, PD, unique=True)\n"
+        "subset(Q, QW)\ndisjoint(Q, QD)", body=rows,
+    )  # fmt: skip
+    yield Source("facts_relations", "Rows within the rows of one matrix and beside those of another.",
+                 flat(text), "relation_cases", "row_sums", {})  # fmt: skip
 
 
 def _scalar(dtype: str) -> Source:
@@ -183,7 +226,7 @@ def _scalar(dtype: str) -> Source:
 
 
 def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
-    recipe = "flags" if dtype == "bool" else "small"
+    recipe = "rows of flags" if dtype == "bool" else "small"
     run = f"X[T.ramp(i * {lanes}, 1, {lanes})]"
     stores = [f'Y[{row}, i] = T.lane_reduce("{op}", {run})' for row, op in enumerate(ops)]
     return over_vectors(
@@ -198,12 +241,13 @@ def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
 
 def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
     """Rows of `lanes` elements, `count` at a time, each reduced to one element."""
+    recipe = "rows of flags" if dtype == "bool" else "small"
     rows = [f"X[T.ramp((i * {count} + {row}) * {lanes}, 1, {lanes})]" for row in range(count)]
     return over_vectors(
         f"transpose_reduce_{op}_{dtype}_{count}x{lanes}",
         f"Each of {count} vectors of {lanes} lanes combined by {op}, results in one vector.",
         "rows_reduced",
-        {"x": ["small", dtype, [count * lanes, 0]], "y": ["zeros", dtype, [count, 0]]},
+        {"x": [recipe, dtype, [count * lanes, 0]], "y": ["zeros", dtype, [count, 0]]},
         f"for i in T.serial(n):\n    Y[T.ramp(i * {count}, 1, {count})] = "
         f'T.transpose_reduce("{op}", {", ".join(rows)})',
         shapes={"x": f"(n * {count * lanes},)", "y": f"(n * {count},)"},

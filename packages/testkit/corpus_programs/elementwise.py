@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
+HALVES = ("float16", "bfloat16")
 NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
 COMPARES = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMON = ("add", "sub", "mul", "min", "max", "select")
@@ -49,8 +50,13 @@ CAST_TARGETS = {
     "small": ("int8", "int16", "int32"),
     "unsigned": UNSIGNED,
     "floats": FLOATS,
+    "halves": HALVES,
 }
-CAST_LANES = (("int32", "int64", 16), ("float32", "float64", 8), ("int8", "float32", 16))
+CAST_LANES = (
+    ("int32", "int64", 16), ("float32", "float64", 8), ("int8", "float32", 16),
+    ("float32", "float16", 16), ("float16", "float32", 8), ("float32", "bfloat16", 16),
+    ("bfloat16", "float32", 8),
+)  # fmt: skip
 
 REINTERPRETED = (("float32", "uint32", 1), ("int64", "float64", 1), ("float32", "int32", 16))
 
@@ -74,7 +80,7 @@ def sources() -> Iterator[Source]:
     yield _rows("sqrt", "float32", ("sqrt",), lanes=16)
     for dtype, other, lanes in REINTERPRETED:
         yield _rows("reinterpret", dtype, ("reinterpret",), output=other, lanes=lanes)
-    for source in ("bool", *NUMBERS):
+    for source in ("bool", *NUMBERS, *HALVES):
         for family, targets in CAST_TARGETS.items():
             others = tuple(target for target in targets if target != source)
             yield _casts(source, others, f"cast_{source}_to_{family}")

@@ -33,6 +33,15 @@ class Case:
     names: str = ""
 
 
+def stored_dtype(dtype: str) -> np.dtype[Any]:
+    """Returns the dtype of the arrays that hold elements of a dtype: uint16 for bfloat16, which NumPy lacks.
+
+    >>> stored_dtype("float16"), stored_dtype("bfloat16")
+    (dtype('float16'), dtype('uint16'))
+    """
+    return np.dtype("uint16" if dtype == "bfloat16" else dtype)
+
+
 class Expected(NamedTuple):
     """The expected contents of an array.
 

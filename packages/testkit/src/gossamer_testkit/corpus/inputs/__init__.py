@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gossamer_testkit.corpus.case import Case
-from gossamer_testkit.corpus.inputs.facts import fact_cases
+from gossamer_testkit.corpus.inputs.facts import (
+    distinct_cases,
+    fact_cases,
+    product_cases,
+    relation_cases,
+)
 from gossamer_testkit.corpus.inputs.formats import (
     bsr_cases,
     dcsr_cases,
@@ -30,11 +35,14 @@ INPUT_GENERATORS: dict[str, InputGenerator] = {
     "bsr_cases": bsr_cases,
     "cast_values": cast_values,
     "dcsr_cases": dcsr_cases,
+    "distinct_cases": distinct_cases,
     "elements_cases": elements_cases,
     "ell_cases": ell_cases,
     "fact_cases": fact_cases,
     "guard_cases": guard_cases,
     "pairs": pairs,
+    "product_cases": product_cases,
+    "relation_cases": relation_cases,
     "row_sums_cases": row_sums_cases,
     "scalar_values": scalar_values,
     "search_cases": search_cases,

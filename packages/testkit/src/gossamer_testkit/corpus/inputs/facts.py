@@ -33,6 +33,71 @@ def fact_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         yield _case(name, indptr, indices, dtype=dtype, raises=code, names=wrong)
 
 
+def distinct_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+    """Arguments for Y[P[i]] = X[i], where no position may occur twice."""
+    for name, positions, is_wrong in (
+        ("nothing", [], False),
+        ("one position", [0], False),
+        ("a permutation", [3, 0, 4, 1, 2], False),
+        ("the same position twice", [1, 0, 1], True),
+        ("the same position at both ends", [2, 0, 1, 2], True),
+    ):
+        x = np.arange(1, len(positions) + 1, dtype=np.float32)
+        values = {"x": x, "p": np.array(positions, np.int32), "y": np.full_like(x, 77), "n": x.size}
+        yield Case(name, values, **_refused("kernel.distinct" if is_wrong else "", "p"))
+
+
+def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+    """Arguments for sums over matrices of (left, right) rows and columns, stored one after another."""
+    for name, left, right, indptr in (
+        ("no matrices", [0], [0], [0]),
+        ("three matrices", [0, 2, 3, 5], [0, 3, 3, 4], [0, 6, 6, 8]),
+        ("offsets that begin late", [4, 6], [1, 4], [0, 6]),
+        ("a matrix too long", [0, 2, 3], [0, 3, 4], [0, 7, 8]),
+        ("a last matrix too short", [0, 2, 4], [0, 3, 5], [0, 6, 9]),
+    ):
+        offsets = {"left": left, "right": right, "indptr": indptr}
+        values = {
+            "a": np.arange(1, indptr[-1] + 1, dtype=np.float32),
+            "y": np.full(len(indptr) - 1, 77, np.float32),
+            **{key: np.array(found, np.int32) for key, found in offsets.items()},
+            "m": len(indptr) - 1,
+            "nnz": indptr[-1],
+        }
+        code = "kernel.product" if name.startswith(("a matrix", "a last")) else ""
+        yield Case(name, values, **_refused(code, "indptr"))
+
+
+def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+    """Arguments for the row sums of a matrix: its elements are elements of a `wide` matrix, and none is one
+    of a matrix `apart`."""
+    none: list[list[int]] = [[], [], []]
+    all_columns = [[0, 1, 2, 3]] * 3
+    rows = [[0, 2], [], [3]]
+    for name, mine, wide, apart, code in (
+        ("all and none", rows, all_columns, none, ""),
+        ("the same and the others", rows, rows, [[1, 3], [0, 1], [0, 1, 2]], ""),
+        ("no elements", none, none, all_columns, ""),
+        ("no rows", [], [], [], ""),
+        ("an element that is missing", rows, [[0, 2], [], [0, 1, 2]], none, "kernel.subset"),
+        ("an element of the next row", rows, [[0], [2], [3]], none, "kernel.subset"),
+        ("an element in common", rows, rows, [[1], [1], [3]], "kernel.disjoint"),
+    ):
+        values: dict[str, Any] = {"m": len(mine), "n": 4}
+        for suffix, matrix in (("", mine), ("_wide", wide), ("_apart", apart)):
+            columns = [column for row in matrix for column in row]
+            lengths = np.cumsum([0, *map(len, matrix)])
+            values |= {f"indptr{suffix}": lengths.astype(np.int32), f"nnz{suffix}": len(columns)}
+            values |= {f"indices{suffix}": np.array(columns, np.int32)}
+        values["a"] = np.arange(1, values["nnz"] + 1, dtype=np.float32)
+        values["y"] = np.full(len(mine), 77, np.float32)
+        yield Case(name, values, **_refused(code, "indices"))
+
+
+def _refused(code: str, names: str) -> dict[str, str]:
+    return {"raises": code, "names": names} if code else {}
+
+
 def _case(
     name: str,
     indptr: list[int],

@@ -12,6 +12,9 @@ from gossamer_testkit.matrices.csr import Array
 
 SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
 
+_ROWS_OF_FLAGS = np.array([[0] * 8, [1] * 8, [0, 0, 0, 1] * 2, [1] * 7 + [0], [0] * 7 + [1]])
+"""Rows of eight: in some all flags are set, in some none, in others the last one tells."""
+
 _RECIPES: dict[str, Callable[[int], Array]] = {
     "counting": lambda size: np.arange(size) % 100,
     "small": lambda size: np.arange(size) * 5 % 17 - 8,
@@ -22,6 +25,7 @@ _RECIPES: dict[str, Callable[[int], Array]] = {
     "fractions": lambda size: (np.arange(size) % 11 - 5) / 4,
     "permutation": lambda size: np.random.default_rng(size).permutation(size),
     "flags": lambda size: np.arange(size) % 3 != 1,
+    "rows of flags": lambda size: np.resize(_ROWS_OF_FLAGS, size),
     "above one": lambda size: 1 + (np.arange(size) % 7 + 1) * 2.0**-13,
     "just above one": lambda size: 1 + (np.arange(size) % 7 + 1) * 2.0**-30,
     "far": lambda size: np.where(np.arange(size) % 3 == 1, 2**50, np.arange(size)[::-1]),

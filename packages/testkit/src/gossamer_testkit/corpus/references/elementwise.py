@@ -59,15 +59,24 @@ def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expecte
 
 def casts(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """There is one output for each target dtype, with X converted to it."""
+    x = values["x"]
+    if options["source"] == "bfloat16":
+        x = (x.astype(np.uint32) << np.uint32(16)).view(np.float32)
     with np.errstate(all="ignore"):
-        return {
-            f"y_{target}": Expected(_converted(values["x"], target))
-            for target in options["targets"]
-        }
+        return {f"y_{target}": Expected(_converted(x, target)) for target in options["targets"]}
 
 
 def _converted(x: Array, target: str) -> Array:
     if x.dtype.kind == "f" and target.startswith("uint"):
         # NumPy's conversion of -0.5 to an unsigned type depends on the machine.
         return np.trunc(x).astype(np.int64).astype(target)
-    return x.astype(target)
+    return _as_bfloat16(x) if target == "bfloat16" else x.astype(target)
+
+
+def _as_bfloat16(x: Array) -> Array:
+    """The patterns of the nearest numbers of bfloat16: 8 significant bits, the least exponent -133."""
+    wide = x.astype(np.float64)
+    least = np.maximum(np.frexp(wide)[1] - 8, -133)
+    nearest = np.ldexp(np.rint(np.ldexp(wide, -least)), least).astype(np.float32)
+    found: Array = (nearest.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return found
