@@ -28,7 +28,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.combining import Combining
-from gossamer_schedule.regions.required import with_parts
+from gossamer_schedule.regions.required import with_replaced
 
 
 class PartialBuffers(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ def factored(
         value = substitute(element.value, change.replaced)
         filled.append(replace(element, value=identity))
         terms.append(replace(element, value=_where(per_part, value, identity)))
-    made = Block(
+    reducing_block = Block(
         namer.fresh(f"{block.name}_rf"),
         iters,
         (found.statement(terms),),
@@ -117,7 +117,7 @@ def factored(
         predicate=conjoined(conditions),
         annotations=block.annotations,
     )
-    return made, part
+    return reducing_block, part
 
 
 class _IteratorChange(msgspec.Struct, frozen=True):
@@ -159,15 +159,17 @@ def _iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
     """Return the iterators of the new block; `part` is spatial, the other new ones are reductions."""
     first = block.iters.index(change.fed[0])
     before, after = block.iters[:first], block.iters[first:]
-    places: dict[Expr, Expr] = {
+    replacements: dict[Expr, Expr] = {
         item.value: index_var(item.var) for item in before if free_vars(item.value)
     }
-    places |= {index_var(old): new for old, new in change.variables.items()}
-    made = [
+    replacements |= {index_var(old): new for old, new in change.variables.items()}
+    added = [
         BlockIter(
             change.variables[loop.var].name,
             "S" if change.variables[loop.var].name == part else "R",
-            Range(with_parts(loop.start, places), with_parts(loop.extent, places)),
+            Range(
+                with_replaced(loop.start, replacements), with_replaced(loop.extent, replacements)
+            ),
             index_var(loop.var),
         )
         for loop in change.loops
@@ -177,7 +179,7 @@ def _iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
         for item in after
         if item not in change.fed
     ]
-    return (*before, *made, *rest)
+    return (*before, *added, *rest)
 
 
 def _conditions(

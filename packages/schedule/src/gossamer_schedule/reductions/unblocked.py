@@ -36,26 +36,28 @@ def unblocked(cursor: Cursor) -> Cursor:
     values = {item.var: item.value for item in outer.iters}
     predicate = conjoined((*conjuncts(outer.predicate), *conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)
-    made = cursor.replaced_by(substitute_body(_holding(outer.body, joined), values))
-    return unblocked(find_block(made, block=inner.name))
+    changed = cursor.replaced_by(substitute_body(_with_block(outer.body, joined), values))
+    return unblocked(find_block(changed, block=inner.name))
 
 
-def _holding(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
+def _with_block(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
     """Return loops around one block with that block replaced."""
     (stmt,) = body
-    return (replace(stmt, body=_holding(stmt.body, block)),) if isinstance(stmt, For) else (block,)
+    return (
+        (replace(stmt, body=_with_block(stmt.body, block)),) if isinstance(stmt, For) else (block,)
+    )
 
 
 def _with_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
     """Return the inner block with the outer block's init, if that init is what `blockize` makes of it."""
-    made = single_block(outer.init)
+    init_block = single_block(outer.init)
     iters = selecting(inner)
-    if inner.init or made is None or len(made.iters) != len(iters):
+    if inner.init or init_block is None or len(init_block.iters) != len(iters):
         return None
-    values = {item.var: index_var(of.var) for item, of in zip(made.iters, iters, strict=True)}
-    joined = replace(inner, init=substitute_body(made.body, values))
-    alone = replace(outer, init=(), body=_holding(outer.body, joined))
-    held = find_block(cursor.replaced_by((alone,)), block=inner.name)
-    kept = require_init_nest(held, held.nest)
-    expected, _ = init_nest(held, kept, namer=namer_of(held.function))
+    values = {item.var: index_var(of.var) for item, of in zip(init_block.iters, iters, strict=True)}
+    joined = replace(inner, init=substitute_body(init_block.body, values))
+    alone = replace(outer, init=(), body=_with_block(outer.body, joined))
+    without_init = find_block(cursor.replaced_by((alone,)), block=inner.name)
+    kept = require_init_nest(without_init, without_init.nest)
+    expected, _ = init_nest(without_init, kept, namer=namer_of(without_init.function))
     return joined if is_clone(expected, outer.init) else None

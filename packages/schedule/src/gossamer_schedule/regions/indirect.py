@@ -34,8 +34,8 @@ def indirect_ranges(
     facts = invariant_facts(cursor.function)
     read = _read_coordinates(cursor, stores[0].buffer)
     for dim, coordinate in enumerate(read):
-        made = {coordinate_of(store.indices[dim]) for store in stores}
-        (stored,) = made if len(made) == 1 else (None,)
+        written = {coordinate_of(store.indices[dim]) for store in stores}
+        (stored,) = written if len(written) == 1 else (None,)
         if stored is not None and coordinate is not None and _is_injective(stored, path, facts):
             names = _correspondence(coordinate, stored, own=own, path=path)
             return _ranges(cursor, own, names, path=path)

@@ -48,7 +48,7 @@ class IterSplit(msgspec.Struct, frozen=True):
 class PlacedDigit(msgspec.Struct, frozen=True):
     """A digit of an index, and the digit of a result that it becomes."""
 
-    part: IterSplit
+    source: IterSplit
     result: int
     digit: Digit
 
@@ -58,7 +58,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     map: IndexMap
     extents: tuple[Expr, ...]
-    places: tuple[PlacedDigit, ...]
+    placed_digits: tuple[PlacedDigit, ...]
     padded: Mapping[str, Expr]
     """The extents of the variables that leave elements of the new buffer unused."""
 
@@ -85,12 +85,14 @@ class Layout(msgspec.Struct, frozen=True):
 
         The result is then out of bounds if the index is.
         """
-        tops = [at for at in self.places if at.part.var == var and at.part.modulus is None]
-        return bool(tops) and all(map(self._is_top, tops))
+        leading = [
+            at for at in self.placed_digits if at.source.var == var and at.source.modulus is None
+        ]
+        return bool(leading) and all(map(self._is_leading_in_result, leading))
 
-    def _is_top(self, place: PlacedDigit) -> bool:
+    def _is_leading_in_result(self, placed: PlacedDigit) -> bool:
         """Return whether a digit is the leading one of its result."""
-        return place.digit.radix == affine_of(self.extents[place.result])
+        return placed.digit.radix == affine_of(self.extents[placed.result])
 
     def unused_condition(self, indices: Sequence[Expr]) -> Expr | None:
         """Return the condition under which new indices belong to no old element; None if all do."""
@@ -101,33 +103,35 @@ class Layout(msgspec.Struct, frozen=True):
     def _index(self, var: str, indices: Sequence[Expr]) -> Expr:
         """Return one old index of the element at new indices."""
         total: Expr = ZERO
-        for place in self.places:
-            if place.part.var == var:
-                by = product_of(place.digit.coefficient)
-                value = floordiv(indices[place.result], by)
-                if not self._is_top(place):
-                    value = Binary("floormod", value, place.digit.extent)
-                total = add(total, mul(value, index(place.part.divisor)))
+        for placed in self.placed_digits:
+            if placed.source.var == var:
+                by = product_of(placed.digit.coefficient)
+                value = floordiv(indices[placed.result], by)
+                if not self._is_leading_in_result(placed):
+                    value = Binary("floormod", value, placed.digit.extent)
+                total = add(total, mul(value, index(placed.source.divisor)))
         return total
 
 
 def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
     """Return the layout of a buffer of a shape under a map; None unless it is proved one to one."""
     extents = dict(zip(found.vars, shape, strict=True))
-    places: list[PlacedDigit] = []
+    placed_digits: list[PlacedDigit] = []
     sizes: list[Expr] = []
     for result, expr in enumerate(found.results):
         terms = _terms(expr, found.vars) or {}
-        digits = {part: Digit(by, _extent(part, extents)) for part, by in terms.items()}
+        digits = {split: Digit(by, _extent(split, extents)) for split, by in terms.items()}
         order = gapless(digits)
         if not order:
             return None
-        places += (PlacedDigit(part, result, digits[part]) for part in order)
+        placed_digits += (PlacedDigit(split, result, digits[split]) for split in order)
         sizes.append(product_of(count_of(digits.values())))
-    if not all(_is_determined(var, extents[var], places) for var in found.vars):
+    if not all(_is_determined(var, extents[var], placed_digits) for var in found.vars):
         return None
-    padded = {var: extent for var, extent in extents.items() if not _is_exact(var, extent, places)}
-    return Layout(found, tuple(sizes), tuple(places), padded)
+    padded = {
+        var: extent for var, extent in extents.items() if not _is_exact(var, extent, placed_digits)
+    }
+    return Layout(found, tuple(sizes), tuple(placed_digits), padded)
 
 
 def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:
@@ -135,22 +139,22 @@ def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:
     form = affine_of(expr)
     terms: dict[IterSplit, Affine] = {}
     for atom, count in form.terms.items():
-        factors = [(_part(factor, names), factor) for factor in factors_of(atom)]
-        parts = [part for part, _ in factors if part is not None]
-        if len(parts) != 1:
+        factors = [(_split_of(factor, names), factor) for factor in factors_of(atom)]
+        splits = [split for split, _ in factors if split is not None]
+        if len(splits) != 1:
             return None
-        by = affine_of(product(factor for part, factor in factors if part is None))
-        terms[parts[0]] = combine(terms.get(parts[0], NOTHING), by, count)
+        by = affine_of(product(factor for split, factor in factors if split is None))
+        terms[splits[0]] = combine(terms.get(splits[0], NOTHING), by, count)
     return None if form.constant else terms
 
 
-def _part(expr: Expr, names: Sequence[str]) -> IterSplit | None:
+def _split_of(expr: Expr, names: Sequence[str]) -> IterSplit | None:
     """Return the digit of an index that an expression is, else None."""
     if isinstance(expr, Var):
         return IterSplit(expr.name, 1, None) if expr.name in names else None
     if not isinstance(expr, Binary) or expr.op not in ("floordiv", "floormod"):
         return None
-    inner, by = _part(expr.lhs, names), integer_value(expr.rhs)
+    inner, by = _split_of(expr.lhs, names), integer_value(expr.rhs)
     if inner is None or by is None or by < 1:
         return None
     if inner.modulus is not None and inner.modulus % by:
@@ -161,27 +165,27 @@ def _part(expr: Expr, names: Sequence[str]) -> IterSplit | None:
     return IterSplit(inner.var, inner.divisor * by, left)
 
 
-def _extent(part: IterSplit, extents: Mapping[str, Expr]) -> Expr:
+def _extent(split: IterSplit, extents: Mapping[str, Expr]) -> Expr:
     """Return the number of values of a digit."""
-    if part.modulus is not None:
-        return index(part.modulus)
-    return ceildiv_by(extents[part.var], Affine({}, part.divisor))
+    if split.modulus is not None:
+        return index(split.modulus)
+    return ceildiv_by(extents[split.var], Affine({}, split.divisor))
 
 
-def _is_determined(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
+def _is_determined(var: str, extent: Expr, placed_digits: Sequence[PlacedDigit]) -> bool:
     """Return whether the digits of a variable determine its value: they leave no gaps, and the highest,
     and no other, has no modulus."""
-    own = [place for place in places if place.part.var == var]
-    parts = {at.part: Digit(Affine({}, at.part.divisor), at.digit.extent) for at in own}
-    order = gapless(parts) if len(parts) == len(own) else None
+    own = [placed for placed in placed_digits if placed.source.var == var]
+    digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in own}
+    order = gapless(digits) if len(digits) == len(own) else None
     if not order:
         return extent == ONE and not own
-    return [part for part in order if part.modulus is None] == [order[-1]]
+    return [split for split in order if split.modulus is None] == [order[-1]]
 
 
-def _is_exact(var: str, extent: Expr, places: Sequence[PlacedDigit]) -> bool:
+def _is_exact(var: str, extent: Expr, placed_digits: Sequence[PlacedDigit]) -> bool:
     """Return whether the extent of a variable is a multiple of its largest divisor."""
-    divisors = [place.part.divisor for place in places if place.part.var == var]
+    divisors = [placed.source.divisor for placed in placed_digits if placed.source.var == var]
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 

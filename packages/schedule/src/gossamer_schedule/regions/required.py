@@ -125,15 +125,15 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
 def is_function_of_element(block: Block, store: Store) -> bool:
     """Return whether the stored value depends on the iterators only through the indices of its element."""
     own = {item.var for item in block.iters}
-    value = with_parts(store.value, {at: index_var("") for at in store.indices})
+    value = with_replaced(store.value, {at: index_var("") for at in store.indices})
     return store in block.body and free_vars(value).isdisjoint(own)
 
 
-def with_parts(node: Expr, parts: Mapping[Expr, Expr]) -> Expr:
+def with_replaced(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with some of its subexpressions replaced."""
-    if node in parts:
-        return parts[node]
-    return map_children(node, lambda child: with_parts(child, parts))
+    if node in replacements:
+        return replacements[node]
+    return map_children(node, lambda child: with_replaced(child, replacements))
 
 
 def _region(

@@ -46,10 +46,10 @@ def with_cache(
 
     Raises `.race` and `.not_proved` if concurrent iterations around the nest would share the cache.
     """
-    made = find_block(nest.block.replaced_by((block,)), block=block.name)
-    top = BlockNest(made, nest.around).top
+    replacing = find_block(nest.block.replaced_by((block,)), block=block.name)
+    top = BlockNest(replacing, nest.around).top
     changed = replaced(top, (*before, top.node, *after))
     changed = replace(changed, buffers=(*changed.buffers, cache))
-    rewritten = made.with_function(changed).module
+    rewritten = replacing.with_function(changed).module
     require_unshared(nest.top, rewritten, buffers={cache.name})
     return rewritten

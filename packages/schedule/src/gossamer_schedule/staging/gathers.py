@@ -150,12 +150,12 @@ def _condition(read: Read) -> tuple[Expr, ...]:
 
 
 def copy_statements(
-    elements: Elements, buffer: str, *, to: str, places: Sequence[tuple[Expr, ...]]
+    elements: Elements, buffer: str, *, to: str, cache_indices: Sequence[tuple[Expr, ...]]
 ) -> tuple[Stmt, ...]:
-    """Return the statements that copy the elements of one point into a cache, at the indices `places`."""
+    """Return the statements that copy the elements of one point into a cache, at `cache_indices`."""
     return tuple(
-        _under(read, Store(to, place, Load(buffer, read.indices, read.dtype)))
-        for read, place in zip(elements.reads, places, strict=True)
+        _under(read, Store(to, indices, Load(buffer, read.indices, read.dtype)))
+        for read, indices in zip(elements.reads, cache_indices, strict=True)
     )
 
 

@@ -53,7 +53,7 @@ from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
-from gossamer_schedule.regions.required import is_function_of_element, with_parts
+from gossamer_schedule.regions.required import is_function_of_element, with_replaced
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -173,7 +173,7 @@ class _Inliner:
         self._point = point_in(cursor.function)
         # The block may run again before its buffer is allocated anew.
         self._is_kept = is_kept(own_nest(cursor), store.buffer)
-        by_element = with_parts(store.value, {at: index_var("") for at in store.indices})
+        by_element = with_replaced(store.value, {at: index_var("") for at in store.indices})
         self._is_constant = is_lasting(by_element, cursor.function)
         iters = {item.var for item in cursor.node.iters}
         self._is_determined = iters <= determined_by(cursor, store)
@@ -253,7 +253,7 @@ class _Inliner:
                     load, needs=f"the point that computes {text_of(load)} is known"
                 )
             indices = dict(zip(self._store.indices, load.indices, strict=True))
-            return with_parts(self._store.value, indices)
+            return with_replaced(self._store.value, indices)
         raise schedule_error(
             f"{_NAME}.not_proved",
             f"It is not known at which point block '{block.name}' computes {text_of(load)}.",

@@ -35,7 +35,7 @@ from gossamer_schedule.motion.kept_values import is_computed_for, is_kept
 from gossamer_schedule.motion.move_block import position, require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
-from gossamer_schedule.regions.required import with_parts
+from gossamer_schedule.regions.required import with_replaced
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -201,7 +201,7 @@ def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str
 
 
 def _at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
-    at_point: Expr = substitute(with_parts(expr, {load: value}), point)
+    at_point: Expr = substitute(with_replaced(expr, {load: value}), point)
     return at_point
 
 

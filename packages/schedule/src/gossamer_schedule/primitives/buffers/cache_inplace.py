@@ -145,7 +145,7 @@ def _copies(
             f"{cursor.node.name}_{cache.name}_{way}",
             chosen.iters,
             copy_statements(
-                chosen, source, to=target, places=[read.indices for read in chosen.reads]
+                chosen, source, to=target, cache_indices=[read.indices for read in chosen.reads]
             ),
             conditions=chosen.conditions,
             namer=namer,

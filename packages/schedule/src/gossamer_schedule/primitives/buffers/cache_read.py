@@ -82,7 +82,7 @@ def cache_read(
     copy = copy_nest(
         copy_block(block, cache.name),
         elements.iters,
-        copy_statements(elements, buffer, to=cache.name, places=indices),
+        copy_statements(elements, buffer, to=cache.name, cache_indices=indices),
         conditions=elements.conditions,
         namer=namer,
     )

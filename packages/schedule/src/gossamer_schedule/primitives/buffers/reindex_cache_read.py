@@ -112,7 +112,7 @@ def gathered(
     copy = copy_nest(
         copy_block(block, cache.name),
         elements.iters,
-        copy_statements(elements, buffer, to=cache.name, places=(cache_indices,)),
+        copy_statements(elements, buffer, to=cache.name, cache_indices=(cache_indices,)),
         conditions=elements.conditions,
         namer=namer,
     )
