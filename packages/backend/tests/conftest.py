@@ -52,7 +52,7 @@ def install(tmp_path, monkeypatch):
 
 @pytest.fixture
 def broken_plugins(install):
-    """The broken plugins, and the working one beside them."""
+    """The broken plugins, and a working one."""
     pairs = [(name, f"gossamer_broken:{name.replace('-', '_')}") for name in BROKEN]
     install("broken-ones", [*pairs, ("clash", "gossamer_broken:clash")])
     install("another-clash", [("clash", "gossamer_broken:clash")])
@@ -71,7 +71,7 @@ def tiny(install):
 
 @pytest.fixture
 def make_kernel():
-    """make_kernel(signature, function, guarded): a kernel whose machine code calls a function with
+    """make_kernel(signature, function, guarded) returns a kernel whose machine code calls the function with
     the values of the parameters and the workspace."""
 
     def make(signature, function, *, guarded=(), **options):

@@ -124,7 +124,7 @@ def kill_a_writer(cache, *, after):
 
 
 def test_writers_killed_at_any_moment_leave_no_half_entry(cache):
-    """At least 60 of them, and as many as it takes until five were killed while they wrote."""
+    """At least 60 writers, and as many as it takes until five were killed while they wrote."""
     moments = random.Random(11)
     for turn in range(600):
         kill_a_writer(cache, after=moments.uniform(0, 0.008))
@@ -316,7 +316,8 @@ print(json.dumps({
 
 @pytest.fixture
 def on_a_small_disk(tmp_path):
-    """on_a_small_disk(script): what it prints, where it may mount a file system of its own."""
+    """on_a_small_disk(script) returns the output of a script in a process that may mount its own file
+    system."""
     words = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-r", "-m"]
     place = tmp_path / "disk"
     place.mkdir()

@@ -89,7 +89,7 @@ def test_modules_survive_the_wire():
 
 
 def signature_of(module):
-    """As that of a flat module."""
+    """The signature, as of a flat module."""
     function = module.functions[0]
     found = {buffer.handle: buffer for buffer in function.buffers}
     buffers = tuple(
@@ -106,7 +106,7 @@ def signature_of(module):
 
 
 class Asked:
-    """Compiles programs by interpreting them, and counts."""
+    """Compiles programs by interpreting them, and counts the programs."""
 
     def __init__(self):
         self.names = []

@@ -56,7 +56,7 @@ def roomy(tmp_path):
 
 
 def fill(cache, count):
-    """Entries 0, 1, ...: the first was used longest ago."""
+    """Puts entries 0, 1, ...; the first is the least recently used."""
     for number in range(count):
         cache.put(key(number), artifact(number))
         make_old(cache, number, days=2 * count - number)

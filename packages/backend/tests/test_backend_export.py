@@ -52,7 +52,7 @@ SIGNATURE = Signature(
 
 
 def elf(*symbols):
-    """A relocatable object of nothing but symbols: (name, whether it is defined)."""
+    """A relocatable object that contains only symbols: (name, whether it is defined)."""
     names = b"\0"
     table = bytes(24)
     for name, is_defined in symbols:

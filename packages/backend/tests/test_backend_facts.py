@@ -41,7 +41,7 @@ def segments_hold(values, indptr, *, unique, pad=None):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    """Arrays of a test are cut into several pieces."""
+    """Arrays of a test are checked in several pieces."""
     monkeypatch.setattr(index_arrays, "PIECE", 3)
 
 

@@ -33,7 +33,7 @@ def gather(p, x, y, n, workspace):
 
 @pytest.fixture
 def plan(make_kernel):
-    """A plan of `gather` for the parameters x and y; another kernel would also take the pointer q."""
+    """A plan of `gather` for the parameters x and y; other kernels may have the pointer q as well."""
     kernel = make_kernel(GATHER, gather)
     return kernel.plan(pointers=("p", "q"), scalars=("n", "m"), passed=("x", "y"))
 

@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or writes the user's cache; they share one of their own."""
+    """Tests share a temporary cache; none uses the user's cache."""
     base = tmp_path_factory.getbasetemp() / "kernels"
     base.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(base))

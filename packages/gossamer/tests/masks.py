@@ -14,7 +14,7 @@ KINDS = [("float32", "int32"), ("float64", "int64")]
 
 
 def patterns() -> Iterator[tuple[str, Array]]:
-    """Named masks at the edges of what is allowed."""
+    """Named masks, among them extreme cases."""
     rows, columns = 7, 6
     plain = np.zeros((rows, columns), bool)
     yield "no rows", np.zeros((0, columns), bool)
@@ -43,7 +43,7 @@ def data(shape: Any, dtype: str, step: int = 5) -> Array:
 
 
 def offsets(lengths: Any, index: str) -> Array:
-    """Where each fibre begins, and the last one ends."""
+    """The begin of each fibre, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(index)
 
 
@@ -53,14 +53,14 @@ def csr(mask: Array, index: str) -> tuple[Array, Array]:
 
 
 def dense_of(mask: Array, values: Array, fill: float = 0.0) -> Array:
-    """The array in float64, with the fill value where nothing is stored."""
+    """The dense array in float64, with the fill value for absent elements."""
     result = np.full(mask.shape, fill, np.float64)
     result[mask] = values
     return result
 
 
 def dcsr(mask: Array, index: str = "int32", *, keeps: Any) -> dict[str, Any]:
-    """DCSR of a mask; rows without elements are stored as well, where `keeps` says so."""
+    """DCSR of a mask; rows without elements are stored if `keeps` is true for them."""
     stored = np.flatnonzero(mask.any(axis=1) | keeps(np.arange(mask.shape[0])))
     indptr, indices = csr(mask[stored], index)
     return {
@@ -71,8 +71,8 @@ def dcsr(mask: Array, index: str = "int32", *, keeps: Any) -> dict[str, Any]:
 
 
 def ell(mask: Array, values: Array, index: str) -> tuple[Array, Array]:
-    """Coordinates and values of each row in as many slots as the longest has, and one more; unused
-    ones hold NaN."""
+    """Coordinates and values of each row in one slot more than the longest row has elements; unused slots
+    hold NaN."""
     m, n = mask.shape
     width = int(mask.sum(axis=1).max(initial=0)) + 1
     indices, slots = np.full((m, width), n, index), np.full((m, width), np.nan, values.dtype)
@@ -82,5 +82,5 @@ def ell(mask: Array, values: Array, index: str) -> tuple[Array, Array]:
 
 
 def nothing(shape: Any, dtype: str) -> Array:
-    """An array to be written."""
+    """An array for the output."""
     return np.full(shape, np.nan, dtype)

@@ -36,7 +36,7 @@ def scale(x: T.handle, n: T.int64) -> None:
 
 
 def call():
-    """Operators on a foreign matrix large enough to be checked by a kernel, in parallel."""
+    """Calls operators on a SciPy matrix that is large enough to be checked by a parallel kernel."""
     assert matrix.nnz > 65_536
     assert np.array_equal(gs.spmv(matrix, x), expected)
     assert np.array_equal(gs.spmm(matrix, dense), expected_dense)
@@ -63,13 +63,13 @@ def compile_for_ever():
 
 
 def start(*works):
-    """Daemon threads that run the works, each without end."""
+    """Daemon threads that run the functions in endless loops."""
     for work in works:
         threading.Thread(target=work, daemon=True).start()
 
 
 def forked(work):
-    """The exit code of a child that does the work; what it raises is printed."""
+    """The exit code of a forked child that runs the function; exceptions are printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
         child = os.fork()
@@ -84,7 +84,7 @@ def forked(work):
 
 
 def work(seed):
-    """For processes of a pool."""
+    """The function that processes of a pool run."""
     gs.set_num_threads(1 + seed % 2)
     call()
     compile_new(seed + 1)

@@ -30,8 +30,8 @@ def step(op: str, *names: Any, **options: Any) -> Step:
 
 
 def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
-    """The module after each step of a recipe's stages, the unscheduled module of each first, and the
-    schedule that the steps are."""
+    """The module after each step of a recipe (at each stage, first the unscheduled module), and the
+    schedule."""
     found, traces = [], {}
     lower = {"coordinate": lower_iterations, "position": lower_buffers}
     stages = ("coordinate", "position", "loop")
@@ -53,7 +53,7 @@ def require_recipe(
     tolerance: float = 0.0,
     **recipe: Steps,
 ) -> None:
-    """Every step of a recipe leaves the expected arrays (but for a tolerance), and so does the kernel."""
+    """Every step of a recipe leaves the expected arrays (within a tolerance), and so does the kernel."""
     steps, schedule = scheduled(module, **recipe)
     kernel = build(module, schedule=schedule).kernel
     for arguments, expected in cases:

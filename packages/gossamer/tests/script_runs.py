@@ -34,8 +34,8 @@ def program(
     changes: Mapping[str, str] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> Module:
-    """A script of the corpus, with its buffers, its index arrays and the fill value of its looked-up
-    buffers as given, these parts of its text changed, and the dtypes of what is named."""
+    """A script of the corpus with other dtypes of its buffers and index arrays, another fill value of its
+    looked-up buffers, and replaced parts of its text."""
     text = script(name)
     for old, new in {"default=0.0": f"default={fill}", **(changes or {})}.items():
         text = text.replace(old, new)
@@ -53,7 +53,7 @@ def _program(text: str, dtype: str, index: str, dtypes: tuple[tuple[str, str], .
 
 @lru_cache(maxsize=8)
 def kernels(module: Module) -> tuple[Kernel, ...]:
-    """The kernel without a schedule, and the one that the rules choose one for."""
+    """The kernel without a schedule, and the one with the schedule of the rules."""
     return tuple(build(module, schedule=found).kernel for found in (Schedule(), None))
 
 
@@ -72,12 +72,12 @@ def interpreted(module: Module) -> tuple[Module, ...]:
 
 
 def guards(module: Module) -> list[str]:
-    """The buffers whose accesses are guarded at the flat stage."""
+    """The buffers with bounds checks at the flat stage."""
     return [node.buffer for node in walk(stages(module)[-1]) if isinstance(node, Guard)]
 
 
 def results(module: Module, arguments: Arguments, *names: str) -> Iterator[tuple[str, list[Array]]]:
-    """What each way to run a module leaves in the arrays of these names."""
+    """The arrays of these names after each way to run a module."""
     (function,) = module.functions
     params = [param.name for param in function.params]
     for found in interpreted(module):
@@ -91,7 +91,7 @@ def results(module: Module, arguments: Arguments, *names: str) -> Iterator[tuple
 
 
 def call(kernel: Kernel, arguments: Arguments) -> None:
-    """Calls a kernel with those arguments that it has."""
+    """Calls a kernel with the arguments that it has parameters for."""
     signature = kernel.signature
     names = [param.name for param in (*signature.buffers, *signature.scalars)]
     kernel(**{name: arguments[name] for name in names})
@@ -105,7 +105,7 @@ def assert_everywhere(module: Module, arguments: Arguments, **expected: Array) -
 
 
 def assert_refused(module: Module, arguments: Arguments, *, match: str) -> None:
-    """The interpreter refuses to run the module at each stage, and kernels say so with this message."""
+    """The interpreter stops the module at each stage, and kernels raise an error with this message."""
     for found in stages(module):
         with pytest.raises(InterpreterError):
             run(found, arguments)

@@ -33,7 +33,7 @@ class Matrix(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Arguments by name, which of them is the result, and what it must be."""
+    """Arguments by name, the name of the result, and its expected value."""
 
     arguments: dict[str, Any]
     result: Array
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A script, and how to call it for a matrix and a number of features."""
+    """A script, and a function that makes its arguments for a matrix and a number of features."""
 
     script: str
     call: Callable[[Matrix, int], Call]
@@ -51,7 +51,7 @@ class Program(NamedTuple):
 
 
 def matrices(dtype: str, index: str) -> Iterator[Matrix]:
-    """Matrices at the edges of what is allowed."""
+    """Matrices, among them extreme cases."""
     for name, (columns, rows) in _ROWS.items():
         indices = np.array([column for row in rows for column in row], index)
         indptr = np.cumsum([0, *map(len, rows)]).astype(index)
@@ -74,7 +74,7 @@ _ROWS: dict[str, tuple[int, list[Any]]] = {
     "many rows": (23, [range(row * 7 % 11) for row in range(3000)]),
 }
 SMALL = tuple(_ROWS)[:7]
-"""Those that the interpreter is fast enough for."""
+"""The matrices that are small enough for the interpreter."""
 
 
 def values(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -228,7 +228,7 @@ def _times_ell(matrix: Matrix, features: int | None) -> Call:
 
 
 def _stored_rows(matrix: Matrix) -> dict[str, Any]:
-    """All rows that are not empty, and some that are."""
+    """All rows that are not empty, and some empty ones."""
     kept = np.flatnonzero((matrix.lengths > 0) | (np.arange(matrix.shape[0]) % 3 == 1))
     kind = matrix.indices.dtype
     bounds = np.array([0, len(kept)], kind)
@@ -236,7 +236,7 @@ def _stored_rows(matrix: Matrix) -> dict[str, Any]:
 
 
 def _only_stored(found: Call, rows: Array) -> Array:
-    """The expected result, with what was passed in the rows that are not stored."""
+    """The expected result; rows that are not stored keep the passed values."""
     expected = found.result.astype(np.float64)
     expected[rows] = found.expected[rows]
     return expected
@@ -350,7 +350,7 @@ TIMES_DENSE = {
     "segment sums of features": _segments_of_features("sum"),
     "segment maxima of features": _segments_of_features("max"),
 }
-"""Those with a feature axis."""
+"""The programs with a feature axis."""
 
 TIMES_VECTOR = {
     "csr times vector": Program(
@@ -379,7 +379,7 @@ TIMES_VECTOR = {
     "row sums": _rows("sum"),
     "row maxima": _rows("max"),
 }
-"""Those with one number per row."""
+"""The programs with one number per row."""
 
 _BY_COORDINATES = """
     M = T.sp.dense_fixed(m)
@@ -398,7 +398,7 @@ _ELEMENTS = """
 def _elements(
     axes: str, value: str, expected: Callable[..., Array], *, sizes: str = "m n nnz"
 ) -> Program:
-    """A value for each element, of its own value and those by its row and column."""
+    """A value for each element, computed from its value and the values of its row and column."""
 
     def call(matrix: Matrix, _features: int) -> Call:
         r, x = (values((size,), matrix.data.dtype) for size in matrix.shape)
@@ -414,7 +414,7 @@ def _elements(
 
 
 def _in_slots(matrix: Matrix, arguments: dict[str, Any], made: Array) -> Call:
-    """Elements of ELL; what was passed stays in the unused slots."""
+    """Elements of ELL; unused slots keep the passed values."""
     slotted = _times_ell(matrix, None).arguments
     c = np.full_like(slotted["a"], -77)
     used = slotted["indices"] != matrix.shape[1]
@@ -439,6 +439,6 @@ ELEMENTS = {
         _ELL, "A[i, j] * X[j]", lambda a, r, x: a * x, sizes="m n width"
     ),
 }
-"""Those with one number per stored element."""
+"""The programs with one number per stored element."""
 
 PROGRAMS = TIMES_DENSE | TIMES_VECTOR | ELEMENTS

@@ -25,7 +25,7 @@ FEATURES = (0, 1, 7, 16, 33, 128)
 
 
 def operands(shape, features, *, dtype, seed=6):
-    """Q, K and V of both signs."""
+    """Q, K and V with values of both signs."""
     random = np.random.default_rng(seed)
     rows, columns = shape
     return tuple(
@@ -74,7 +74,8 @@ def test_every_storage_of_indices(dtype, indptr_dtype, indices_dtype):
 
 
 def small(dtype):
-    """A pattern with empty rows at both ends, short rows and one dense row; sizes divide nothing."""
+    """A pattern with empty rows at both ends, short rows and one dense row; sizes are not multiples of
+    tiles."""
     mask = np.random.default_rng(3).random((11, 19)) < 0.3
     mask[[0, 4, 10]] = False
     mask[6] = True
@@ -104,7 +105,7 @@ def test_every_stage_interpreted(features, mean, dtype, index):
 
 
 def stats_of(matrix, mean):
-    """As if the rows were of another length."""
+    """Stats with another length of rows."""
     if mean is None:
         return None
     rows, columns = matrix.shape
@@ -257,7 +258,7 @@ def test_out_overlaps_no_operand():
 
 @pytest.mark.parametrize("features", [16, None])
 def test_scores_are_kept_for_a_row_only(features):
-    """What is as long as the matrix is what the caller passes."""
+    """Only arrays of the caller are as long as the matrix has elements."""
     module = module_of(PROGRAM, Variant(features=features))
     *_, flat = lowered(module, choose(module, Target("generic-cpu")))
     own = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]

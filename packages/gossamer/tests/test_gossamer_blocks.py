@@ -13,7 +13,7 @@ from gossamer_ir.errors import ArgumentError, FormatError
 
 
 class InBlocks(sparse.bsr_array):
-    """A matrix that stays in blocks."""
+    """A BSR matrix that fails when it is converted."""
 
     def tocsr(self, copy=False):
         raise AssertionError("converted to CSR")

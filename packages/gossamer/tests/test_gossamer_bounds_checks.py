@@ -31,11 +31,11 @@ GUARDED_INSIDE = {
     "bsr_spmm_loop": "published without facts about its index arrays",
     "bsr_spmm_loop_flattened": "published without facts about its index arrays",
 }
-"""Scripts in whose inner loops something is guarded, and what is not proved of them."""
+"""Scripts with bounds checks in inner loops, and the accesses that are not proved."""
 
 
 def ways(module):
-    """The module at the flat stage, as written and as the rules schedule it."""
+    """The module at the flat stage, as written and with the schedule of the rules."""
     yield list(lowered(module, Schedule()))[-1]
     yield flat_module(module)
 

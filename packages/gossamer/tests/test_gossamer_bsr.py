@@ -78,7 +78,7 @@ class Blocks:
         return values.astype(self.data.dtype)
 
     def product(self, dense):
-        """By coordinates, so that neither order nor duplicates of blocks matter."""
+        """Computed by coordinates, so that neither order nor duplicates of blocks matter."""
         return bsr_spmm(self.indptr, self.indices, self.data, dense=dense)
 
     def arguments(self, dense):
@@ -215,7 +215,7 @@ def test_a_maximum_over_blocks():
 
 
 def test_scipy_agrees():
-    """Real values of a matrix that SciPy made, within the error of its sums."""
+    """Real values of a matrix made by SciPy, within the rounding error of its sums."""
     random = np.random.default_rng(3)
     dense = random.standard_normal((60, 48), dtype=np.float32)
     mask = np.kron(random.random((10, 15)) < 0.4, np.ones((6, 4)))
@@ -277,15 +277,14 @@ def assembly(features):
 
 
 def innermost(text):
-    """The loops of the text without a label or a jump inside, each as its lines."""
+    """The innermost loops of the assembly, each as its lines: loops without a label or a jump inside."""
     pattern = r"^(\.L\w+):\n((?:(?!\.L\w+:).*\n)*?)\tj\w+\t\1$"
     return [match[2].splitlines() for match in re.finditer(pattern, text, re.MULTILINE)]
 
 
 @pytest.mark.parametrize(("features", "tile"), [(32, (8, 2)), (128, (8, 2)), (512, (8, 3))])
 def test_the_inner_loop_is_nothing_but_multiply_adds(features, tile):
-    """A multiply-add for each accumulator, a broadcast for each row, a load for each vector, and
-    no stack."""
+    """One multiply-add per accumulator, one broadcast per row, one load per vector, and no stack access."""
     rows, vectors = tile
     loops = innermost(assembly(features))
     [loop] = [lines for lines in loops if any("vfmadd" in line for line in lines)]

@@ -41,7 +41,7 @@ def start(cache, **variables):
 
 
 def warnings_of(process):
-    """What the process says about its cache; it is right, and says nothing else."""
+    """The warnings of the process about its cache; its result is correct, and it prints nothing else."""
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "right\n"), err
     assert "Traceback" not in err
@@ -80,7 +80,7 @@ def flip_bits(directory):
 
 
 def exchange(directory):
-    """Every entry gets the contents of another one."""
+    """Exchanges the contents of all entries."""
     contents = [path.read_bytes() for path in files(directory)]
     for path, data in zip(files(directory), contents[1:] + contents[:1], strict=True):
         path.write_bytes(data)
@@ -170,7 +170,7 @@ def scale(x: T.handle, n: T.int64):
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    """An empty cache that this process uses, and nothing that it has loaded before."""
+    """An empty cache for this process, which has loaded nothing from it."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(gossamer.pipeline, "_loaded", {})
     return ArtifactCache()
@@ -182,7 +182,7 @@ def build(monkeypatch, target="generic-cpu"):
 
 
 def the_artifact(store):
-    """The file of the one artifact beside links."""
+    """The file of the only artifact, apart from links."""
     return max(store.path.glob("*.artifact"), key=lambda path: path.stat().st_size)
 
 
@@ -220,7 +220,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN.keys())
 def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, monkeypatch, change):
-    """As only a bug or a forger leaves it: checksum and key are right."""
+    """Only a bug or a forger makes such an entry: its checksum and key are correct."""
     artifact = build(monkeypatch).kernel.artifact
     path = the_artifact(store)
     foreign = msgspec.structs.replace(artifact, **change)

@@ -39,7 +39,7 @@ def threads(request):
 
 
 def holds(facts, arrays, **scalars):
-    """What NumPy says, with which the generated check must agree."""
+    """The result of the NumPy check, with which the generated check must agree."""
     names = {name: name for name in arrays}
     try:
         check_facts(facts, scalars, arrays=arrays, names=names)
@@ -129,7 +129,7 @@ def test_distinct_values_may_be_far_apart_and_negative(values):
 
 
 def rows(lengths, generator):
-    """Offsets, and sorted columns of rows of these lengths."""
+    """Offsets and sorted columns of rows of these lengths."""
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     columns = [np.sort(generator.choice(10_000, count, replace=False)) for count in lengths]
     return indptr, np.concatenate([*columns, np.zeros(0, np.int64)])

@@ -137,7 +137,7 @@ def test_a_module_of_what_is_no_node_is_refused(statement):
 
 
 def with_iteration(**fields):
-    """The program of `spmm` with other fields of its iteration."""
+    """The program of `spmm` with changed fields of its iteration."""
     module = to_module(SCRIPT)
     (function,) = module.functions
     body = (replace(function.body[0], **fields),)

@@ -31,7 +31,7 @@ WORKS = {
 
 
 def ended(end, *, works, early="", late=""):
-    """Runs a program that ends after a random time."""
+    """Runs a program and ends it after a random time."""
     source = PROGRAM.replace("WORKS", works).replace("EARLY", early).replace("LATE", late)
     source = source.replace("DELAY", str(0.2 * random.random())).replace("END", end)
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])

@@ -68,7 +68,7 @@ def test_the_same_program_gives_the_same_files(tmp_path):
 
 
 def test_what_the_cache_has_is_not_compiled_again(tmp_path, monkeypatch):
-    """Entries are written to new files; the code is found by the program, and by its flat form."""
+    """The code is found by the key of the program, and by that of its flat module."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
 
     def export(program):

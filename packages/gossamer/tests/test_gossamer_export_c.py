@@ -236,7 +236,7 @@ def test_an_object_takes_nothing_but_the_c_library(exported, tmp_path):
 
 
 def test_the_object_is_position_independent_and_its_stack_not_executable(exported):
-    """A linker would complain about either."""
+    """Otherwise, a linker would print a warning."""
     flags = ["-shared", "-Wl,-z,text", "-Wl,--fatal-warnings", "-Wl,--warn-execstack"]
     command = [COMPILER, *flags, "-o", "both.so", "product.o", "gossamer_csrmv.o"]
     done = subprocess.run(command, cwd=exported, capture_output=True, text=True, check=False)

@@ -40,7 +40,7 @@ BEFORE = {
 
 
 def run(source, *, tmp_path, **environment):
-    """Runs a program beside `race_setup`, and wants it to end well and to print nothing."""
+    """Runs a program that may import `race_setup`; it must succeed and print nothing."""
     program = tmp_path / "program.py"
     program.write_text(source)
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])

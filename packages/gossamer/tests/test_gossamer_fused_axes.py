@@ -67,7 +67,7 @@ PRODUCT = (
 
 
 def schedule(iteration, *loop):
-    """The rows and columns fused, then these steps at the loop stage."""
+    """Fuses rows and columns, then applies these steps at the loop stage."""
     fuse = Step("sparse_fuse", {"iteration": iteration, "axes": ("I", "J")})
     return Schedule(coordinate=(fuse,), loop=tuple(Step(op, args) for op, args in loop))
 
@@ -158,7 +158,7 @@ def module_of(script, dtype="float32", index="int32"):
 
 
 def call_of(script, matrix, features):
-    """Arguments, and the result in float64."""
+    """The arguments, and the expected result in float64."""
     dtype = matrix.data.dtype
     x = values((matrix.shape[0], features), dtype)
     y = values((matrix.shape[1], features), dtype)[:, ::-1].copy()

@@ -30,7 +30,7 @@ def fused(stage="loop", index="int32"):
 
 
 def grouped():
-    """Groups of nonzeros, the features in lanes."""
+    """Splits nonzeros into groups and vectorizes the features."""
     steps = (
         ("split", {"loop": "i_j", "factors": (None, GROUP, 4)}),
         ("split", {"loop": "k", "factors": (2, 16)}),

@@ -21,9 +21,9 @@ LENGTHS = {
     "of length 0": [(0, 0), (2, 0), (0, 3), (0, 0)],
     "mixed": [(0, 1), (2, 5), (1, 0), (7, 1), (3, 3), (0, 0)],
 }
-"""Queries and keys of each sequence."""
+"""The numbers of queries and of keys of each sequence."""
 ATTENTIONS = ("ragged_attention", "ragged_attention_causal")
-"""To all keys of the sequence; of each query to those that do not come after it."""
+"""The keys that a query attends to: all keys of the sequence, or (causal) those up to the query."""
 
 
 def attention_case(lengths, heads, width, *, dtype, index):
@@ -45,7 +45,7 @@ def attention_case(lengths, heads, width, *, dtype, index):
 
 
 def attended(arguments, name):
-    """Softmax of the scaled products over the keys that a query sees, times their values."""
+    """The softmax of the scaled products over the visible keys of a query, times their values."""
     q, k, v = (arguments[found].astype(np.float64) for found in "qkv")
     parts = [np.zeros((0, *q.shape[1:]))]
     for mine, theirs in zip(
@@ -111,7 +111,7 @@ def test_offsets_that_are_no_sums_of_products_are_named(wrong, message):
 
 
 def routed(mask, features, outputs, *, dtype, index):
-    """Tokens of each expert, and what each expert makes of all tokens."""
+    """The tokens of each expert, and the output of each expert for all tokens."""
     indptr, indices = csr(mask, index)
     (experts, tokens), gates = mask.shape, data(mask.sum(), dtype)
     x, w = data((tokens, features), dtype, 3), data((experts, features, outputs), dtype, 4)

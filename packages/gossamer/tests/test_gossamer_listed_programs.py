@@ -16,7 +16,7 @@ from gossamer_ir.traversal.equality import structural_equal
 from gossamer_testkit import script_names
 
 OTHER_PROGRAM = ("argmin_rows_paper", "sparse_softmax_paper")
-"""Those that do not say the same as another script of their name."""
+"""The scripts that differ from all other scripts of the same name."""
 
 
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
@@ -40,7 +40,7 @@ def test_both_spellings_are_one_program(name, dtype, index):
 
 
 def operands(mask, feat, dtype):
-    """Values, a dense matrix that is NaN where no element refers to it, and the product."""
+    """Values, a dense matrix with NaN in rows that no element refers to, and the product."""
     a, b = data(mask.sum(), dtype), data((mask.shape[1], feat), dtype, 3)
     product = dense_of(mask, a) @ b.astype(np.float64)
     b[~mask.any(axis=0)] = np.nan
@@ -92,7 +92,7 @@ def test_stored_rows_times_dense(feat, dtype, index, pattern):
 
 
 def block_operands(mask, blk, feat, dtype):
-    """Blocks, a dense matrix that is NaN where no block refers to it, and the product."""
+    """Blocks, a dense matrix with NaN in rows that no block refers to, and the product."""
     (nb, mb), columns = mask.shape, np.nonzero(mask)[1]
     a, b = data((mask.sum(), blk, blk), dtype), data((mb, blk, feat), dtype, 3)
     product = np.zeros((nb, blk, feat))
@@ -144,14 +144,14 @@ def test_stored_rows_of_blocks_times_dense(blk, feat, dtype, index, pattern):
 
 
 def in_blocks(mask, size, rows):
-    """Which blocks of the first rows have elements."""
+    """The blocks of the first rows that have elements."""
     m, n = rows, mask.shape[1] // size * size
     return mask[:m, :n].reshape(m // size, size, n // size, size).any(axis=(1, 3))
 
 
 def block_copies(shape, rows):
-    """Arguments, and what is expected where the rows that any part visits are initialised once, and the
-    parts add up."""
+    """The arguments, and the expected result: rows that some part visits are initialised once, and the parts
+    are added."""
     (m, n), feat = shape, 2
     mask = np.add.outer(np.arange(m) * 3, np.arange(n) * 7) % 11 == 1
     mask[8:40, :50] = False
@@ -273,7 +273,7 @@ def test_sums_of_fused_ragged_fibres(dtype, index, lengths):
 
 
 def convolution(mask, relations, dtype, index, *, transposed):
-    """Features, weights of each relation and the arguments that are the same for both programs."""
+    """Features, weights of each relation, and the arguments that both programs have."""
     n, feat_in, feat_out = mask.shape[-1], 3, 2
     w = data((relations, feat_out, feat_in), dtype, 3)
     x = data((n, feat_in), dtype, 4)
@@ -336,7 +336,7 @@ RELATIONS = dict(relation_masks())
 @pytest.mark.parametrize("relations", RELATIONS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
 def test_convolution_of_several_graphs(dtype, index, relations):
-    """Nodes that no relation stores keep what was passed; those that several store add up."""
+    """Nodes that no relation stores keep the passed values; nodes of several relations are summed."""
     mask = RELATIONS[relations]
     arguments, features = convolution(mask, len(mask), dtype, index, transposed=True)
     stored = mask.any(axis=2)
@@ -359,7 +359,7 @@ def test_convolution_of_several_graphs(dtype, index, relations):
 
 
 def rectangles(rng, counts, most):
-    """Ragged matrices: for each count as many rows of up to `most` numbers."""
+    """Ragged matrices: for each count as many rows of up to `most` elements."""
     return [
         [list(rng.integers(-5, 6, rng.integers(0, most + 1))) for _ in range(count)]
         for count in counts
@@ -371,7 +371,7 @@ def rectangles(rng, counts, most):
 )
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
 def test_products_of_matrices_with_ragged_rows(dtype, index, counts):
-    """What one of two rows lacks is a miss, whichever it is."""
+    """An element that one of the two rows lacks is absent, whichever row it is."""
     rng = np.random.default_rng(len(counts))
     x, z = (rectangles(rng, [rows for rows, _ in counts], most) for most in (5, 4))
     y = rectangles(rng, [inner for _, inner in counts], 4)

@@ -15,7 +15,7 @@ from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.script import parse_module, print_module
 
 SORTED = {", sorted=False, unique=False": ""}
-"""What makes a walk of the lookups of one matrix in another."""
+"""The replacement in the script that turns look-ups of one matrix in another into a walk."""
 FILLS = {"0.0": 0.0, 'T.float32("nan")': np.nan, 'T.float32("inf")': np.inf, "7.0": 7.0}
 
 
@@ -73,7 +73,7 @@ def test_what_is_iterated_may_be_unsorted_and_hold_duplicates():
 
 
 def blocked(mask, rows, columns):
-    """Which blocks have an element, after rows and columns were added to make whole blocks."""
+    """The blocks with an element, after padding rows and columns to whole blocks."""
     m, n = mask.shape
     mb, nb = max(1, -(-m // rows)), max(1, -(-n // columns))
     padded = np.zeros((mb * rows, nb * columns), bool)
@@ -307,7 +307,7 @@ def main(b: T.handle, y: T.handle, p: T.handle, q: T.handle, r: T.handle, m: T.i
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3])
 def test_nothing_is_read_to_look_up_what_is_absent_already(length):
-    """Rows 2, 3, ... of the second tree are not there, but nor are positions beyond the first's."""
+    """Rows 2, 3, ... of the second tree do not exist, nor do positions beyond those of the first tree."""
     arguments = {
         "b": np.arange(length * 2, dtype=np.float32), "y": np.zeros(5, np.float32),
         "p": np.array([0, length], np.int32), "q": np.array([0, 1, 2], np.int32),

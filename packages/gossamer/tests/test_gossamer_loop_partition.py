@@ -184,7 +184,7 @@ def test_rows_are_summed_in_the_dtype_of_the_accumulator(dtype):
 
 
 def in_registers(dtype):
-    """A product of a sparse and a dense matrix whose accumulators are of a dtype."""
+    """A sparse times dense product with accumulators of the given dtype."""
     builder = ScheduleBuilder(specialize(examples.SPMM, {"K": 64})).split("k", factors=(4, 16))
     builder.cache_write("csrmm", buffer="C", scope="local").unsafe_set_dtype("C_local", dtype=dtype)
     builder.reverse_compute_at("csrmm_C_local", loop="i").decompose_reduction("csrmm", loop="j")

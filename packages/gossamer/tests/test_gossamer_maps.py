@@ -111,7 +111,7 @@ MASKS = {
 
 
 def sliced(whole, height, *, dtype, index):
-    """A matrix in slices of `height` rows, the long ones first; what is unused holds NaN."""
+    """A matrix in slices of `height` rows, the longest rows first; unused slots hold NaN."""
     m, n = whole.shape
     order = np.argsort(-(whole != 0).sum(axis=1), kind="stable")
     slices = -(-m // height)

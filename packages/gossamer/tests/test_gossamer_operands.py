@@ -145,7 +145,7 @@ def test_a_writable_matrix_is_checked_at_every_call():
 
 
 def test_a_tensor_of_another_description_is_refused():
-    """Its column is in range by its own description, far outside x by that of the operator."""
+    """Its column is in range by its own description, but far outside x by that of the operator."""
     own = csr("float64", indptr_dtype="int64", indices_dtype="int64")
     rows, columns = own.axes
     wide = msgspec.structs.replace(columns, length=index(10**13))

@@ -18,7 +18,7 @@ MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # unnamed before Python 
 
 
 def integers(shape, *, seed, dtype):
-    """Small integers, whose sums are exact in either dtype."""
+    """Small integers, whose sums are exact in both dtypes."""
     return np.random.default_rng(seed).integers(-4, 5, size=shape).astype(dtype)
 
 
@@ -30,7 +30,7 @@ def random_matrix(shape, *, density, seed, dtype):
 
 
 def matrices(dtype):
-    """Matrices by what is special about them."""
+    """Matrices by their special property."""
     usual = random_matrix((37, 29), density=0.2, seed=1, dtype=dtype)
     ends = usual.tolil()
     ends[:3] = 0
@@ -203,7 +203,7 @@ def test_threads_may_call_and_compile_at_once():
 
 
 def untouched(count, dtype):
-    """An array on an anonymous mapping; only the pages that are used take memory."""
+    """An array on an anonymous mapping, of which only accessed pages take memory."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
     return np.frombuffer(mmap.mmap(-1, count * np.dtype(dtype).itemsize, flags=flags), dtype=dtype)
 

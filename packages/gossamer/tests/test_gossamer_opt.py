@@ -68,7 +68,7 @@ def test_steps_may_name_the_intrinsics_of_the_default_target(opt):
 
 
 def test_stages_of_the_pipeline_are_passes(command, opt):
-    """`show` without a schedule is what the passes do one by one."""
+    """`show` without a schedule prints the result of the passes, applied one by one."""
     text = opt(SCALE, "--pass", "lower_to_flat").out
     words = [word for found in FLAT_PASSES for word in ("--pass", found.__name__)]
     assert opt(SCALE, *words).out == text

@@ -21,7 +21,7 @@ LONG = Stats(rows=7, columns=40, nnz=7 * 60, longest_row=90, empty_rows=2)
 
 
 def going_on(script, sign):
-    """The script without its init, and with another sign before what is accumulated."""
+    """The script without its init, and with another sign before the accumulated terms."""
     text = re.sub(r"        with T\.init\(\):\n.*\n", "", script)
     old = text.rstrip().splitlines()[-1]
     return text.replace(old, old.replace(" + ", f" {sign} "))

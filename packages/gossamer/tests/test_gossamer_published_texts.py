@@ -75,8 +75,8 @@ def rows(a: T.handle, indptr: T.handle, m: T.int32, nnz: T.int32) -> None:
             vp = T.axis.spatial(nnz, p)
             A_data[vp] = (row[vp] + 2) * row[vp]
 """
-"""The row of each position, by a search in a loop of its own: bounds in local buffers with strides, the
-end of the range a size, the result an index buffer with a stated domain, integers stored as floats."""
+"""The row of each position, by a search in its own loop: bounds in local buffers with strides, the end of the
+range a size, the result an index buffer with a declared domain, integers stored as floats."""
 
 REDUCED = """
 @T.prim_func
@@ -190,7 +190,7 @@ def test_arrays_that_begin_before_their_buffer(more, stored):
 @pytest.mark.parametrize("strides", [(5, 2), (2, 3), (3, 10), (7, 5), (1, 4)])
 @pytest.mark.parametrize("offset", [0, 4])
 def test_elements_that_lie_between_others(strides, offset):
-    """Strides of which none is a multiple of the other, of a parameter, an allocation and regions."""
+    """Strides that are not multiples of each other, of a parameter, an allocation and regions."""
     text = f"""
 @T.prim_func
 def twice(X: T.Buffer((3, 4), "float32", strides={list(strides)}, elem_offset={offset}),
@@ -218,7 +218,7 @@ def twice(X: T.Buffer((3, 4), "float32", strides={list(strides)}, elem_offset={o
 
 
 def test_a_buffer_with_strides_is_what_it_is_in_memory():
-    """Column-major: what NumPy calls order F, of the transposed array."""
+    """Column-major order (order F in NumPy), passed as the transposed array."""
     text = copied(
         'X = T.match_buffer(x, (m, n), "float32", strides=[1, m])', params="m: T.int32, n: T.int32"
     )

@@ -121,7 +121,7 @@ TILES = (
     step("tensorize", "bi", intrinsic="outer_product_float32_4x16"),
     step("parallel", "i"),
 )  # fmt: skip
-"""As above, the arithmetic of a block being that of a micro-kernel."""
+"""The same program, with a micro-kernel for the arithmetic of a block."""
 
 
 @pytest.mark.parametrize("recipe", [SDDMM, DOTS], ids=["cached", "tensorized"])
@@ -183,7 +183,7 @@ TOGETHER = (
 
 
 def row_case(rows: int, columns: int, width: int) -> Any:
-    """Rows with no column, with one, with all."""
+    """Rows with no column, with one, and with all columns."""
     random = np.random.default_rng(rows)
     mask = random.random((rows, columns)) < 0.5
     mask[::3], mask[1:2] = False, True

@@ -31,7 +31,7 @@ STEPS = (
 
 
 def case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
-    """Relations with no rows, rows with no neighbours, nodes that no relation reaches."""
+    """Relations without rows, rows without neighbours, and nodes that no relation contains."""
     random = np.random.default_rng(nodes + relations)
     rows = [np.flatnonzero(random.random(nodes) < 0.6) for _ in range(relations)]
     rows[1:2] = [np.array([], int)] * len(rows[1:2])
@@ -65,7 +65,8 @@ def test_rows_of_relations_that_meet():
 
 @pytest.mark.parametrize("loop", ["r_1", "i"])
 def test_rows_of_relations_are_added_up_at_once(loop: str) -> None:
-    """Relations run in parallel, as blocks of threads do; within one, its rows, which share its weights."""
+    """Relations run in parallel, as blocks of threads do; or the rows of one relation, which share its
+    weights."""
     accumulate = {"accumulate": "atomic"} if loop == "r_1" else {}
     shared = (step("set_scope", "W_data_local", scope="global"),) if loop == "i" else ()
     steps = (*STEPS, *shared, step("parallel", loop, **accumulate))
@@ -120,8 +121,8 @@ COMPOSABLE = (
 
 
 def bucket_case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
-    """Groups of two rows with at most three neighbours each; the last row of a relation is repeated, and
-    rows stand in several relations."""
+    """Groups of two rows with at most three neighbours each; the last row of a relation is repeated, and some
+    rows occur in several relations."""
     random = np.random.default_rng(nodes * 7 + relations)
     counts = random.integers(0, 4, relations) * (nodes > 0)
     groups = int(counts.sum())

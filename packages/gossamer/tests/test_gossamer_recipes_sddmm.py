@@ -20,8 +20,8 @@ ELEMENTS = (step("sparse_fuse", "sddmm", axes=("I", "J")),)
 
 
 def two_stages(a: str, b: str, y: str, *, last: int) -> Any:
-    """The steps, given the names of buffers and the number of dimensions of the result: each iteration
-    of the innermost loop over features has a sum of its own, in a new last dimension."""
+    """The steps, given the names of buffers and the number of dimensions of the result: each iteration of the
+    innermost loop over features has a separate sum, in a new last dimension."""
     return (
         step("split", "k", factors=(None, 2, 4)),
         step("rfactor", "k_2", axis=last),

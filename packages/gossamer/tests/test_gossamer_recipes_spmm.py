@@ -202,7 +202,7 @@ def published(number: int, width: int, *, sums: str) -> Any:
 
 
 def hyb_case(rows: int, columns: int, tiles: int) -> Any:
-    """Rows of more than four elements stand in the last bucket several times."""
+    """Rows of more than four elements occur in the last bucket several times."""
     a, b = matrix(rows, columns), integers(np.random.default_rng(5), columns, tiles * 8)
     found = integers(np.random.default_rng(6), rows, tiles * 8)
     starts = [(row, int(a.indptr[row]), int(a.indptr[row + 1])) for row in range(rows)]

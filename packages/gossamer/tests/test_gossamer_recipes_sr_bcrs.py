@@ -49,7 +49,7 @@ STEPS = (
 
 
 def case(stripes: int, columns: int, features: int) -> Any:
-    """Stripes with no column, with one, and with more than a group holds; the last group is padded."""
+    """Stripes with no column, with one, and with more than a group has; the last group is padded."""
     random = np.random.default_rng(stripes)
     dense = integers(random, stripes, TILE, columns)
     kept = [np.flatnonzero(random.random(columns) < at / stripes) for at in range(stripes)]

@@ -33,7 +33,7 @@ def spmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.han
 
 
 def case(rows: int, columns: int, features: int) -> Any:
-    """Empty rows at both ends, rows shorter than there are parts, one dense row."""
+    """Empty rows at both ends, rows shorter than the number of parts, one dense row."""
     random = np.random.default_rng(rows)
     dense = integers(random, rows, columns) * (random.random((rows, columns)) < 0.4)
     if rows > 2:

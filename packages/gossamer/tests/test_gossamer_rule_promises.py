@@ -90,7 +90,8 @@ def local_buffers(module):
 
 
 def moving_accesses(module):
-    """The accesses of local buffers at places that are known at run time only: those are in memory."""
+    """The accesses of local buffers at indices that are only known at run time; these buffers stay in
+    memory."""
     local = {buffer.name for buffer in local_buffers(module)}
     return [
         node
@@ -105,7 +106,7 @@ def loops_in(node):
 
 
 def element_loops(module):
-    """The loops that accumulate: those without loops inside that write local buffers."""
+    """The loops that accumulate: innermost loops that write local buffers."""
     local = {buffer.name for buffer in local_buffers(module)}
     return [
         loop
@@ -117,8 +118,8 @@ def element_loops(module):
 
 
 def accumulators(module, bits):
-    """For each such loop, how many elements of local buffers it writes, and how many registers
-    hold them."""
+    """For each such loop, the number of elements of local buffers that it writes, and of registers that hold
+    them."""
     local = {buffer.name: buffer.dtype for buffer in local_buffers(module)}
     for loop in element_loops(module):
         stores = [node for node in walk(*loop.body) if isinstance(node, Store)]
@@ -144,7 +145,7 @@ def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
 
 @pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
 def test_what_is_left_over_is_masked_and_tiles_are_few_in_code(features, bits, dtype):
-    """No loop over single features remains, and the code does not grow with their number."""
+    """There is no loop over single features, and the code does not grow with their number."""
     loops = element_loops(spmm(features, bits=bits, dtype=dtype))
     assert 1 <= len(loops) <= MOST_TILES
     assert {loop.var for loop in loops} <= {"j", "j_1", "j_2", "j_3"}

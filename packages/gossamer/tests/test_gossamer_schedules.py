@@ -96,7 +96,7 @@ PARTS = {
         "csrmm", buffer=C, scope="local"
     ).unsafe_set_dtype(f"{C}_local", dtype="float64"),
 }
-"""Steps, with the names of the buffers."""
+"""Steps with the names of the buffers that they make."""
 
 
 def spanning():
@@ -273,7 +273,7 @@ JUNK = [
 
 @pytest.mark.parametrize("op", PRIMITIVES)
 def test_whatever_is_typed_is_a_result_or_an_error_of_ours(op):
-    """Each argument in turn, and all at once; the builder is as it was where it is refused."""
+    """Each argument is replaced in turn, then all at once; a rejected step leaves the builder unchanged."""
     base = gs.schedule(SPMM).lower().lower()
     names = [name for name in PRIMITIVES[op].__annotations__ if name not in ("module", "return")]
     for junk in JUNK:
@@ -323,7 +323,8 @@ PARTS_OF_ROWS = [((None, 8), "j_0"), ((2, None, 4), "j_1")]
 @pytest.mark.parametrize("stages", [1, 2])
 @pytest.mark.parametrize(("factors", "again"), PARTS_OF_ROWS)
 def test_masked_lanes_in_rows_that_are_split_twice(factors, again, stages, is_decomposed):
-    """What all lanes read is proved in bounds by the condition on the row's parts, so it needs no mask."""
+    """A value that all lanes read is proved in bounds by the condition on the parts of the row, so that it
+    needs no mask."""
     program = SPMM.replace("dense_fixed(32)", "dense_fixed(30)")
     builder = lowered(program, stages)
     if is_decomposed:

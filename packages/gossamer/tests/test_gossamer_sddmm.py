@@ -88,7 +88,7 @@ def test_a_tensor_may_be_called_with_either_dtype_in_turn():
 
 
 def layouts(dense):
-    """The same values, laid out in other ways."""
+    """The same values in other memory layouts."""
     rows, columns = dense.shape
     wide = np.zeros((rows, 2 * columns), dtype=dense.dtype)
     wide[:, ::2] = dense
@@ -442,7 +442,7 @@ def test_programs_like_it_compile_with_what_the_rules_choose(edits, stats):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("features", [0, 1, 7, 32, 100])
 def test_padding_is_no_element(features, dtype):
-    """A slot of padding keeps what the caller passed, and what it would read has no effect."""
+    """A padding slot keeps the passed value, and its operands have no effect."""
     random = np.random.default_rng(features)
     rows, columns = 50, 40
     lengths = random.integers(0, 9, rows)

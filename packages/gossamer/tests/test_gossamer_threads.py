@@ -28,7 +28,7 @@ def usual_threads():
 
 
 def together(*works):
-    """Runs all works at once, each in a thread; raises what one of them raises."""
+    """Runs all functions concurrently, each in a thread; raises an exception of one of them."""
     barrier = threading.Barrier(len(works))
 
     def run(work):
@@ -107,7 +107,7 @@ def test_two_python_threads_make_progress_while_a_kernel_runs():
 
 
 def owner_of(array):
-    """The array whose memory it is."""
+    """The array that owns the memory."""
     return array if array.base is None else owner_of(array.base)
 
 

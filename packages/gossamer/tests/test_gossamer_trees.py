@@ -20,7 +20,7 @@ SPELLINGS = ["", "_paper"]
 
 
 def tensors():
-    """Where tensors of three levels have elements."""
+    """Sparsity patterns of three-dimensional tensors."""
     shape = (5, 4, 6)
     none = np.zeros(shape, bool)
     yield "no rows", np.zeros((0, 4, 6), bool)
@@ -41,7 +41,7 @@ TENSORS = dict(tensors())
 
 
 def csf(mask, index, *, names="jk", also=False):
-    """The three levels of a mask; `also`: some fibres without elements are stored, too."""
+    """The three levels of a mask; `also`: some fibres without elements are stored as well."""
     outer = mask.any(axis=2)
     if also:
         outer |= np.arange(outer.size).reshape(outer.shape) % 3 == 0

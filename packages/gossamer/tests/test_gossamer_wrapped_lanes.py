@@ -28,7 +28,7 @@ FROM = {
     "vk + m <= 99": (None, 100),
     "vk + 9223372036854775804 < 100": (2**63 - 4, 100),
 }
-"""Where the lanes of a condition start, if not at `m`, and their bound."""
+"""The first value of the lanes in a condition, if it is not `m`, and their bound."""
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -97,7 +97,7 @@ _TEXTS = ("", "on", 'quo"te', "back\\slash", "two\nlines", "ü")
 
 
 class Generator:
-    """Draws the parts of one function; knows the variables and buffers in scope."""
+    """Draws the parts of one function; tracks the variables and buffers in scope."""
 
     def __init__(
         self, draw: Callable[..., Any], stage: str, callee: tuple[Param, ...] | None = None
@@ -501,7 +501,7 @@ class Generator:
         return Atomic(self.one(ATOMIC_OPS), buffer.name, indices, self.expr(buffer.dtype))
 
     def combine(self, fuel: int) -> Any:
-        """Of one component or of two, where there are two buffers of scalars."""
+        """A combination of one component, or of two if there are two buffers of scalars."""
         chosen = self.buffers[: 1 + self.below(2)]
         lhs, rhs = (tuple(Var(self.name(), found.dtype) for found in chosen) for _ in range(2))
         results = tuple(self.one(pair) for pair in zip(lhs, rhs, strict=True))
@@ -641,7 +641,7 @@ def named_by(fact: Any) -> frozenset[str]:
 
 @st.composite
 def modules(draw: Callable[..., Any], stage: str | None = None) -> Module:
-    """Well-formed modules of a stage, or of any."""
+    """Well-formed modules of one stage, or of any stage."""
     stage = stage or draw(st.sampled_from(STAGES))
     if stage != "flat":
         name = draw(st.sampled_from(("entry", "T")))

@@ -30,7 +30,7 @@ from gossamer_ir.verify import diagnostics
 
 FOLDER = Path(__file__).parent
 LONGEST = 20
-"""Seconds after which an input hangs."""
+"""Seconds after which an input counts as hanging."""
 
 STRANGE: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63) - 1, 10**40, 0.5, -0.0, 1e308, "", "x", "i",
@@ -59,12 +59,12 @@ WRONG = (
     Hang, AssertionError, RecursionError, MemoryError, LookupError, TypeError, ValueError, NameError,
     AttributeError, ArithmeticError, RuntimeError, SyntaxError, OSError, InternalError, PluginError,
 )  # fmt: skip
-"""What no text may lead to."""
+"""The exceptions that no text may cause."""
 
 
 @contextmanager
 def limited(seconds: int = LONGEST) -> Iterator[None]:
-    """Raises `Hang` after so many seconds of this process, however much others do meanwhile."""
+    """Raises `Hang` after so many seconds of CPU time of this process."""
 
     def stop(*_: object) -> None:
         raise Hang
@@ -79,12 +79,12 @@ def limited(seconds: int = LONGEST) -> Iterator[None]:
 
 
 def samples() -> list[bytes]:
-    """The frozen samples: modules and records."""
+    """The stored samples: modules and records."""
     return [path.read_bytes() for path in sorted((FOLDER / "samples").glob("*.json"))]
 
 
 def scripts() -> list[str]:
-    """The scripts of all stages that there are as goldens."""
+    """The golden scripts of all stages."""
     paths = sorted((FOLDER / "golden").glob("*.txt"))
     found = [path.read_text() for path in paths]
     modules = [serialization.loads(data) for data in samples() if b'"record"' not in data]
@@ -92,7 +92,7 @@ def scripts() -> list[str]:
 
 
 def damaged_bytes(rng: random.Random, data: bytes) -> bytes:
-    """Some bytes are other, missing, doubled or swapped."""
+    """Some bytes are replaced, removed, doubled or swapped."""
     text = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
         at, length = rng.randrange(len(text) + 1), rng.choice((1, 1, 3, 20, 200))
@@ -114,7 +114,7 @@ def damaged_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def damaged_json(rng: random.Random, data: bytes) -> bytes:
-    """Some values are other, missing, nested, or stand elsewhere."""
+    """Some values are replaced, removed, nested or moved."""
     try:
         return _damaged_tree(rng, json.loads(data))
     except (RecursionError, ValueError):  # too deep, or a value became a part of itself
@@ -164,7 +164,7 @@ _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 def damaged_script(rng: random.Random, text: str) -> str:
-    """Some tokens or lines are other, missing, doubled or stand elsewhere."""
+    """Some tokens or lines are replaced, removed, doubled or moved."""
     for _ in range(rng.choice((1, 1, 2, 4))):
         if rng.random() < 0.3:
             text = _damaged_lines(rng, text)
@@ -212,7 +212,7 @@ def _damaged_lines(rng: random.Random, text: str) -> str:
 
 
 def read_encoded(data: bytes) -> str:
-    """What becomes of a text as a module and as each kind of record."""
+    """The outcome of reading a text as a module and as each kind of record."""
     outcome = _read_module(data)
     for kind in RECORDS:
         try:
@@ -242,7 +242,7 @@ def _read_module(data: bytes) -> str:
 
 
 def read_script(text: str) -> str:
-    """What becomes of a text as a script."""
+    """The outcome of reading a text as a script."""
     try:
         module = parse_module(text)
     except UserError as error:
@@ -256,7 +256,7 @@ def read_script(text: str) -> str:
 
 
 def cases(seed: int, count: int) -> Iterator[tuple[str, Callable[[Any], str], Any]]:
-    """Inputs of all kinds, each with what reads it."""
+    """Inputs of all kinds, each with its reader."""
     rng = random.Random(seed)
     encoded, texts = samples(), scripts()
     for number in range(count):
@@ -275,7 +275,7 @@ def cases(seed: int, count: int) -> Iterator[tuple[str, Callable[[Any], str], An
 
 
 def run(seed: int, count: int) -> tuple[Counter[str], list[tuple[str, Any]]]:
-    """What became of the inputs, and those that went wrong."""
+    """The outcomes of the inputs, and the failures."""
     outcomes: Counter[str] = Counter()
     failed: list[tuple[str, Any]] = []
     for kind, read, data in cases(seed, count):

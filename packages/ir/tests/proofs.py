@@ -48,11 +48,11 @@ Known = tuple[Any, ...]
 
 
 class OutOfBounds(Exception):
-    """An access that the program would not make."""
+    """An access that a valid program does not make."""
 
 
 class Array:
-    """Values that are read by exact positions only."""
+    """Values that are read at exact positions only, without NumPy's negative indices."""
 
     def __init__(self, values: list[Any]) -> None:
         self.values = values
@@ -84,7 +84,7 @@ def _language(vscale: int) -> SimpleNamespace:
 
 @cache
 def worlds() -> tuple[dict[str, Any], ...]:
-    """Small index arrays with all facts, each with its sizes `n` and `nnz`."""
+    """Small index arrays that have all facts, each with its sizes `n` and `nnz`."""
     found = []
     for nnz, n in itertools.product(range(4), range(1, 4)):
         for offsets in itertools.combinations_with_replacement(range(nnz + 1), 4):
@@ -126,7 +126,7 @@ def _fibres(
 
 
 class Statement:
-    """What is known, in order (a range of a variable, or a condition), and what is claimed."""
+    """The premises in order (a range of a variable, or a condition), and the claim."""
 
     def __init__(self, known: Known, claim: str) -> None:
         self.known = [
@@ -149,11 +149,11 @@ class Statement:
         ]
 
     def counterexample(self) -> dict[str, Any] | None:
-        """A case in which what is known holds and the claim does not."""
+        """A case in which the premises hold and the claim does not."""
         return next((case for case, holds in self.cases() if not holds), None)
 
     def cases(self) -> Iterator[tuple[dict[str, Any], bool]]:
-        """Every small case in which what is known holds, and whether the claim does."""
+        """Every small case in which the premises hold, and whether the claim does."""
         sizes = SIZES_WITH_ARRAYS if self.arrays else SIZES
         for world in worlds() if self.arrays else ({},):
             for vscale in VSCALES if self.has_vscale else (1,):
@@ -185,7 +185,7 @@ def _compiled(text: str) -> Any:
 
 
 def random_statement(rng: Any) -> tuple[Known, str]:
-    """What is known and a claim, of few variables, so that every small case can be looked at."""
+    """Random premises and a claim, of few variables, so that every small case can be checked."""
     ranges = [
         ("i", rng.choice(("0", "0", "-1", "2")), rng.choice(("m", "4", "m - 1", "(m + 1) // 2"))),
         ("j", rng.choice(("0", "i")), rng.choice(_EXTENTS)),

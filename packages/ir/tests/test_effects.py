@@ -72,7 +72,7 @@ SAMPLES = {
     ParallelFor: ParallelFor("f", "i", A, B, (handle("y"), C), D),
     Launch: Launch("f", (handle("y"), A), (ThreadExtent("threadIdx.x", B),)),
 }
-"""One statement of each kind with a variable in each place where an expression is evaluated."""
+"""One statement of each type, with a variable in each place where an expression is evaluated."""
 
 
 def test_every_kind_of_node_has_an_entry():
@@ -92,7 +92,7 @@ def test_every_expression_of_a_statement_is_evaluated_or_in_a_body(kind):
 
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
 def test_every_text_field_is_an_effect(kind):
-    """A name in a statement is bound, labels it, names a buffer or a function; nothing else."""
+    """A name in a statement is bound, labels the statement, or names a buffer or a function."""
     stmt, found = SAMPLES[kind], effects_of(SAMPLES[kind])
     texts = {
         field.name: getattr(stmt, field.name)
@@ -122,8 +122,8 @@ def test_what_is_written_is_what_the_table_says(kind):
 
 
 def test_what_may_stay_unevaluated():
-    """A further kind needs a rule wherever the sides of a choice are looked at under its condition, too:
-    in `in_bounds`, `insert_bounds_checks`, `proved_conditions`, `search_results`, `hoist_searches` and
+    """Another lazy expression needs a rule wherever operands are analysed under a condition, too: in
+    `in_bounds`, `insert_bounds_checks`, `proved_conditions`, `search_results`, `hoist_searches` and
     `lower_math`."""
     assert {IfThenElse: {"if_true", "if_false"}} == LAZY
 

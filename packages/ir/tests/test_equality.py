@@ -19,9 +19,9 @@ from gossamer_ir.traversal.walk import walk
 FOLDER = Path(__file__).parent / "samples"
 STAGES = ("coordinate", "position", "loop", "flat")
 KEPT = {"csrmm", "csrmm_i"}
-"""Names of functions, blocks and iterations in the samples."""
+"""The names of functions, blocks and iterations in the samples."""
 CALLS = 4
-"""More calls of Python than this for each node would be slow."""
+"""The maximum number of Python calls for each node; more would be slow."""
 
 
 def sample(stage):
@@ -29,7 +29,7 @@ def sample(stage):
 
 
 def names_of(node):
-    """Every name that may differ, found over the encoded text and not over the nodes."""
+    """Every name that may differ, found in the encoded text and not in the nodes."""
     found = set()
 
     def collect(value):

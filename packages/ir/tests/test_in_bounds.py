@@ -44,7 +44,7 @@ BY_NUMBER = {
 
 
 def is_proved(text):
-    """Whether all reads of the let in a program are proved in the loops around it."""
+    """True if all reads of the let in a program are proved, given the enclosing loops."""
     (function,) = parse_module(text).functions
     (let,) = (stmt for stmt in statements(function.body) if isinstance(stmt, Let))
     assert collect((Load, Search), let.value)
@@ -85,7 +85,7 @@ def test_positions(value, is_there, offsets):
 
 @pytest.mark.parametrize("buffer", ["P", "Q"])
 def test_fibres_whose_offsets_are_written_are_not_known(buffer):
-    """`Q` are indices only: what is written there changes no fibre."""
+    """`Q` holds indices only: a write to it changes no fibre."""
     text = POSITION.format(value="T.int64(Q[i, j])", before=f"{buffer}[0] = 0", **OVER_AXES)
     text = text.replace("Q[0]", "Q[0, 0]")
     assert is_proved(text) == (buffer == "Q")

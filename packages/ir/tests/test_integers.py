@@ -66,7 +66,7 @@ def test_integers_wrap_to_their_bits(bits):
     ],
 )
 def test_a_ramp_of_other_integers_that_wraps_is_not_compared(dtype, base, stride):
-    """Its last lanes are on the other side of everything."""
+    """Its last lanes have wrapped around."""
     step = constant(stride, dtype)
     middle = Broadcast(constant(100, dtype), Lanes(4))
     for op in ("lt", "ge"):

@@ -36,7 +36,7 @@ def indented(text, depth):
 
 
 def nest(*heads, vi="i", vj="j", vk="k", where=None, inner=UPDATE):
-    """Loops around the block that sums the rows of a ragged matrix into each column of Y."""
+    """Loops around the block that adds the row sums of a ragged matrix to each column of Y."""
     lines = [indented(head, depth + 1) for depth, head in enumerate(heads)]
     block = inner.replace("VI", vi).replace("VJ", vj).replace("VK", vk)
     block = block.replace("WHERE", f"T.where({where})" if where else "")

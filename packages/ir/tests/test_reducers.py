@@ -29,7 +29,7 @@ CASES = [
 
 
 def combined(op, dtype, value):
-    """`identity op value`, by the interpreter."""
+    """`identity op value`, computed by the interpreter."""
     sides = (identity(op, dtype), constant(value, dtype))
     out = Buffer("out", (ONE,), dtype, "o")
     function = Function(

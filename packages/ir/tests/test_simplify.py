@@ -50,7 +50,7 @@ CONDITIONS = [
 
 
 def evaluated(expr, i, j):
-    """The value of an expression, by the interpreter."""
+    """The value of an expression, computed by the interpreter."""
     if dtype_of(expr) == "bool":
         expr = parse_expr(f"T.Select({print_expr(expr)}, 1, 0)", DTYPES)
     out = Buffer("out", (index(1),), "int64", "o")
@@ -163,7 +163,7 @@ def test_a_statement_that_does_nothing_disappears():
 
 
 def test_the_weight_of_an_empty_loop_is_read():
-    """Its reads are looked at where accesses are guarded."""
+    """Its loads need bounds checks."""
     weight = widen(Load("P", (Var("i", "int64"),), "int32"))
     loop = For("i", ZERO, index(4), (), "parallel", weight=weight)
     assert simplify_unguarded((loop,)) == (loop,)

@@ -58,7 +58,7 @@ COMPARED = {
 
 
 def value(expr, case):
-    """The value of an expression; an exception where it has none."""
+    """The value of an expression; raises an exception if it has none."""
     match expr:
         case Var():
             return case[expr.name]
@@ -92,7 +92,7 @@ def value(expr, case):
 
 
 def is_same(one, other):
-    """Equal bits, of scalars and lanes; any NaN is any other."""
+    """True for equal bits, of scalars and lanes; all NaNs are equal."""
     left, right = np.asarray(one), np.asarray(other)
     if left.dtype.kind == "f":
         same = (left == right) & (np.signbit(left) == np.signbit(right))
@@ -107,7 +107,7 @@ def cases_of(names):
 
 
 def check(expr, *names):
-    """The simplified expression has the value of the expression wherever that has one."""
+    """The simplified expression has the value of the expression wherever that is defined."""
     simple = simplify(expr)
     if simple == expr:
         return 0

@@ -20,7 +20,7 @@ STAGES = ("coordinate", "position", "loop", "flat")
 
 
 def slots(value, found):
-    """Every place in a decoded text that holds something, with its container."""
+    """Every place in a decoded text that holds a value, with its container."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in items:
         if key not in ("type", "gossamer_ir", "stage"):
@@ -31,7 +31,7 @@ def slots(value, found):
 
 
 def damaged(name, seed):
-    """A sample with a few parts replaced by others of like kind; None where it cannot be read."""
+    """A sample with a few parts replaced by similar ones; None if it cannot be read."""
     rng = random.Random(seed)
     tree = msgspec.json.decode(TEXTS[name])
     for _ in range(rng.randint(1, 4)):

@@ -32,7 +32,7 @@ KINDS = [
 
 
 def _may_hold_nodes(field_type: object) -> bool:
-    """An independent reading of a field's type, through msgspec's own inspection."""
+    """Inspects a field's type independently, with msgspec."""
     kind = type(field_type).__name__
     if kind == "StructType":
         return True
@@ -72,7 +72,7 @@ def test_walk_visits_parents_first():
     "kind", [*nodes.STATEMENTS, nodes.Function], ids=lambda kind: kind.__name__
 )
 def test_statements_are_found_wherever_they_may_stand(kind):
-    """A statement in each field that may hold some is found, and nothing else is."""
+    """A statement in each field that may contain statements is found, and nothing else is."""
     fields = msgspec.inspect.type_info(kind).fields
     names = [found.name for found in fields if _may_hold_statements(found.type)]
     assert _BODIES_BACKWARDS[kind] == tuple(reversed(names))

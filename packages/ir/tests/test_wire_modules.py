@@ -17,7 +17,7 @@ from gossamer_ir.traversal.walk import walk
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
 MODULES = [path for path in SAMPLES if "-record-" not in path.name]
 ADDED = b',"reducers":[]'
-"""What every function has had since, by default."""
+"""A field of functions that was added later, with its default."""
 
 HEADER = '"gossamer_ir":[0,1]'
 

@@ -17,7 +17,7 @@ SCALABLE = Abi("aarch64-unknown-linux-gnu", scalable=True)
 
 
 def module(*body, buffers=BUFFERS, others=()):
-    """An entry `main` over x, y, p and n, and other functions."""
+    """A module with the entry `main` over x, y, p and n, and other functions."""
     handles = tuple(Param(buffer.handle, "handle") for buffer in buffers)
     entry = Function("main", (*handles, Param("n", "int64")), body, buffers=buffers)
     return Module("flat", (entry, *others), "main")

@@ -59,7 +59,7 @@ def test_the_address_of_an_array_is_a_number(module, text, checked):
 
 
 def test_a_distance_from_a_shared_place_is_a_constant(module, text, checked):
-    """`16 - n` and `32 - n` by themselves would take a register each."""
+    """`16 - n` and `32 - n`, computed separately, would need a register each."""
     early = [Ramp(sub(index(first), N), index(1), WIDE) for first in (16, 32)]
     source = checked(text(module(*(Store("Y", (run,), NOTHING) for run in early))))
     assert ", i64 16" in source
@@ -288,7 +288,7 @@ def test_scalable_vectors(module, text, checked, scalable):
 
 
 def test_computations_stand_before_the_loops_that_do_not_change_them(module, text, checked):
-    """The mask of a tail depends on the outer loop only."""
+    """The mask of a remainder depends on the outer loop only."""
     j = index_var("j")
     inner = For("j", ZERO, N, (Store("Y", (j,), constant(1, "float32")), copy(tail(N))))
     source = text(module(For("i", ZERO, N, (inner,))))

@@ -69,7 +69,7 @@ def run(body, arrays, *, n):
 
 
 def evaluate(make, *operands, result):
-    """The elements of make(operands) as scalars; they must be the same as in vectors of four."""
+    """The elements of make(operands) as scalars; vectors of four must give the same."""
     count = -(-len(operands[0]) // LANES) * LANES
     padded = [np.resize(operand, count) for operand in operands]
     found = []
@@ -87,7 +87,7 @@ def evaluate(make, *operands, result):
 
 
 def edges(dtype):
-    """Values at the edges of a dtype."""
+    """Extreme values of a dtype."""
     if dtype in FLOATS:
         least = np.finfo(dtype).tiny
         return np.array([0.0, -0.0, 1.5, -2.5, 7, -7, 1e30, least, np.inf, -np.inf, np.nan], dtype)
@@ -104,7 +104,7 @@ def pairs(dtype):
 
 
 def wrapped(value, dtype):
-    """A Python integer as C has it in so many bits."""
+    """A Python integer wrapped to so many bits, as in C."""
     bits = np.iinfo(dtype).bits
     value %= 1 << bits
     return value - (1 << bits) if dtype in SIGNED and value >> (bits - 1) else value
@@ -226,7 +226,7 @@ def test_operations_of_one_operand():
 
 
 def cast(value, dtype):
-    """A number as the language casts it."""
+    """A number cast by the rules of the language."""
     if dtype in FLOATS or dtype == "bool":
         with np.errstate(over="ignore"):
             return np.array(value).astype(dtype).item()
@@ -318,7 +318,7 @@ def test_lanes_are_reduced(op, dtype):
 
 
 def accumulate_into(buffer):
-    """OUT[i] = buffer[i] + 1, twice, through memory of its own."""
+    """OUT[i] = buffer[i] + 1, twice, through an allocated buffer."""
     at = Load("T", (ROW,), "float64")
     more = Store("T", (ROW,), Binary("add", at, constant(1, "float64")))
     return [Allocate(buffer), For("i", ZERO, N, (more, more, Store("OUT", (ROW,), at)))]

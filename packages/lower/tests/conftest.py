@@ -75,7 +75,7 @@ def csr(dense):
 
 @pytest.fixture(params=DENSE, ids=lambda name: name.replace(" ", "_"))
 def matrix(request):
-    """A small integer-valued matrix with something nasty about it."""
+    """A small integer-valued matrix with some difficult property."""
     return np.asarray(DENSE[request.param], dtype=np.float32)
 
 

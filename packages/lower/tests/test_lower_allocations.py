@@ -70,7 +70,7 @@ def planned(text):
 
 
 def allocation(module):
-    """The one allocation, and the loops around it."""
+    """The only allocation, and its enclosing loops."""
 
     def search(body, loops):
         for stmt in body:
@@ -183,7 +183,7 @@ def rows(p: T.handle, x: T.handle, y: T.handle, m: T.int64, nnz: T.int64) -> Non
 
 
 def in_rows(text):
-    """What the program makes of rows of 0, 3, 0, 9 and 4 elements, and what it should."""
+    """The result of the program for rows of 0, 3, 0, 9 and 4 elements, and the expected result."""
     p, x = np.int32([0, 0, 3, 3, 12, 16]), np.arange(16, dtype=np.float32)
     y = np.full_like(x, np.nan)
     run(lower_to_flat(parse_module(text)), {"p": p, "x": x, "y": y, "m": 5, "nnz": 16})

@@ -214,7 +214,7 @@ def test_a_weight_that_would_need_a_guard_is_refused(loop):
 
 @pytest.mark.parametrize("rows", [2, 3, 4])
 def test_a_constant_that_is_also_the_extent_of_a_buffer_is_no_larger_for_that(rows):
-    """Groups of four, and offsets of which there are four."""
+    """Groups of four, and an array of four offsets."""
     module = parse_module(f"""
 @T.prim_func
 def f(y: T.handle, p: T.handle, nnz: T.int64) -> None:
@@ -238,7 +238,8 @@ def guards_of(value):
 
 
 def test_what_stands_in_many_places_of_a_statement_is_guarded_once():
-    """An index in the index of another, in its condition and in its value: guards grow with the depth."""
+    """An index in the index of another, in its condition and in its value: the number of guards grows
+    linearly with the depth."""
     place, sizes = "i", []
     for _ in range(6):
         place = f"T.int64(P[T.if_then_else(T.int64(P[{place}]) > 0, {place}, 0)])"

@@ -41,7 +41,7 @@ def program(body):
 
 
 def results(module):
-    """What Y and Z hold after the program, interpreted as it is and after lowering."""
+    """Y and Z after the program, interpreted as written and after lowering."""
     for stage in (module, verify(lower_to_flat(module))):
         y, z = np.full(3, 7.0), np.full((4, 3), 7.0)
         given = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": z, "p": ROWS, "n": 4, "m": 3}
@@ -172,7 +172,7 @@ def first_points(y, z, *, start, after):
 
 
 def nothing(y, z, i):
-    """Nothing happens after the points of a row."""
+    """Does nothing after the points of a row."""
 
 
 def keeps(y, z, i):
@@ -219,7 +219,7 @@ for j in T.serial(3):
 
 
 def test_a_condition_tells_points_apart():
-    """The first of two terms, where there are two, belongs to one row."""
+    """If there are two terms, the first one belongs to one row."""
     body = """
 T.assume(in_range(P, 0, 13))
 T.assume(monotone(P))
@@ -249,7 +249,7 @@ def test_no_annotation_says_that_the_element_tells_the_value():
 
 
 def test_rows_without_terms_meet_others():
-    """The reduction may be empty where the init runs, so that nothing follows from its range."""
+    """The reduction may be empty while the init runs, so that its range proves nothing."""
     body = """
 T.assume(in_range(P, 0, 5))
 T.assume(monotone(P))

@@ -31,7 +31,7 @@ OVER_ALL = 'with T.sp.iteration([I, D, K], "SSS", "x") as [i, d, k]:'
 
 
 def hoisted(body):
-    """The body at the loop stage, after searches were hoisted."""
+    """The body at the loop stage, after `hoist_searches`."""
     module = lower_buffers(lower_iterations(parse_module(HEADER + body)))
     for lower in FLAT_PASSES[: FLAT_PASSES.index(hoist_searches) + 1]:
         module = lower(module)
@@ -39,7 +39,7 @@ def hoisted(body):
 
 
 def searches(body):
-    """For each search, how many loops it stands in."""
+    """The number of enclosing loops of each search."""
     found = []
 
     def visit(node, depth):

@@ -48,7 +48,7 @@ def stages(module):
 
 
 def results(module, c=(1, 1, 1)):
-    """The arrays after the program, at each stage; None where it is stopped."""
+    """The arrays after the program at each stage; None if it stops."""
     for stage in stages(module):
         given = {
             "a": np.arange(1.0, 4.0), "b": np.zeros(3), "c": np.array(c),
@@ -144,7 +144,7 @@ def test_a_search_beyond_a_fibre_stops_the_program():
 
 
 def test_every_kind_that_accesses_a_buffer_is_lowered():
-    """Guards name a buffer and no element, atomic accumulations come later."""
+    """Guards name a buffer but no element, and atomic accumulations are made later."""
     assert set(ACCESSES) == NAMING_BUFFERS - {Guard, Atomic}
 
 
@@ -193,7 +193,7 @@ def test_indices_in_indices_are_looked_up_as_written(depth):
 
 
 def test_what_is_proved_of_an_index_is_asked_once(monkeypatch):
-    """An index stands 3 times in what it is lowered to, and indices in it 9 times."""
+    """An index occurs 3 times in the lowered code, and an index in it 9 times."""
     asked, is_in_range = [], ProgramPoint.is_in_range
 
     def counting(point, *question):

@@ -144,7 +144,7 @@ def test_elementwise(axes, csr):
 @pytest.mark.parametrize("axes", ["I, J", "T.sp.fuse(I, J)"])
 @pytest.mark.parametrize("kinds", ["SR", "SS"])
 def test_sums_over_rows(kinds, axes, csr):
-    """Empty rows get the init, whichever letter the axis has that does not select the element."""
+    """Empty rows get the init, for either kind of the axis that does not select the element."""
     arguments, rows, _ = csr()
     sums = np.bincount(rows, arguments["a"], arguments["m"])
     check(program(SUMS, kinds=kinds, axes=axes, AXIS="I", VAR="i"), sums, **arguments)
@@ -196,7 +196,7 @@ CHAINS = ["I, J, L", "T.sp.fuse(I, J, L)", "I, T.sp.fuse(J, L)", "T.sp.fuse(I, J
 @pytest.mark.parametrize("int_type", ["int32", "int64"])
 @pytest.mark.parametrize("kind", ["compressed", "ragged"])
 def test_trees_of_three_axes(axes, kind, int_type, csr):
-    """Whatever part of the tree is fused, at its root or below."""
+    """Any part of the tree is fused, at its root or below."""
     arguments, rows, _ = csr(int_type)
     counts = np.arange(arguments["nnz"]) * 5 % 4
     indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -270,7 +270,7 @@ def test_a_search_that_nobody_uses_vanishes():
 
 
 def test_no_rows_are_no_elements():
-    """Without rows nothing is searched, and a sum over nothing still gets its init."""
+    """Without rows nothing is searched, and an empty sum still gets its init."""
     header = HEADER + "    U = T.sp.dense_fixed(1)\n"
     body = SUMS.replace("A[i, j]", 'A[i, j] * T.cast(i, "float32")')
     module = program(body, kinds="RR", header=header, AXIS="U", VAR="0")

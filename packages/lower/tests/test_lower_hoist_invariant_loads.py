@@ -97,7 +97,7 @@ def test_other_loads_stay_where_they_are(name):
 
 
 def test_nothing_is_read_where_the_loop_does_not_run():
-    """Out of bounds, the interpreter would stop."""
+    """The interpreter would stop at an access out of bounds."""
     text = f"for i in T.serial(n - 8):\n    {INTO.format('i')}{RUN.format(4)}"
     after = hoist_invariant_loads(program(text))
     assert any(isinstance(stmt, Let) for stmt in statements(after.functions[0].body))

@@ -66,7 +66,7 @@ MASKS = {
 
 
 def case(name, mine, theirs):
-    """Arguments, and the result in float64."""
+    """The arguments, and the expected result in float64."""
     m, n = mine.shape
     a, b = (np.arange(mask.sum(), dtype="float32") % 7 + 1 for mask in (mine, theirs))
     dense = (np.arange(m * n, dtype="float32") % 5 - 2).reshape(m, n)
@@ -101,7 +101,7 @@ def run_on(module, arguments):
 
 
 def results_of(module, arguments, *, stage, dtype):
-    """Runs the two kernels one after the other; the result of the second."""
+    """Runs the two kernels one after the other and returns the result of the second."""
     first, second = (
         pass_(module, dtype=dtype) for pass_ in (extract_inspector, use_inspector_results)
     )

@@ -131,7 +131,7 @@ for i in T.serial(n // 4):
 
 
 def conditions_of_whole_groups(module):
-    """The conditions inside the first form of each peeled loop."""
+    """The conditions inside the first version of each peeled loop."""
     peeled = [node for node in nodes(module, If) if node.else_body]
     return [
         node

@@ -51,7 +51,7 @@ def program(body, *, kind="exact", value=KEY, loop="serial", unique=True):
 
 
 def at_searches(module):
-    """The module as it comes to the pass."""
+    """The module before the pass."""
     for lower in FLAT_PASSES[: FLAT_PASSES.index(hoist_searches) + 1]:
         module = lower(module)
     return module

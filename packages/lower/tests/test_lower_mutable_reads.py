@@ -259,7 +259,7 @@ if n > 9:
 }
 SCALARS = [0, 1, 5, 20, -3, 2**62, LARGEST - 2, LARGEST, -(2**63)]
 UNGUARDED = ("expand_reducers", "lower_blocks", "contract_buffers", "unswitch_uniform_conditions")
-"""Passes before accesses are guarded: what goes out of bounds is not stopped by a guard there."""
+"""Passes before the bounds checks are inserted: an access out of bounds is not stopped by a guard there."""
 
 
 def outcome(module, *, m, s):

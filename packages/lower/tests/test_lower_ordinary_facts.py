@@ -33,11 +33,12 @@ STATED = {
     "sorted_segments(E, S, unique=True)": "sorted_segments(E_data, S_data, unique=True)",
     "padded_slots(E, r)": "padded_slots(E_data, r)",
 }
-"""Facts about buffers, and about those that they become: one of each row is none of all of them."""
+"""Facts about sparse buffers, and the facts about the ordinary buffers that replace them. A fact about each
+row does not hold for the whole buffer."""
 
 
 def assumed(text):
-    """What the ordinary buffers of a script are assumed to hold."""
+    """The facts about the ordinary buffers of a script."""
     loop = lower_buffers(lower_iterations(parse_module(text)))
     assert diagnostics(loop) == ()
     return {line.strip() for line in print_module(loop).splitlines() if "T.assume(" in line}

@@ -59,11 +59,11 @@ def test_every_pass_of_the_package_is_listed_once():
 
 
 COMPOSED = "lower_to_flat"
-"""The one pass that does not have a file of its name: it is the pipeline."""
+"""The only pass that is not in a file of its name: it is the pipeline."""
 
 
 def test_a_function_of_modules_that_is_named_as_its_file_is_a_pass():
-    """So none is forgotten that lacks the decorator."""
+    """Detects a pass without the decorator."""
     for home in modules_of_the_package():
         function = getattr(home, home.__name__.rpartition(".")[2], None)
         if inspect.isfunction(function) and "module" in inspect.signature(function).parameters:

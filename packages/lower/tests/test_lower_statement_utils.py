@@ -19,7 +19,7 @@ HOLDING = {
     If: If(TRUE, (STORE,), (STORE,)),
 }
 GONE = {Block, Iteration, Combine}
-"""What earlier passes take out."""
+"""Statements that earlier passes remove."""
 
 
 def test_every_statement_that_holds_others_is_known():

@@ -226,7 +226,7 @@ def test_a_condition_that_reads_memory_is_evaluated_under_the_one_around_it():
 
 
 def nested(depth):
-    """A choice whose condition is a choice whose condition is one, and so on, each of which reads."""
+    """A choice whose condition is a choice, and so on; each condition contains a load."""
     condition = "X[@] > 1.0"
     for _ in range(depth):
         condition = f"T.if_then_else({condition}, True, X[T.int64(P[@])] > 1.0)"

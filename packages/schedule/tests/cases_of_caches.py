@@ -192,4 +192,4 @@ ARGUMENTS = {
     "unsafe_match_to_alloc": {"block": "copy", "buffer": "Y"},
     "unset_block_filter": {},
 }
-"""Of each of these primitives, for the program `COPY`."""
+"""Errors of each of these primitives, for the program `COPY`."""

@@ -169,7 +169,7 @@ for i in T.serial(8):
 
 
 def test_an_order_that_wraps_around_is_none(program):
-    """What is loaded never decreases, while multiples of it may."""
+    """The loaded values never decrease, but multiples of them may."""
     module = program(
         """
 for i in T.serial(8):

@@ -159,7 +159,7 @@ def test_an_outer_block_that_goes_on_from_old_values_has_a_hint(program):
 
 
 def test_a_part_of_a_domain_is_cached(program):
-    """Loops that visit some values of an iterator, one after the other."""
+    """Loops that visit the values of an iterator in parts, one after the other."""
     module = program("""
 for i in T.serial(4):
     if n > 2:

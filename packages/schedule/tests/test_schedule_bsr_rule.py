@@ -248,7 +248,7 @@ def is_reassociating(module):
 
 
 def test_terms_are_added_in_the_order_of_the_program():
-    """Rows pass two loops of the sum, which keep their own order."""
+    """Row loops move past two loops of the sum, which keep their order."""
     assert not is_reassociating(scheduled(height=16, width=16, features=128))
     parts = split(sized(LOOP, width=16), "ji", factors=(4, 4)).module
     assert not is_reassociating(reorder(parts, "ji_0", "ji_1", "ii").module)

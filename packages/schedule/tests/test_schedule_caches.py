@@ -345,7 +345,7 @@ def shifted(a: T.handle, indptr: T.handle, n: T.int64, nnz: T.int64):
 
 @pytest.mark.parametrize("op", ["cache_read", "cache_inplace"])
 def test_what_lies_beyond_a_fibre_has_no_place_in_a_cache(op):
-    """A read there is the fill value, a store would stop the program."""
+    """A read there gives the fill value, and a store would stop the program."""
     module = verify(parse_module(BEYOND_FIBRES))
     if op == "cache_read":
         module = verify(

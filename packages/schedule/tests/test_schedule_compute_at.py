@@ -217,7 +217,7 @@ STEPS_OF_USED = {
 @pytest.mark.parametrize("use", ["T.prefetch(Q[0, 0])", "T.guard(X[0, 0] > T.float32(0.0), Q)"])
 @pytest.mark.parametrize("op", STEPS_OF_USED)
 def test_a_buffer_stays_where_it_is_prefetched_or_guarded_elsewhere(program, op, use):
-    """It becomes no buffer of a loop, nor is it left out."""
+    """It is neither allocated in a loop nor removed."""
     with pytest.raises(ScheduleError) as caught:
         verify(apply(program(USED_BEHIND.format(use=use)), Step(op, STEPS_OF_USED[op])).module)
     assert caught.value.code == f"schedule.{op}.other_access"

@@ -103,7 +103,7 @@ def scatter(c: T.handle, a: T.handle, y: T.handle, m: T.int64, n: T.int64):
     [("distinct(C)", "i"), ("distinct(C)", "j"), ("sorted_segments(C, unique=True)", "j")],
 )
 def test_unused_slots_of_an_axis_hold_one_value_many_times(fact, loop):
-    """All of them store to `Y[n]`; the check at the call leaves them out."""
+    """All of them store to `Y[n]`; the check at the call excludes them."""
     text = PADDED_ROWS.replace("FACT", fact)
     ScheduleBuilder(parse_module(text.replace("PADDED", "False"))).parallel(loop)
     with pytest.raises(ScheduleError) as caught:
@@ -112,7 +112,7 @@ def test_unused_slots_of_an_axis_hold_one_value_many_times(fact, loop):
 
 
 def test_one_dimension_alone_tells_a_row():
-    """Rows differ in the first index, whatever the second one is; places of one row do not."""
+    """Rows differ in the first index for every second index; places of one row do not."""
     body = "Y[T.int64(P[i, T.int64(Q[k])])] = A[i, k]"
     ScheduleBuilder(scatter(body)).parallel("i")
     ScheduleBuilder(scatter(body)).parallel("k")

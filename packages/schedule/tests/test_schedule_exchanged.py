@@ -105,7 +105,7 @@ def test_points_that_only_accumulate_change_places(body):
 
 @pytest.mark.parametrize("axis", ["J", "D"])
 def test_coordinates_that_stand_twice_in_a_fibre_select_no_element(axis):
-    """Of `D`, several slots may hold one coordinate; those of `J` differ."""
+    """Several slots of `D` may hold one coordinate; those of `J` differ."""
     head = COORDINATE.replace("{axes}", f"I, {axis}, F").replace("{kinds}", "SSS")
     body = "M[i, j, f // 2] = M[i, j, f // 2] * 2 + X[i, f]"
     module = verify(parse_module(head.replace("[i, j]:", "[i, j, f]:") + indented(body, 2)))

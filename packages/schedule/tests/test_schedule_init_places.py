@@ -125,7 +125,7 @@ FACTORS = [
 
 @pytest.mark.parametrize("step", FACTORS, ids=["split", "fuse"])
 def test_an_init_leaves_what_a_factor_depends_on_only_if_each_element_is_there_once(program, step):
-    """The iterator of the reduction is fed by each loop that its factors mention."""
+    """Each loop that the factors depend on feeds the iterator of the reduction."""
     with pytest.raises(ScheduleError, match="init of block 'sum'") as caught:
         apply(program(COUNTING), step)
     assert caught.value.code == f"schedule.{step.op}.not_proved"
@@ -148,7 +148,8 @@ for k in T.serial(2):
 
 @pytest.mark.parametrize("loops", ["k", "j"])
 def test_an_init_stays_under_a_condition_on_what_comes_to_feed_the_reduction(program, loops):
-    """Where it is fed by a loop, its init does not run in that, nor under conditions on it."""
+    """After the step a loop feeds the reduction, so the init runs outside of that loop and of conditions on
+    it."""
     body = CORNER.replace("T.serial(2)", "T.serial(1)") if loops == "k" else CORNER
     with pytest.raises(ScheduleError, match="init of block 'sum'") as caught:
         apply(program(body), Step("split", {"loop": "j", "factors": (2, None)}))
@@ -204,7 +205,8 @@ for i in T.serial(8):
 
 
 def test_elements_of_iterations_that_a_split_adds_are_not_initialised(program):
-    """Those of the loops of the reduction, which select elements through the extent of another loop."""
+    """The added iterations are those of reduction loops, which select elements through the extent of another
+    loop."""
     module = program(COLUMNS)
     changed = apply(module, Step("split", {"loop": "i", "factors": (None, 3)})).module
     np.testing.assert_array_equal(values(changed), values(module))
@@ -267,7 +269,7 @@ for i in T.serial(4):
 
 
 def test_loops_of_an_init_count_where_iterations_may_initialise_the_same_elements(program):
-    """Blocks of 1, 2, 3 and 4 elements from 0, 1, 2 and 3 on overlap; those of 2 side by side do not."""
+    """Blocks of 1, 2, 3 and 4 elements that start at 0, 1, 2 and 3 overlap; adjacent blocks of 2 do not."""
     overlapping = program(BLOCKS.replace("LENGTH", "wi + 1").replace("START", "wi"))
     step = Step("decompose_reduction", {"block": "rows", "loop": "i"})
     with pytest.raises(ScheduleError, match="init of block 'rows'") as caught:
@@ -278,7 +280,7 @@ def test_loops_of_an_init_count_where_iterations_may_initialise_the_same_element
 
 
 def test_an_init_of_rows_that_may_meet_is_not_decomposed_within_their_loop(program):
-    """It would clear what an earlier row of the same element has added."""
+    """It would reset the sum that an earlier row of the same element has accumulated."""
     with pytest.raises(ScheduleError, match="initialise different elements") as caught:
         apply(program(MEETING), Step("decompose_reduction", {"block": "sum", "loop": "j"}))
     assert caught.value.code == "schedule.decompose_reduction.not_proved"

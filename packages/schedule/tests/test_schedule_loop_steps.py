@@ -169,7 +169,7 @@ def test_bound_loops_compute_the_same(require_spmm, features):
 
 
 def test_what_is_started_has_as_many_threads_everywhere():
-    """How long a row is differs among the iterations over rows."""
+    """The lengths of rows differ between the iterations over rows."""
     builder = ScheduleBuilder(examples.SPMM).bind("i", thread="blockIdx.x")
     assert code_of(builder.bind, "j", thread="blockIdx.y") == "schedule.bind.extent"
 

@@ -248,7 +248,7 @@ def test_a_split_loop_does_not_go_on_beyond_the_largest_integer(factor, is_check
 
 @pytest.mark.parametrize("factors", [(None, 3), (3, None)])
 def test_a_number_of_iterations_that_wraps_around_is_no_multiple(factors):
-    """A third of 2^64 + 2 iterations, times three, are two."""
+    """A third of 2^64 + 2 iterations, times three, wraps around to two."""
     module = parse_module(
         """
 @T.prim_func

@@ -25,14 +25,14 @@ PARTS = ("for j_0 in T.serial(3):", "for j_1 in T.serial(3):", "if j_0 * 3 + j_1
 
 
 def nest(*heads: str, block: str = SUM) -> str:
-    """A block under the heads of statements."""
+    """A block nested below the given heads of statements."""
     for head in reversed(heads):
         block = f"\n{head}" + block.replace("\n", "\n    ")
     return block
 
 
 def values(module, size):
-    """What a module makes of V and W."""
+    """V and W after a run of a module."""
     given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
     arrays = {"x": given[0], "y": given[1], "z": given[2], "p": np.zeros(9, np.int32)}
     written = {"v": np.full(64, 7, np.float32), "w": np.zeros(64, np.float32)}
@@ -97,7 +97,7 @@ def test_elements_may_be_initialised_several_times_before_a_reduction(program, b
 
 
 def test_a_block_initialises_no_more_elements_than_its_block_inside_did(program):
-    """The rows of a tile are told by a loop of the reduction."""
+    """A reduction loop selects the rows of a tile."""
     module = program(nest(TERMS, "for i in T.serial(j + 1):"))
     tiled = apply(module, Step("split", {"loop": "i", "factors": (None, 4)})).module
     with pytest.raises(ScheduleError, match="depend on loop 'j'") as caught:

@@ -120,7 +120,7 @@ def test_an_init_is_ordered_by_the_loops_it_runs_in():
 
 @pytest.mark.parametrize("kinds", ["RR", "RS"])
 def test_an_init_runs_where_nothing_is_reduced(kinds):
-    """The first elements of segments without elements are one."""
+    """Empty segments share their first element with the next segment."""
     with pytest.raises(ScheduleError) as caught:
         parallel(reduction(kinds=kinds, at="P[vi]"), "i")
     assert caught.value.code == "schedule.parallel.not_proved"

@@ -102,7 +102,7 @@ def test_a_select_reads_only_the_interior(program):
 
 
 def test_what_stops_a_select_outside_the_interior_is_not_computed(program):
-    """As the docstring says: the row before the first is read, though it is not chosen."""
+    """As documented: the program reads the row before the first, although it is not selected."""
     text = FRAME.format(rows="8", columns="8", padding="0.0", inside="vi >= 1")
     module = program(text.replace("T.if_then_else", "T.Select"))
     with pytest.raises(InterpreterError, match="out of bounds"):

@@ -24,7 +24,7 @@ STEPS = st.sampled_from(
 
 
 def draw_step(data, builder: ScheduleBuilder) -> None:
-    """Applies one random step, which may be refused."""
+    """Applies one random step, which may be rejected."""
     loops = st.sampled_from(get_loops(builder.module))
     blocks = st.sampled_from(get_blocks(builder.module))
     copies = [name for name in get_blocks(builder.module) if "local" in name]
@@ -71,7 +71,7 @@ def written_by(module, name: str) -> str:
 
 
 def innermost(module) -> list[str]:
-    """The loops that hold no loop."""
+    """The innermost loops."""
     found = [item for item in statements(module.functions[0].body) if isinstance(item, For)]
     return [
         item.var

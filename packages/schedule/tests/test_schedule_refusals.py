@@ -932,13 +932,14 @@ PINNED_ELSEWHERE = {
     "unsafe_set_dtype.parameter",
     "vectorize.accumulate",
 }
-"""In test_schedule_atomic.py, _lane_terms.py, _builder.py, _loop_steps.py, _accumulated.py, _refused_parts.py
-and _tensorize.py."""
+"""These are tested in test_schedule_atomic.py, _lane_terms.py, _builder.py, _loop_steps.py, _accumulated.py,
+_refused_parts.py and _tensorize.py."""
 COMMON = {"no_function", "no_loop", "no_block", "no_iteration", "no_buffer", "stage", "kind"}
 
 
 def refusals_of_source():
-    """The code of each refusal in the source, `*` for what is known at run time, and its keywords."""
+    """The code of each error in the source (`*` stands for parts that are only known at run time), and its
+    keywords."""
     root = Path(gossamer_schedule.__file__).parent
     for path in root.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):

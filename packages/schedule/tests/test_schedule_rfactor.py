@@ -95,7 +95,7 @@ for i in T.serial(8):
 
 
 def outcome(module):
-    """V after a run, whose other arrays stay as they are."""
+    """V after a run, which leaves the other arrays unchanged."""
     random = np.random.default_rng(5)
     arrays = {name: random.integers(-4, 5, (8, 8)).astype(np.float32) for name in "xyz"}
     arrays |= {name: random.integers(-4, 5, 64).astype(np.float32) for name in "vw"}

@@ -109,7 +109,7 @@ def test_terms_at_positions_are_told_from_terms_at_coordinates(body, is_contiguo
 
 
 def lanes_and_rest(body, *, stats=None, **sizes):
-    """The lanes of the partial results, and what becomes of the rest; None without vectors."""
+    """The lanes of the partial results, and the treatment of the remainder; None without vectors."""
     trace = choose(module_of(body, **sizes), TARGET, stats).loop
     splits = [step.args["factors"] for step in trace if step.op == "split"]
     vectors = [step.args.get("rest", "scalar") for step in trace if step.op == "vectorize"]
@@ -195,7 +195,7 @@ DIFFERENCES = [
 
 @pytest.mark.parametrize(("body", "old", "new", "has_vectors"), DIFFERENCES)
 def test_differences_are_accumulated_in_their_order(body, old, new, has_vectors):
-    """Lanes may be features, but no parts of a result."""
+    """Lanes may be features, but not parts of one result."""
     module = module_of(CSR + body.replace(old, new), f=32)
     ops = [step.op for step in choose(module, TARGET, rows_of(100)).loop]
     assert "cache_write" in ops

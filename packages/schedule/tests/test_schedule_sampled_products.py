@@ -109,7 +109,7 @@ def test_products_are_recognised_with_their_sizes():
 
 
 def renamed():
-    """Every name of the program is another one."""
+    """The program with all names replaced."""
     text = COORDINATE
     words = {"main": "f", "products": "q", "I": "R", "J": "S_", "K": "F", "i": "r", "j": "c"}
     words |= {"k": "z", "X": "P", "Y": "Q", "Out": "W", "m": "h", "n": "w", "nnz": "l"}
@@ -317,7 +317,7 @@ def test_only_one_operand_whose_name_is_known_is_asked_for():
 
 
 def require_products(module, features, *, dtype, lengths):
-    """Rows of these lengths, with columns in no order and some twice."""
+    """Checks rows of these lengths, with unordered columns and duplicates."""
     verify(module)
     random = np.random.default_rng(features)
     rows, columns, nnz = len(lengths), 5, sum(lengths)

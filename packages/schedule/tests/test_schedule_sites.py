@@ -12,7 +12,7 @@ HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
 
 
 def test_schedules_look_into_every_statement_that_holds_others():
-    """But not into inits, whose statements have no names."""
+    """Inits are excluded: their statements have no names."""
     fields = {
         kind: tuple(
             name for name, of in kind.__annotations__.items() if of in HOLDING and name != "init"

@@ -56,7 +56,7 @@ STEPS = (
 
 
 def require_sums(module):
-    """Rows that are stored hold the sums of their terms, others what was passed."""
+    """Stored rows hold the sums of their terms; other rows keep the passed values."""
     verify(module)
     lengths, rows = [3, 0, 1, 7], [1, 4, 5, 8]
     a = (np.arange(11 * 6) % 7 - 3).reshape(11, 6).astype(np.float32)

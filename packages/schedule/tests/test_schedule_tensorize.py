@@ -110,7 +110,7 @@ def test_gathered_rows_of_spmm_are_an_operand(require_spmm, features, module):
 
 
 def test_what_an_emission_announces_and_guards_is_what_it_matches(require_spmm):
-    """Hints and guards name the buffers of the program, and elements of their views."""
+    """Prefetches and guards name the buffers of the program, and elements of the matched regions."""
     more = "        T.prefetch(B[p, 0])\n        T.guard(n > 0, B)\n        for j in T.vectorized"
     announcing = replace(ROW, template=ROW.template.replace("        for j in T.vectorized", more))
     builder = ScheduleBuilder(examples.SPMM, intrinsics=(announcing,)).split("k", factors=(None, 4))

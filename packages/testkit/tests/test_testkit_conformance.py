@@ -35,7 +35,7 @@ EVERYTHING = frozenset(
 
 
 class Interpreting:
-    """A right backend, whose machine code is the reference interpreter."""
+    """A correct backend whose machine code is the reference interpreter."""
 
     name = "interpreting"
     api_version = API_VERSION
@@ -114,7 +114,7 @@ SMALL = "dtype.float32 dtype.int32 guard launch parallel prefetch vectors.fixed 
 
 
 class Small(Interpreting):
-    """Declares less, since an interpreter is slow."""
+    """Declares fewer capabilities, because an interpreter is slow."""
 
     capabilities = frozenset(SMALL.split())
 
@@ -217,7 +217,7 @@ class DifferentInEachProcess(Interpreting):
 
 
 class SharedState(Interpreting):
-    """Compiles what another thread has put into its one place."""
+    """Compiles the module that another thread stored in a shared variable."""
 
     def compile(self, module, target):
         self.current = module
@@ -252,7 +252,7 @@ class MakesText(Interpreting):
 
 
 class LosesCode(Interpreting):
-    """Knows only the code that it has made itself, not copies."""
+    """Loads only artifacts that it has made itself, not copies."""
 
     def __init__(self):
         self.made = []
@@ -346,7 +346,7 @@ class NamesAnotherBuffer(Interpreting):
 
 
 class OneCallAtATime(Interpreting):
-    """Two calls at once disturb each other."""
+    """Concurrent calls disturb each other."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -418,7 +418,7 @@ WRONG = {
     OneCallAtATime: ("test_two_threads_may_call_one_kernel", "two threads at once"),
     CountsThreads: ("test_the_number_of_threads_changes_nothing", "With 2 threads"),
 }
-"""Each wrong backend, the test that must catch it, and a part of what it says."""
+"""Each defective backend, the test that must detect it, and a part of the message."""
 
 SAMPLES = {
     "program": ("copy_float32", "guard", "spmv_float64_int32_as_written"),

@@ -77,7 +77,7 @@ def test_attention_agrees_with_dense_arithmetic(case, scale):
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 2)])
 @pytest.mark.parametrize("case", FINITE, ids=lambda case: case.name)
 def test_products_of_blocks_agree_with_dense_ones(case, shape):
-    """Each stored element stands for a block of its value times the numbers of a pattern."""
+    """Each stored element stands for a block: its value times the numbers of a pattern."""
     pattern = np.arange(np.prod(shape)).reshape(shape) - 2.0
     operand = np.arange(case.shape[1] * shape[1] * 3).reshape(-1, shape[1], 3) % 11 - 4.0
     data = case.data[:, None, None].astype(np.float64) * pattern

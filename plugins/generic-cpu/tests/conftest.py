@@ -83,7 +83,7 @@ def parallel_rows(name, row, buffers, *, grain, index_dtype="int32", weighted=Tr
 
 
 def vectors(features, lanes):
-    """The start, and the predicate (None: all lanes), of the vectors that cover a row of B."""
+    """The start, and the predicate (None: all lanes), of each vector of a row of B."""
     for start in range(0, features, lanes):
         ramp = Ramp(index(start), index(1), Lanes(lanes))
         full = start + lanes <= features
@@ -168,7 +168,7 @@ def widen_lanes(expr, lanes):
 
 
 def random_csr(rows, columns, *, seed=0, longest=9, index_dtype="int32", dtype="float32"):
-    """Integer-valued, so that sums are exact; every third row is empty, one is dense."""
+    """Integer values, so that sums are exact; every third row is empty, one is dense."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(0, longest, rows) if columns else np.zeros(rows, np.int64)
     lengths[::3] = 0

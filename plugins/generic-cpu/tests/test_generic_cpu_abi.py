@@ -62,7 +62,7 @@ def test_constants_agree():
 
 
 def scaling(serial):
-    """x[i] = x[i] * scale, negated on demand, by way of a buffer; refuses n >= 100."""
+    """x[i] = x[i] * scale, optionally negated, through a buffer; returns an error for n >= 100."""
     n, i = index_var("n"), index_var("i")
     x = Buffer("X", (n,), "float32", "x")
     t = Buffer("T", (n,), "float32")

@@ -12,7 +12,7 @@ from gossamer_ir.verify import verify
 
 
 def shapes(module, length):
-    """The shape of each parameter that is an array."""
+    """The shape of each array parameter."""
     (function,) = module.functions
     sizes = {buffer.handle: buffer.shape for buffer in function.buffers}
     return {

@@ -56,7 +56,7 @@ def elementwise_rows(dtype, lanes):
 
 
 def memory_rows(dtype, lanes):
-    """Masked load, masked gather from the other end, and reductions in every lane."""
+    """Masked loads, masked gathers in reverse order, and reductions in every lane."""
     name, wide = named(dtype, lanes), Lanes(lanes)
     last = Broadcast(Binary("sub", index_var("n"), index(1)), wide)
 

@@ -49,7 +49,7 @@ def at(buffer, where=ROW, dtype="float32"):
 
 
 def test_run_time_sized_buffer_is_zero_and_freed(build, serial):
-    """Allocated within a loop, so that a leak would show as hundreds of gigabytes."""
+    """The allocation is in a loop, so that a leak would need hundreds of gigabytes."""
     t = Buffer("T", (N, index(1000)), "float32")
     body = each(
         Allocate(t),
@@ -123,7 +123,7 @@ def test_strided_access(build, serial):
 
 
 def test_lane_mask_at_the_limits_of_int64(build, serial):
-    """The bound less the base does not fit 64 bits."""
+    """The bound minus the base does not fit 64 bits."""
     base, bound = index_var("base"), index_var("bound")
     mask = Compare("lt", Ramp(base, index(1), WIDE), Broadcast(bound, WIDE))
     run = Ramp(ZERO, index(1), WIDE)
@@ -140,7 +140,7 @@ def test_lane_mask_at_the_limits_of_int64(build, serial):
 
 
 def test_scalar_predicates_guard_the_access(build, serial):
-    """P holds positions far outside X wherever the flag is off."""
+    """P holds positions far outside X where the flag is false."""
     flag = Load("FLAGS", (ROW,), "bool")
     value = Load("X", (Load("P", (ROW,), "int64"),), "float32", flag, constant(-1, "float32"))
     body = each(
@@ -209,7 +209,7 @@ def test_lane_minimum_propagates_nan(build, serial):
 
 
 def test_last_rows_beyond_32_bits(spmm, build):
-    """B has more than 2^31 elements; only its first and last rows are ever touched."""
+    """B has more than 2^31 elements; only its first and last rows are accessed."""
     rows, features = 2**31 // 128 + 10, 128
     memory = mmap.mmap(-1, rows * features * 4, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
                        | getattr(mmap, "MAP_NORESERVE", 0))  # fmt: skip

@@ -53,7 +53,7 @@ def runtime(request, monkeypatch):
 
 
 def counting(*, grain=1, guarded=False, start=0):
-    """OUT[i] += i + 1 for i in [start, start + n), weighted by W; a guard asks for OK[i] > 0."""
+    """OUT[i] += i + 1 for i in [start, start + n), weighted by W; a guard requires OK[i] > 0."""
     i, begin, end, n = (index_var(name) for name in ("i", "begin", "end", "n"))
     length = add(n, index(start + 1))
     out = Buffer("OUT", (length,), "int64", "out")
@@ -116,7 +116,7 @@ def test_failing_guard_in_a_worker_is_reported(build, runtime):
 
 
 def test_little_work_stays_in_the_calling_thread(build):
-    """With a grain above the total weight no parallel function is called at all."""
+    """If the grain exceeds the total weight, no parallel function is called."""
     set_num_threads(4)
     kernel = build(counting(grain=10**6))
     out = np.zeros(101, np.int64)

@@ -120,7 +120,7 @@ def test_functions_that_would_become_library_calls_are_refused(serial):
 
 @ON_X86
 def test_spmm_keeps_its_accumulators_in_registers(spmm):
-    """K = 128: eight 512-bit accumulators, loads of B folded, nothing spilled."""
+    """K = 128: eight 512-bit accumulators, loads of B folded, no spills."""
     text = assembly(spmm(128), Target.parse("generic-cpu:cpu=skylake-avx512"))
     loops = [block for block in re.split(r"\n\.LBB", text) if "vfmadd" in block]
     assert len(loops) == 1

@@ -28,7 +28,7 @@ def buffers(dtype):
 
 
 def rows(op, dtype, *, values, lanes):
-    """Y[0:values] are the rows of X, seen as a matrix of that many lanes, combined."""
+    """Y[0:values] are the lane reductions of the rows of X, as a matrix with that many lanes."""
     vectors = (Load("X", (run(u * lanes, lanes),), f"{dtype}x{lanes}") for u in range(values))
     return Store("Y", (run(0, values),), TransposeReduce(op, tuple(vectors)))
 

@@ -7,7 +7,7 @@ from gossamer_backend.registry.hookspecs import hookimpl
 
 
 class Plain:
-    """A backend that would do, but for what a subclass breaks."""
+    """A working backend; subclasses break one part of it."""
 
     api_version = 1
     version = "1.0"
