@@ -72,7 +72,7 @@ def fed_iterators(block: Block, loop: str) -> tuple[BlockIter, ...]:
     return tuple(item for item in block.iters if loop in free_vars(item.value))
 
 
-def selected_by(block: Block, loop: str) -> dict[str, Var]:
+def preceding_iterators(block: Block, loop: str) -> dict[str, Var]:
     """Return the spatial iterators before the first one that the loop feeds, by the loop that each is
     bound to.
 
@@ -87,7 +87,7 @@ def selected_by(block: Block, loop: str) -> dict[str, Var]:
 
 
 def factored(
-    cursor: Cursor, found: Combining, parts: PartialBuffers, *, namer: Namer
+    cursor: Cursor, reduction: Combining, parts: PartialBuffers, *, namer: Namer
 ) -> tuple[Block, str]:
     """Return the block that reduces into the partial result of the loop's iteration, and the iterator that
     selects the partial result.
@@ -102,17 +102,17 @@ def factored(
 
     elements = [
         replace(term, buffer=new.name, indices=parts.element(term.indices, part))
-        for term, new in zip(found.terms, parts.buffers, strict=True)
+        for term, new in zip(reduction.terms, parts.buffers, strict=True)
     ]
     filled, terms = [], []
-    for element, identity in zip(elements, found.identities, strict=True):
+    for element, identity in zip(elements, reduction.identities, strict=True):
         value = substitute(element.value, change.replaced)
         filled.append(replace(element, value=identity))
         terms.append(replace(element, value=_where(per_part, value, identity)))
     reducing_block = Block(
         namer.fresh(f"{block.name}_rf"),
         iters,
-        (found.statement(terms),),
+        (reduction.statement(terms),),
         init=tuple(filled),
         predicate=conjoined(conditions),
         annotations=block.annotations,
@@ -144,7 +144,7 @@ def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
     An iterator that is bound to one loop keeps its name.
     """
     fed = fed_iterators(cursor.node, loop.var)
-    selected = selected_by(cursor.node, loop.var)
+    selected = preceding_iterators(cursor.node, loop.var)
     feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
     loops = tuple(found for found in reduction_nest(cursor).loops if found.var in feeding)
     kept = {item.value: item.var for item in fed}

@@ -75,7 +75,7 @@ def _require_one_store(cursor: Cursor, buffer: str) -> Store:
 
 
 def _require_own_element(cursor: Cursor, store: Store) -> None:
-    """Refuse a block that accesses elements other than that of the store: they have no copy in the cache."""
+    """Refuse a block that accesses elements other than that of the store, the only one in the new buffer."""
     for node in walk(replace(cursor.node, reads=None, writes=None)):
         if not isinstance(node, (Load, Search, Store)) or node.buffer != store.buffer:
             continue
@@ -153,8 +153,8 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
 def require_element_exists(cursor: Cursor, element: Element) -> None:
     """Refuse a block that updates an element which may be out of bounds.
 
-    The cache loads the old value before the block runs. The element must therefore exist even if the
-    reduction is empty or the block does not store.
+    The old value is loaded before the block runs. The element must therefore exist even if the reduction
+    is empty or the block does not store.
 
     Raises `.not_proved`.
     """

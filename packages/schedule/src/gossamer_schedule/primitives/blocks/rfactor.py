@@ -35,7 +35,7 @@ from gossamer_schedule.reductions.rfactor import (
     fed_iterators,
     part_iterator,
     partial_buffers,
-    selected_by,
+    preceding_iterators,
 )
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.result import Result
@@ -171,7 +171,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
         )
     feeding = {name for item in fed for name in free_vars(item.value)}
     is_lasting = is_constant(*(item.value for item in fed), function=top.function)
-    feeding -= selected_by(cursor.node, loop).keys() if fed and is_lasting else set()
+    feeding -= preceding_iterators(cursor.node, loop).keys() if fed and is_lasting else set()
     wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
     if wrong or loop not in feeding:
         raise schedule_error(
@@ -245,7 +245,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
 
     Their init runs outside the remaining reduction loops, so each loop there must select an element.
     """
-    own = {top.node.var, *selected_by(cursor.node, top.node.var)}
+    own = {top.node.var, *preceding_iterators(cursor.node, top.node.var)}
     reducing = reduction_loops(cursor.node, values_at(cursor)) - own
     selecting = {name for item in element.iters for name in free_vars(item.value)}
     for loop in reduction_nest(cursor).loops:
