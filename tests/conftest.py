@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ROOT / "tests" / "golden" / "shown.json"
-"""For each test that asks for `is_shown_within`, the first number that shows what it looks for."""
+"""For each test that uses `is_shown_within`, the first number of an item that reveals the defect."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ def root():
 
 @pytest.fixture
 def is_shown_within(request):
-    """Whether one of the first so many numbers shows something. The one that is known to do so is tried
-    first: drawing all programs before it takes minutes. `--update-golden` writes down the first."""
+    """Returns whether one of the first so many items reveals a defect. The item that is known to reveal it is
+    tried first, because drawing all programs before it takes minutes. `--update-golden` stores the first
+    one."""
     name = f"{request.path.stem}[{request.node.callspec.id}]"
 
     def found(most: int, shows: Callable[[int], bool]) -> bool:

@@ -25,10 +25,11 @@ from gossamer_ir.script import print_format, print_module
 from gossamer_ir.verify.context import Context
 
 MOST = 60
-"""Tests that are kept of each code."""
+"""The number of tests that are kept for each code."""
 
 ALSO_REFUSED = ("parse.elem_offset", "parse.strides", "plugin.undeclared", "verify.buffer.siblings")
-"""Codes of refusals that are not of the class of refusals: what is read or looked at first says no."""
+"""Codes of unsupported constructs whose error is not an `UnsupportedError`, because an earlier check rejects
+them."""
 
 _test = ""
 _tests: dict[str, set[str]] = defaultdict(set)
@@ -40,7 +41,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 
 
 def stable(text: str) -> str:
-    """A rendering without what differs from run to run: folders and addresses."""
+    """A message without parts that differ between runs: folders and addresses."""
     if not tempfile.gettempdir().startswith(_ROOT):
         text = text.replace(_ROOT, "<root>")
     without = _TEMPORARY.sub("<folder>/", text).replace(_ROOT, "<root>")
@@ -56,8 +57,8 @@ def _record(error: CodedError, *args: object, **kwargs: object) -> None:
 
 
 def _program(frame: FrameType | None) -> str:
-    """What the outermost function of gossamer on the stack was given, else what the test has: where a
-    kernel refuses, its program is not on the stack any more."""
+    """The argument of the outermost function of gossamer on the stack, else a local variable of the test:
+    when a kernel raises an error, its program is not on the stack any more."""
     inside: list[FrameType] = []
     around: list[FrameType] = []
     while frame is not None:
@@ -89,7 +90,7 @@ def _text_of(value: object) -> str:
 
 
 def _record_report(context: Context, code: str, *args: object, **kwargs: object) -> None:
-    """Findings about formats are returned, not raised."""
+    """Records diagnostics of formats, which are returned and not raised."""
     _report(context, code, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
     found = context.found[-1]
     if code.startswith("verify.format"):

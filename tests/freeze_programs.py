@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "packages" / "ir" / "tests" / "samples" / "programs"
 TESTS = ROOT / "packages" / "gossamer" / "tests"
 MOST = 400
-"""Numbers in all arrays of a sample."""
+"""The maximum number of elements in all arrays of a sample."""
 
 sys.path.insert(0, str(TESTS))
 
@@ -38,7 +38,7 @@ from gossamer_schedule.rules import choose  # noqa: E402
 from gossamer_testkit import retyped  # noqa: E402
 
 TARGET = Target.parse("generic-cpu:vector_bits=512")
-"""A machine that is the same wherever samples are made."""
+"""A fixed target, so that samples do not depend on the machine."""
 
 Found = tuple[int, Module, dict[str, Any], dict[str, Any]]
 
@@ -64,7 +64,7 @@ class Recorder:
             self.found[name] = (size, module, values, wanted)
 
     def watch(self) -> None:
-        """Has what the tests of scripts run recorded."""
+        """Records the programs that the tests of scripts run."""
         program, check = script_runs.program, script_runs.assert_everywhere
 
         def named(name: str, **options: Any) -> Module:
@@ -107,7 +107,7 @@ def _identifier(name: str) -> str:
 
 
 def sample(module: Module, values: dict[str, Any], expected: dict[str, Any]) -> bytes:
-    """A program at every stage, once as written and once as the rules schedule it."""
+    """A program at every stage, as written and with the schedule of the rules."""
     stages = list(lowered(module, Schedule()))
     stages.append(list(lowered(module, choose(module, TARGET)))[-1])
     record = {

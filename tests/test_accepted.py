@@ -21,7 +21,7 @@ SAMPLES = sorted(
     (Path(__file__).parents[1] / "packages/ir/tests/samples/programs").glob("*.json.gz")
 )
 ALONE = ("lower_iterations", "lower_buffers", "remove_unused_args", "simplify", "declare_regions")
-"""Passes with one result, which take no arguments and need no other one."""
+"""Passes with one result and without arguments, which do not depend on another pass."""
 
 
 def decoded(value):
@@ -41,7 +41,7 @@ def call(module, values):
 
 
 class Sample:
-    """A frozen program: its modules, and what its arrays hold before and afterwards."""
+    """A stored program: its modules, and the contents of its arrays before and after a run."""
 
     def __init__(self, path):
         record = json.loads(gzip.decompress(path.read_bytes()))
@@ -85,7 +85,7 @@ def test_no_pass_on_the_way_to_the_flat_stage_changes_a_result(path):
 
 
 def pair_of(module):
-    """The kernel of the searches and the one without; none where nothing is taken out."""
+    """The kernel of the searches and the one that uses their results; nothing if no search is extracted."""
     if module.stage not in PASSES["extract_inspector"].takes:
         return []
     try:
@@ -95,7 +95,7 @@ def pair_of(module):
 
 
 def with_results(values, module):
-    """The values, and arrays for what is found."""
+    """The values, and arrays for the results of the searches."""
     entry = entry_of(module)
     arrays = {found.name: values[found.handle] for found in entry.buffers if found.handle in values}
     for buffer in entry.buffers:

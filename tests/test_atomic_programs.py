@@ -88,7 +88,7 @@ def vectors_of(loop, lanes):
 
 
 def require_everywhere(text, schedule, arguments, *, result, expected, interpret=True):
-    """Each stage and the kernel add to what the result holds."""
+    """Each stage and the kernel add to the passed contents of the result."""
     module = parse_module(text)
     stages = list(lowered(module, schedule))
     assert any(isinstance(node, Atomic) for node in walk(stages[-1]))

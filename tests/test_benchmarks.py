@@ -66,7 +66,7 @@ def problem(op="spmm", features=3, dense=CSR, dtype="float32"):
 
 
 def exact(given):
-    """The result of a problem by the oracles of the testkit, row by row of what is stored."""
+    """The result of a problem by the oracles of the testkit, for each row of the stored elements."""
     if given.op in ("spmm", "spmv", "bsr_spmm"):
         product = spmv if given.op == "spmv" else spmm
         return product(given.csr, *given.operands)
@@ -231,7 +231,7 @@ def test_torch_is_absent_with_the_reason(monkeypatch, tmp_path):
 
 
 def test_another_process_takes_part_over_a_pipe(tmp_path):
-    """The protocol, with a process that answers with what it was sent."""
+    """Tests the protocol with a process that echoes the requests."""
     worker = tmp_path / "worker.py"
     worker.write_text(
         "import json, shutil, sys\n"

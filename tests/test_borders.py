@@ -24,13 +24,13 @@ DATA = re.compile(
     r"\b(Module|Target|Trace|Schedule|ScheduleReport|Stats|Signature|Intrinsic|FormatDescription|Artifact)\b"
 )
 DATA_OF_BACKEND = {"Artifact"}
-"""What crosses borders itself."""
+"""Data types of the backend whose methods are not borders, because the values themselves cross borders."""
 BASE = "gossamer_ir"
 PROPERTIES = (property, functools.cached_property)
 
 
 def imports_across_borders(distributions):
-    """The objects that a package has from another one, each with the module it has it from."""
+    """The objects that a package imports from another one, each with the module that it is imported from."""
     for distribution in distributions:
         for path in distribution.source.rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -52,7 +52,7 @@ def carries_data(function):
 
 
 def members(cls):
-    """Public methods and properties, and how it is made."""
+    """Public methods and properties, and the constructor."""
     for name, value in vars(cls).items():
         is_public = not name.startswith("_") or name == "__init__"
         if is_public and (inspect.isfunction(value) or isinstance(value, PROPERTIES)):
@@ -64,7 +64,8 @@ def is_protocol(cls):
 
 
 def borders_of(home, name):
-    """What of an imported object has to be in the table; protocols stand for their implementations."""
+    """The parts of an imported object that the table must contain; protocols stand for their
+    implementations."""
     found = getattr(importlib.import_module(home), name)
     if inspect.isclass(found) and name not in DATA_OF_BACKEND and not is_protocol(found):
         return {(found, member) for member, value in members(found) if carries_data(value)}

@@ -16,12 +16,13 @@ from tests.generated.program import Program
 from tests.generated.sequences import Sequence, is_too_large, kept
 
 SEQUENCES = 500
-"""A defect that so many sequences do not show is not caught."""
+"""A defect that so many sequences do not reveal counts as undetected."""
 
 
 def is_told_apart(program: Program, sequence: Sequence) -> bool:
-    """Whether the defect has to do with what a sequence, which is drawn here, makes of a program: else
-    no result needs to be looked at. Large programs take long, and small ones show it as well."""
+    """Returns whether the defect changes the module that a sequence (drawn here) makes; otherwise no result
+    needs to be compared. Large programs are skipped: they take long, and small ones reveal the defect as
+    well."""
     module = program.module
     names = ("lower_iterations", "lower_buffers")[BEFORE[module.stage] :]
     for lower in (*map(COMPILER.pass_of, names), None):
@@ -35,7 +36,7 @@ def is_told_apart(program: Program, sequence: Sequence) -> bool:
 
 
 def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> bool:
-    """Whether a program means something else after steps that are right without the defect."""
+    """Returns whether steps that are correct without the defect change the meaning of a program."""
     rng = Random(f"{defect.of}/{number}")
     program = defect.draw(rng)
     sequence = Sequence(rng, builder=builder, weights=defect.weights)

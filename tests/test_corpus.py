@@ -21,7 +21,7 @@ GENERATOR = ROOT / "packages" / "testkit" / "generate_corpus.py"
 
 
 def load(name, path):
-    """The module of a file, under its name."""
+    """Loads a file as a module."""
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -41,7 +41,7 @@ def generator():
 
 
 def test_the_file_is_what_the_generator_gives(generator):
-    """Modules up to renaming, and the manifests, in the same order."""
+    """The modules are equal up to renaming, and the manifests are equal, in the same order."""
     wanted, there = (
         {entry.manifest.name: entry for entry in map(ENTRIES.decode, lines)}
         for lines in (generator.lines(), generator.stored())

@@ -31,7 +31,7 @@ MET = frozenset({
     "iterations in sequence inside another", "combine", "lookup misses", "fill values read",
     "padding skipped", "allocated buffer", "scatter", "an axis of length 0", "NaN",
 })  # fmt: skip
-"""What even a few programs meet."""
+"""Features that even a few programs must have."""
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_scheduled_programs_mean_the_same():
 
 def test_a_program_that_is_wrong_is_made_smaller():
     def swapped(module: Module) -> Module:
-        """A pass that takes differences for sums."""
+        """A defective pass that replaces differences by sums."""
 
         def rule(node):
             is_difference = isinstance(node, Binary) and node.op == "sub"

@@ -41,7 +41,7 @@ def pytest_generate_tests(metafunc):
 
 
 def test_the_examples_run(document, tmp_path, monkeypatch):
-    """All of one document in one namespace: statements, or examples with their results."""
+    """The blocks of one document, in one namespace: statements, or examples with their results."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     run_examples(document)
 
@@ -71,7 +71,7 @@ def test_the_links_lead_somewhere(root):
 
 
 def generator(root, name):
-    """The module that writes a page."""
+    """The module that generates a page."""
     path = root / f"docs/generate_{name}.py"
     spec = importlib.util.spec_from_file_location(path.stem, path)
     found = importlib.util.module_from_spec(spec)
@@ -101,7 +101,7 @@ def test_the_pictures_are_up_to_date(root):
 
 
 def test_what_is_refused_is_listed(root):
-    """Every code of a refusal in the source has an entry, and every entry a code."""
+    """Every code of an unsupported construct in the source has an entry, and every entry a code."""
     sources = (*root.glob("packages/*/src/**/*.py"), *root.glob("plugins/*/src/**/*.py"))
     raised = {code for path in sources for code in codes_of(path, kind="UnsupportedError")}
     raised |= {*ALSO_REFUSED}

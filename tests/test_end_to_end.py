@@ -71,7 +71,7 @@ def dense_for(case, op):
 
 
 def arguments(op, case, dense):
-    """By the names of the operator's parameters; the result starts as NaN."""
+    """Arguments by the names of the operator's parameters; the result is initially NaN."""
     result = np.full((case.shape[0], *dense.shape[1:]), np.nan, dtype=dense.dtype)
     right, left = ("b", "c") if op == "spmm" else ("x", "y")
     arrays = {"a": case.data, right: dense, left: result}
@@ -83,7 +83,7 @@ def sizes(case):
 
 
 def assert_exact(op, case, dense, result):
-    """Small integers: every order of the sums gives the same."""
+    """The data are small integers, so that every order of the sums gives the same result."""
     wanted = exact_spmm(case, dense[:, None] if op == "spmv" else dense).reshape(result.shape)
     np.testing.assert_array_equal(result, wanted.astype(result.dtype))
 

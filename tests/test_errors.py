@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "errors.json"
 CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
 RAISERS = ("report", "Diagnostic", "_too_deep")
-"""What takes a code, besides the classes of errors."""
+"""The functions that take a code, besides the error classes."""
 SLOW = (
     "fuzz",
     "random",
@@ -37,11 +37,12 @@ SLOW = (
     "prove",
     "simplify_rules",
 )
-"""In the names of files whose tests raise nothing of their own."""
+"""Parts of the names of files whose tests raise no errors of their own."""
 
 
 def codes_of(path, kind="Error"):
-    """The codes that a file gives to errors (of a kind); `*` stands for what is known at run time only."""
+    """The codes that a file passes to errors (of one kind); `*` stands for parts that are only known at run
+    time."""
     for call in ast.walk(ast.parse(path.read_text())):
         if not isinstance(call, ast.Call):
             continue
@@ -62,7 +63,7 @@ def codes_of(path, kind="Error"):
 
 
 def texts_of(node):
-    """The texts that an argument may be."""
+    """The values that a text argument may have."""
     match node:
         case ast.Constant(value=str(text)):
             yield text
@@ -85,7 +86,7 @@ def examples():
 
 
 def recorded(folder, *arguments):
-    """The renderings in each test and of each code, in a run of pytest."""
+    """The messages of each code in each test, in a run of pytest."""
     folder.mkdir(exist_ok=True)
     env = {**os.environ, "GOSSAMER_ERRORS": str(folder), "PYTHONPATH": str(ROOT / "tests")}
     command = [
@@ -110,12 +111,12 @@ def recorded(folder, *arguments):
 
 
 def shown(row):
-    """What is compared of an example: what is rendered, and the program of a refusal."""
+    """The compared part of an example: the message, and the program of an unsupported construct."""
     return row["text"], row.get("program", "")
 
 
 def files_with_examples():
-    """The files of tests that may be run for their errors."""
+    """The test files that may be run for their errors."""
     places = ("packages/*/tests/test_*.py", "plugins/*/tests/test_*.py", "tests/test_*.py")
     paths = [path for place in places for path in sorted(ROOT.glob(place))]
     wanted = [path for path in paths if path != Path(__file__).resolve()]
@@ -123,8 +124,8 @@ def files_with_examples():
 
 
 def fitting(code, tests):
-    """The example that is the shortest, of those that do not tell where they ran; one with a program
-    where there is one."""
+    """The shortest example whose message does not depend on the machine; one with a program, if there is
+    one."""
     rows = [
         {"code": code, "test": test, "text": text} | ({"program": program} if program else {})
         for test, examples in sorted(tests.items())
@@ -140,7 +141,7 @@ def _order(row):
 
 
 def update(tmp_path):
-    """Runs all tests, then the chosen ones alone, and keeps what is rendered both times."""
+    """Runs all tests, then the chosen ones alone, and keeps messages that are the same both times."""
     found, _ = recorded(tmp_path / "all", *files_with_examples())
     chosen = [fitting(code, tests) for code, tests in sorted(found.items())]
     chosen = [row for row in chosen if row is not None]
@@ -151,7 +152,7 @@ def update(tmp_path):
 
 
 def not_installed():
-    """The codes whose examples need what this environment does not have."""
+    """The codes whose examples need packages that this environment does not have."""
     return () if mkl.library_path() is not None else ("peers.mkl",)
 
 

@@ -257,11 +257,12 @@ def main(y: T.handle, b: T.handle, at: T.handle, indptr_j: T.handle, n0: T.int64
         },
     ),
 }  # fmt: skip
-"""Scripts, and what they are called with."""
+"""Scripts, each with its arguments."""
 
 
 def test_what_lies_below_an_axis_without_its_parent_is_refused_by_the_name_of_that():
-    """The parent is iterated too, but further inside: it selects no fibre of what is around it."""
+    """The parent is iterated too, but further inside: it does not select a fibre of the enclosing
+    iteration."""
     module = parse_module("""
 @T.prim_func
 def main(y: T.handle, indptr_k: T.handle, n0: T.int64, n1: T.int64) -> None:
@@ -282,7 +283,7 @@ def main(y: T.handle, indptr_k: T.handle, n0: T.int64, n1: T.int64) -> None:
 
 
 def test_a_cache_that_no_init_fills_holds_what_was_there():
-    """The init is of another buffer than the one that is cached."""
+    """The init initialises another buffer than the cached one."""
     module = parse_module("""
 @T.prim_func
 def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64) -> None:
@@ -348,7 +349,7 @@ def test_beyond_the_end_of_a_split_loop_nothing_is_searched():
 
 
 def test_a_guard_that_names_an_allocated_buffer_has_it_before():
-    """The cache is guarded under the name of the buffer that it stands for."""
+    """The cache is guarded under the name of the buffer that it replaces."""
     module = lower_iterations(
         parse_module("""
 @T.prim_func

@@ -74,7 +74,7 @@ IN_PARTS = (
     Step("prefetch", {"block": "step", "buffer": "X_data", "loop": "j", "distance": 1}),
     Step("split", {"loop": "j", "factors": (None, 3)}),
 )
-"""A loop that holds more than a nest gets a condition when it is split."""
+"""A loop whose body is more than a nest gets a condition when it is split."""
 
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (

@@ -20,7 +20,7 @@ from tests.generated.passing import Passed, Place
 from tests.generated.schedules import scheduled
 
 PROGRAMS = 600
-"""A defect that so many programs do not show is not caught."""
+"""A defect that so many programs do not reveal counts as undetected."""
 
 
 def scheduler(defect: Defect, seed: int) -> Scheduler:
@@ -35,7 +35,7 @@ def scheduler(defect: Defect, seed: int) -> Scheduler:
 
 
 def is_shown_by(defect: Defect, seed: int, broken) -> bool:
-    """Whether a program disagrees with its oracle because of the defect."""
+    """Returns whether a program disagrees with its oracle because of the defect."""
     program = draw_program(Random(seed))
     if disagreement(program, broken, schedule=scheduler(defect, seed)) is None:
         return False

@@ -59,7 +59,7 @@ def stored(dtype):
 
 
 def values_of(array, dtype):
-    """What stored numbers are, in float64."""
+    """The values of stored numbers, in float64."""
     return np.asarray(decode_bfloat16(array) if dtype == "bfloat16" else array, np.float64)
 
 
@@ -93,7 +93,8 @@ def pairs(dtype, count=4096):
 
 
 def wide_numbers():
-    """Float64 and float32 numbers around every border of 16 bits: ties, and what lies beside them."""
+    """Float64 and float32 numbers around every boundary between 16-bit numbers: ties, and their
+    neighbours."""
     rng = np.random.default_rng(4)
     halves = [values_of(every(dtype), dtype) for dtype in HALVES]
     found = []

@@ -29,7 +29,7 @@ from tests.generated.lowered.program import Lowered
 from tests.generated.lowered.scheduling import Steps, replayed
 
 PROGRAMS = 4000
-"""A defect that so many programs do not show is not caught."""
+"""A defect that so many programs do not reveal counts as undetected."""
 
 
 @cache
@@ -39,7 +39,7 @@ def program(number: int) -> Lowered:
 
 @cache
 def before(number: int) -> dict[str, Module]:
-    """The module before each pass that it comes to."""
+    """The module before each pass that is applied to it."""
     module, found = program(number).module, {}
     for name, lower in COMPILER.passes[BEFORE[module.stage] :]:
         found[name] = module
@@ -58,8 +58,8 @@ def _made(lower: Pass, module: Module) -> Module | str:
 
 
 def is_shown_by(defect: Defect, broken: Compiler, number: int) -> bool:
-    """Whether a program means something else because of the defect. Nothing has to be interpreted where the
-    pass makes the same of it with and without."""
+    """Returns whether a program has another meaning because of the defect. If the pass gives the same module
+    with and without the defect, nothing is interpreted."""
     module = before(number).get(defect.of)
     if module is None:
         return False
@@ -87,7 +87,7 @@ def blocks(number: int) -> Lowered:
 def is_shown_by_steps(
     defect: broken_primitives.Defect, builder: type[ScheduleBuilder], number: int
 ) -> bool:
-    """Whether a program means something else after steps that are right without the defect."""
+    """Returns whether steps that are correct without the defect change the meaning of a program."""
     found = blocks(number)
     steps = Steps(Random(f"{defect.of}/{number}"), builder=builder, weights=defect.weights)
     made = steps(found.module)
@@ -107,7 +107,7 @@ def test_a_primitive_with_a_defect_is_caught(
 
 @cache
 def flat(number: int) -> Module | None:
-    """The flat module of a program that is compiled; None where it is refused."""
+    """The flat module of a program; None if the compiler rejects it."""
     try:
         return COMPILER.math(lower_to_flat(program(number).module))
     except GossamerError:
@@ -115,7 +115,7 @@ def flat(number: int) -> Module | None:
 
 
 def _text(number: int) -> str | None:
-    """The LLVM IR of a program; None where there is none."""
+    """The LLVM IR of a program; None if there is none."""
     module = flat(number)
     try:
         return module and llvm_text(module, resolve("generic-cpu")[1])
@@ -124,7 +124,7 @@ def _text(number: int) -> str | None:
 
 
 def is_shown_by_code(defect: CodeDefect, broken: Machine, number: int) -> bool:
-    """Whether machine code does something else because of the defect, and is other code at all."""
+    """Returns whether the defect changes the machine code, and its results."""
     right = _text(number)
     with defect.planted():
         if right is None or right == _text(number):

@@ -79,7 +79,7 @@ def apply({params}, y: T.handle, n: T.int64) -> None:
 
 
 def applied(function, *arrays, lanes=1, target="generic-cpu"):
-    """The function of arrays, whose length is a multiple of the lanes."""
+    """The compiled function on arrays, whose length is a multiple of the lanes."""
     dtype = arrays[0].dtype.name
     kernel = gs.compile(program(function, dtype, lanes=lanes, arity=len(arrays)), target=target)
     result = np.full_like(arrays[0], 7)
@@ -88,7 +88,7 @@ def applied(function, *arrays, lanes=1, target="generic-cpu"):
 
 
 def numbers(dtype, count=20_000):
-    """Numbers of every exponent, subnormal ones, usual ones, and those at which something changes."""
+    """Numbers of every exponent, subnormal ones, ordinary ones, and those at the edges of cases."""
     rng = np.random.default_rng(5)
     kind = np.dtype(dtype)
     info = np.finfo(kind)
@@ -109,7 +109,7 @@ def numbers(dtype, count=20_000):
 
 
 def errors(found, exact):
-    """In units of the last place; where the exact value is rounded to infinity, only that is right."""
+    """Errors in units of the last place; if the exact value rounds to infinity, only infinity is correct."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(found.dtype)
         unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(found.dtype).tiny))
@@ -188,7 +188,7 @@ def test_points_at_which_the_value_is_exact(function, points, expected, dtype, l
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("function", ["exp", "exp2", "log", "tanh", "erf", "sigmoid"])
 def test_nothing_decreases_that_should_not(function, dtype):
-    """Between numbers far enough apart for their values to differ by more than the errors."""
+    """Tests numbers whose function values differ by more than the errors."""
     x = np.linspace(0.01, 6, 64_000).astype(dtype)
     assert (np.diff(applied(function, x, lanes=8).astype(np.float64)) >= -1e-15).all() or (
         dtype == "float32" and (np.diff(applied(function, x, lanes=8)) >= 0).all()

@@ -63,7 +63,7 @@ def test_it_says_who_it_is(distribution):
 
 
 def test_a_release_is_the_same_for_all(distribution, distributions):
-    """Their version, their authors, the Pythons and systems that they run on."""
+    """All distributions have the same version, authors, Python versions and systems."""
     first = distributions[0].project
     for key in ("version", "authors", "requires-python", "classifiers"):
         assert distribution.project[key] == first[key], key
@@ -115,7 +115,7 @@ packages_installed = cache(importlib.metadata.packages_distributions)
 
 
 def owners_of(package):
-    """The names of the distributions that may be declared to have the package."""
+    """The distributions that may be declared for a package."""
     if package.startswith("gossamer"):
         return {package.replace("_", "-")}
     owners = packages_installed().get(package, [package])
@@ -123,7 +123,7 @@ def owners_of(package):
 
 
 def imports_of(distribution):
-    """Packages from outside, and where each is imported."""
+    """The third-party packages that are imported, and where."""
     found = {}
     for path in distribution.source.rglob("*.py"):
         for package in imported_packages(path):

@@ -55,7 +55,7 @@ def program(values, *, inputs, output, lanes):
 
 
 def results(values, *arrays, output, lanes):
-    """A row for each value: natively, and interpreted at the first elements."""
+    """A row for each value: computed natively, and by the interpreter for the first elements."""
     text = program(values, inputs=[a.dtype.name for a in arrays], output=output, lanes=lanes)
     found = np.zeros((len(values), arrays[0].size), output)
     gs.compile(text)(*arrays, found)
@@ -66,7 +66,7 @@ def results(values, *arrays, output, lanes):
 
 
 def pairs(dtype):
-    """Each of the numbers at which something changes with each."""
+    """All pairs of the numbers at the edges of cases."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
         special = np.array([False, True])
@@ -85,7 +85,7 @@ def pairs(dtype):
 
 
 def shifted(x, z, *, left):
-    """Counts are unsigned; all bits shifted out leave 0, or -1."""
+    """The result of a shift. Counts are unsigned; if all bits are shifted out, it is 0, or -1."""
     bits = x.dtype.itemsize * 8
     counts = z.view(f"u{x.dtype.itemsize}").astype(object)
     counts = [min(int(count), 2 * bits) for count in counts]
@@ -161,7 +161,7 @@ def test_comparisons(dtype, lanes):
 
 
 def converted(x, target):
-    """What a cast gives: integers wrap, floats are cut off and saturate, NaN is 0."""
+    """The result of a cast: integers wrap, floats are truncated and saturated, NaN becomes 0."""
     kind = np.dtype(target)
     if x.dtype.kind != "f" or kind.kind not in "iu":
         return x.astype(kind)

@@ -53,7 +53,8 @@ INFO = {
 
 @pytest.fixture
 def install(tmp_path, monkeypatch, root):
-    """install(schedule, result): the plugin with these expressions; returns what it is asked."""
+    """install(schedule, result) installs the plugin with these expressions and returns the calls that it
+    receives."""
     monkeypatch.syspath_prepend(str(root / "packages/backend/tests/plugins"))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))

@@ -20,7 +20,7 @@ BESIDES = {
     "gossamer_schedule": ("rules.choose", "rules.explain"),
     "gossamer_generic_cpu": ("backend.GenericCpu",),
 }
-"""What a distribution offers outside its `__all__`."""
+"""Public names of a distribution outside of its `__all__`."""
 
 SHOWN_ELSEWHERE = {
     "gossamer_backend.BackendInfo": "what `Registry.list` returns",
@@ -30,7 +30,7 @@ SHOWN_ELSEWHERE = {
     "gossamer_backend.CallPlan": "what `Kernel.plan` returns",
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",
 }
-"""Classes that no example names, and why."""
+"""Classes that no example uses, with the reasons."""
 
 MADE_ELSEWHERE = (
     "gossamer_backend.Backend",
@@ -39,13 +39,13 @@ MADE_ELSEWHERE = (
     "gossamer_backend.CallPlan",
     "gossamer_backend.Workspace",
 )
-"""A protocol, and what backends and kernels make: calls are to be fast."""
+"""A protocol, and the objects that backends and kernels return: their calls must be fast."""
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def public(distribution):
-    """The functions and classes that a distribution offers, by their full names."""
+    """The public functions and classes of a distribution, by their full names."""
     package = importlib.import_module(distribution.package)
     paths = (*getattr(package, "__all__", ()), *BESIDES.get(distribution.package, ()))
     for path in paths:
@@ -57,7 +57,7 @@ def public(distribution):
 
 
 def example_of(path, found):
-    """The examples of a docstring, with the names that stand beside what it documents."""
+    """The examples of a docstring, with the names of the module that it documents."""
     home = sys.modules.get(found.__module__) or importlib.import_module(path.partition(".")[0])
     globs = {**vars(home), path.rpartition(".")[2]: found, "np": np}
     return doctest.DocTestParser().get_doctest(inspect.getdoc(found) or "", globs, path, path, 0)
@@ -75,7 +75,8 @@ def test_every_public_name_is_documented(distribution):
 
 
 def is_shown(path, found, documents):
-    """A function is called by name; a class may come from a function that returns it."""
+    """Returns whether an example calls a function by its name, or uses a class; a class may also be returned
+    by a function."""
     examples = "".join(example.source for example in example_of(path, found).examples)
     if inspect.isclass(found) and examples:
         return True
@@ -97,7 +98,7 @@ def test_the_examples_of_public_names_run(distribution, monkeypatch, tmp_path):
 
 
 def calls(path, found):
-    """A public name called with the same odd value for all that it needs."""
+    """A call of a public name with one odd value for all required arguments."""
     home, _, name = path.rpartition(".")
     call = getattr(importlib.import_module(home), name)
     declared = inspect.signature(found).parameters.values()

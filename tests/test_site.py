@@ -63,7 +63,7 @@ def test_every_tutorial_is_a_notebook(part, root):
 
 
 def test_a_notebook_runs_and_shows_what_it_holds(part, root, tmp_path, monkeypatch):
-    """Cell by cell, as Jupyter does: the value of a last expression is the cell's result."""
+    """Runs cell by cell, as Jupyter does: the value of a last expression is the result of the cell."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     contents = dict(part("notebooks").notebooks(root))
     book = json.loads(contents["notebooks/first-kernel.ipynb"])
@@ -78,7 +78,7 @@ def test_a_notebook_runs_and_shows_what_it_holds(part, root, tmp_path, monkeypat
 
 
 def executed(cell, names):
-    """What a cell prints, and the value of its last expression."""
+    """The output of a cell, and the value of its last expression."""
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
         for statement in statements_of("".join(cell["source"])):
@@ -87,7 +87,7 @@ def executed(cell, names):
 
 
 def statements_of(source):
-    """The statements of a cell as texts that end with a line end."""
+    """The statements of a cell as texts that end with a line break."""
     return [f"{ast.get_source_segment(source, node)}\n" for node in ast.parse(source).body]
 
 

@@ -136,7 +136,7 @@ PUBLISHED = ("csr_reduce", "sddmm_fused", "ragged_attention", "bsr_spmm", "dcsr_
 
 
 def corpus():
-    """The programs as they are written, and at each stage after that one."""
+    """The programs as written, and at each later stage."""
     named = {name: parse_module(text) for name, text in TEXTS.items()}
     named |= {name: parse_module(script(name)) for name in PUBLISHED}
     found = {}
@@ -149,7 +149,7 @@ def corpus():
 
 
 REFUSED = ("marked loop",)
-"""What is not lowered: loops marked by hand that cannot be."""
+"""Programs that cannot be lowered: loops that were marked by hand."""
 MODULES = corpus()
 STAGES = {module.stage for module in MODULES.values()}
 ARGUMENTS = {
@@ -212,7 +212,7 @@ def names_in(module):
 
 
 def drawn(draw, name, names):
-    """A value for an argument: mostly one that says something, of one of the types that steps hold."""
+    """A random value for an argument, mostly a valid one, of a type that steps accept."""
     kinds = [known for kind, known in names.items() if name.startswith(kind) and known]
     if kinds and draw.random() < 0.9:
         word = draw.choice(kinds[0])
@@ -223,7 +223,7 @@ def drawn(draw, name, names):
 
 
 UNBOUNDED = {"sample_perfect_tile", "storage_align"}
-"""Primitives whose numbers are counted up to, and so are small here."""
+"""Primitives whose running time grows with their numbers, which are small here."""
 
 
 @pytest.mark.parametrize("op", PRIMITIVES)

@@ -31,7 +31,8 @@ from gossamer_ir.nodes import FormatDescription, Module, Node
 
 @dataclass(frozen=True)
 class Border:
-    """Who calls whom, the module from which outsiders import what they call, and its name there."""
+    """The calling and the called package, the module from which callers import the object, and its name
+    there."""
 
     caller: str
     callee: str
@@ -127,7 +128,7 @@ def through(value: Any) -> Any:
 
 
 def forced(border: Border, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose arguments and result go through bytes."""
+    """The function with arguments and result encoded and decoded."""
 
     def sent(value: Any) -> Any:
         received = through(value)
@@ -145,7 +146,7 @@ def forced(border: Border, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def forced_member(border: Border, plain: Any) -> Any:
-    """As `forced`, for what a class has."""
+    """As `forced`, for members of a class."""
     match plain:
         case property():
             return property(forced(border, plain.fget))
@@ -157,7 +158,7 @@ def forced_member(border: Border, plain: Any) -> Any:
 
 
 def modules_of(package: str) -> Iterator[ModuleType]:
-    """A package with everything in it."""
+    """All modules of a package."""
     found = importlib.import_module(package)
     yield found
     for item in pkgutil.walk_packages(found.__path__, f"{package}."):
@@ -166,7 +167,7 @@ def modules_of(package: str) -> Iterator[ModuleType]:
 
 
 def install(border: Border) -> None:
-    """Puts the forced function in place of the plain one wherever outsiders have or find it."""
+    """Replaces the plain function by the wrapped one wherever other packages have imported it."""
     owner, _, attribute = border.name.rpartition(".")
     home = importlib.import_module(border.home)
     if owner:
@@ -203,7 +204,7 @@ def never_crossed() -> list[Border]:
 
 
 def is_lacking(config: pytest.Config) -> bool:
-    """Whether a border was not crossed that should have been."""
+    """Returns whether a required border was not crossed."""
     return bool(never_crossed()) and not config.getoption("--some-borders")
 
 

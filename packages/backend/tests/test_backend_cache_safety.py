@@ -27,7 +27,7 @@ def artifact():
 
 @pytest.fixture
 def shared(tmp_path):
-    """A directory such as /tmp: everybody may write to it, and only remove what is his."""
+    """A directory such as /tmp: everybody may write to it, but may only remove their own files."""
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o1777)
     return tmp_path / "shared"
@@ -35,7 +35,7 @@ def shared(tmp_path):
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """A cache of the user's, to which somebody else wants to lead."""
+    """A cache of the user to which another user wants to redirect accesses."""
     cache = ArtifactCache(tmp_path / "elsewhere")
     cache.put(KEY, artifact())
     return cache.path.parent
@@ -129,7 +129,8 @@ USES = {
 
 
 def require_unused(cache, where, reason, *, watched):
-    """Each use is None, writes and removes nothing, and the first one names the level."""
+    """Each use returns None and neither writes nor removes a file; the first warning names the directory
+    level."""
     before = contents(watched)
     with pytest.warns(CacheWarning) as caught:
         assert [use(cache) for use in USES.values()] == [None] * len(USES)
@@ -205,7 +206,7 @@ def test_a_directory_may_be_searchable_only(tmp_path):
 
 
 def exchange_for_ever(base, elsewhere, done):
-    """Put a link in place of the directory, again and again; the cache may create the directory meanwhile."""
+    """Replaces the directory by a link repeatedly, while the cache may create the directory."""
     for turn in itertools.count():
         if done.is_set():
             return

@@ -32,7 +32,7 @@ def text(start, repeated):
 
 
 def archive(arrays, *, method=zipfile.ZIP_DEFLATED, replaced=None, extra=None):
-    """An archive of NumPy arrays; `replaced` has other contents for some, `extra` more members."""
+    """An archive of NumPy arrays; `replaced` changes the contents of some members, `extra` adds members."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as members:
         for name, array in arrays.items():
@@ -57,7 +57,7 @@ def csr_arrays(data, *, shape=(2, 2)):
 
 
 def declaring(count):
-    """An array of one element whose header declares more."""
+    """An array of one element whose header declares more elements."""
     content = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         content, {"descr": "<f8", "fortran_order": False, "shape": (count,)}
@@ -114,7 +114,8 @@ for path in sys.argv[2:]:
 
 
 def measured(paths, *, max_bytes):
-    """The code of an error, the growth of memory and the time of reading each file, in a process."""
+    """The error code, the growth of memory and the time of reading each file, measured in a separate
+    process."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(max_bytes), *map(str, paths)],
         capture_output=True,

@@ -211,7 +211,7 @@ def test_a_tensor_keeps_no_operand_alive():
 
 
 def test_similar_matrices_share_a_kernel_and_a_plan():
-    """Mini-batches have new sizes each time; plans and kernels are those of their class."""
+    """Mini-batches have new sizes each time; plans and kernels belong to a class of sizes."""
     random = np.random.default_rng(0)
     gs.spmm.forget()
     before = len(kernels._built)
@@ -227,7 +227,7 @@ def test_similar_matrices_share_a_kernel_and_a_plan():
 
 
 def test_conversions_are_as_before():
-    """A matrix that is converted at each call, as CSC, has no plan."""
+    """A matrix that each call converts, such as CSC, has no plan."""
     A, (B,) = matrix(), dense_of("spmm")
     for _ in range(2):
         np.testing.assert_array_equal(gs.spmm(A.tocsc(), B), A @ B)
