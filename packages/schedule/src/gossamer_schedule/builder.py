@@ -1,4 +1,4 @@
-"""A fluent way to fold primitives over a module."""
+"""A builder of schedules: applies primitives to a module one after the other."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from gossamer_schedule.trace.replay import apply
 
 
 class UnknownNameError(ScheduleError, AttributeError):
-    """A builder has no attribute of a name; it is an `AttributeError`, so that `hasattr` works."""
+    """A builder has no attribute of this name. It is also an `AttributeError`, so that `hasattr` works."""
 
 
 class ScheduleBuilder(Fluent):
     """Applies primitives one after the other, and keeps the module, the trace and the names.
 
-    Every primitive is a method, which takes the arguments of the primitive but for the module, and
-    returns the builder. `function` chooses the function of a module with several; `intrinsics` are those
-    of the machine; `lower` is what `lower()` moves on to the next stage with (`gossamer.schedule` makes a
-    builder that has both). Names that the builder gives are handles: given to a later step, they stand for
-    what has become of the loop or block that they named.
+    Every primitive is a method that takes the arguments of the primitive after the module and returns the
+    builder. `function` selects a function of a module with several. `intrinsics` are those of the machine,
+    and `lower` is the function that lowers a module to the next stage (a builder of `gossamer.schedule` has
+    both). The builder returns names as handles: in a later step, a handle refers to the loops or the block
+    that its statement has become.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -77,8 +77,8 @@ class ScheduleBuilder(Fluent):
         if not isinstance(module, Module):
             raise schedule_error(
                 "module",
-                f"A builder is made of a module, not of {a_value(module)}.",
-                hint="parse_module makes one of a script; gossamer.schedule takes any program.",
+                f"A builder needs a module, but is given {a_value(module)}.",
+                hint="parse_module gives a module of a script, and gossamer.schedule takes any program.",
             )
         self._given = module
         self._function = function
@@ -89,7 +89,7 @@ class ScheduleBuilder(Fluent):
 
     @property
     def program(self) -> Module:
-        """The module that the builder was made of."""
+        """The module that the builder was made with."""
         return self._given
 
     @property
@@ -99,12 +99,12 @@ class ScheduleBuilder(Fluent):
 
     @property
     def trace(self) -> Trace:
-        """The steps so far. `lower()` is one, which has the name of the pass."""
+        """The steps so far. `lower()` is a step with the name of the lowering pass."""
         return tuple(result.step for result in self._results)
 
     @property
     def schedule(self) -> Schedule:
-        """The steps so far, stage by stage: what `gossamer.compile` takes, as it takes the builder."""
+        """The steps so far by stage. `gossamer.compile` takes this schedule, or the builder."""
         stages = [self._given.stage, *(result.module.stage for result in self._results)]
         traces: dict[str, Trace] = {}
         for stage, taken in zip(stages, self.trace, strict=False):
@@ -118,42 +118,43 @@ class ScheduleBuilder(Fluent):
         return self._handles(self._results[-1].names if self._results else ())
 
     def get_loops(self, block: str | None = None) -> tuple[Handle, ...]:
-        """The loops around a block, outermost first, or all; as `gossamer_schedule.get_loops`."""
+        """Return the loops around a block, outermost first, or all loops, like
+        `gossamer_schedule.get_loops`."""
         name = None if block is None else self._current(block)
         return self._handles(get_loops(self.module, name, function=self._function))
 
     def get_blocks(self) -> tuple[Handle, ...]:
-        """The blocks in program order."""
+        """Return the blocks in program order."""
         return self._handles(get_blocks(self.module, function=self._function))
 
     def get_child_blocks(self, name: str) -> tuple[Handle, ...]:
-        """The blocks below a loop or block."""
+        """Return the blocks below a loop or block."""
         return self._found(get_child_blocks, name)
 
     def get_producers(self, block: str) -> tuple[Handle, ...]:
-        """The other blocks that write what a block reads."""
+        """Return the other blocks that write buffers that a block reads."""
         return self._found(get_producers, block)
 
     def get_consumers(self, block: str) -> tuple[Handle, ...]:
-        """The other blocks that read what a block writes."""
+        """Return the other blocks that read buffers that a block writes."""
         return self._found(get_consumers, block)
 
     def get_iterations(self) -> tuple[Handle, ...]:
-        """The sparse iterations in program order."""
+        """Return the sparse iterations in program order."""
         return self._handles(get_iterations(self.module, function=self._function))
 
     def show(self) -> str:
-        """The script of the module, and the steps that made it."""
+        """Return the script of the module, and the steps that led to it."""
         from gossamer_ir.script import print_module
 
         return f"{print_module(self.module)}\n{self.to_python()}"
 
     def to_json(self) -> str:
-        """The trace as JSON."""
+        """Return the trace as JSON."""
         return trace_to_json(self.trace)
 
     def to_python(self) -> str:
-        """The trace as a Python function that takes a builder."""
+        """Return the trace as a Python function that takes a builder."""
         return trace_to_python(self.trace)
 
     @classmethod
@@ -165,14 +166,14 @@ class ScheduleBuilder(Fluent):
         intrinsics: Sequence[Intrinsic] = (),
         lower: Callable[[Module], Module] | None = None,
     ) -> Self:
-        """The builder of a module after the steps of a trace in JSON."""
+        """Return a builder of a module with the steps of a trace in JSON applied."""
         builder = cls(module, intrinsics=intrinsics, lower=lower)
         return builder.replay(trace_from_json(text))
 
     def lower(self) -> Self:
-        """Moves on to the next stage: coordinate, position, loop.
+        """Lower the module to the next stage: from coordinate to position, from position to loop.
 
-        Handles of iterations stand for their blocks from then on, those of variables for their loops.
+        Afterwards, handles of iterations refer to their blocks, and those of variables to their loops.
         Raises `ScheduleError`: `schedule.lower.last` (the loop stage is the last), `.no_passes` (the builder
         was made without `lower`).
         """
@@ -180,21 +181,21 @@ class ScheduleBuilder(Fluent):
         if op is None:
             raise schedule_error(
                 "lower.last",
-                f"The {self.module.stage} stage is the last that has steps.",
-                hint="gossamer.compile(program, schedule=builder) makes a kernel.",
+                f"The builder is at the {self.module.stage} stage, the last one that schedules apply to.",
+                hint="Compile a kernel with gossamer.compile(program, schedule=builder).",
             )
         if self._lower is None:
             raise schedule_error(
                 "lower.no_passes",
-                "The builder was made without passes that lower its module.",
-                hint="gossamer.schedule(program) makes one that has them, or give lower=.",
+                "The builder has no passes to lower its module.",
+                hint="Make it with gossamer.schedule(program), or give lower=.",
             )
         lowered = self._lower(self.module)
-        self._keep(Result(lowered, (), Step(op, {}), _loops_of_fused(self.module, lowered)))
+        self._keep(Result(lowered, (), Step(op, {}), _fused_loops(self.module, lowered)))
         return self
 
     def copy(self) -> Self:
-        """Another builder with the same steps, which goes on by itself. Handles work in both."""
+        """Return an independent builder with the same steps. Handles work in both."""
         other = type(self)(
             self._given, function=self._function, intrinsics=self._intrinsics, lower=self._lower
         )
@@ -202,9 +203,9 @@ class ScheduleBuilder(Fluent):
         return other
 
     def undo(self, steps: int = 1) -> Self:
-        """Takes back the last steps, `lower()` being one. Their handles are refused from then on.
+        """Undo the last steps, including `lower()`. Handles from these steps are refused afterwards.
 
-        Raises `ScheduleError`: `schedule.undo.steps` (there are not so many).
+        Raises `ScheduleError`: `schedule.undo.steps` (not a number from 0 to the number of steps).
         """
         count = _plain(steps)
         if type(count) is not int or not 0 <= count <= len(self._results):
@@ -219,7 +220,7 @@ class ScheduleBuilder(Fluent):
         return self
 
     def replay(self, trace: Trace) -> Self:
-        """Applies the steps of a trace. Where one is refused, those before it stay applied."""
+        """Apply the steps of a trace. If a step is refused, those before it remain applied."""
         if not isinstance(trace, (tuple, list)) or not all(isinstance(x, Step) for x in trace):
             raise schedule_error(
                 "trace.steps",
@@ -234,7 +235,7 @@ class ScheduleBuilder(Fluent):
         return self
 
     def applied(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
-        """Applies a primitive, handles being what they stand for now."""
+        """Apply a primitive. Handles are replaced by the current names of their statements."""
         positional = arguments_by_name(primitive, args)
         twice = [name for name in keywords if name in positional]
         if twice:
@@ -244,9 +245,10 @@ class ScheduleBuilder(Fluent):
         named = positional | {"function": self._function} | keywords
         values = {name: _plain(value) for name, value in named.items()}
         self._warn_of_doubles(values)
-        given = {name: self._current(value) for name, value in values.items()}
-        made = Step(primitive.__name__, step(**given))
+        current_values = {name: self._current(value) for name, value in values.items()}
+        made = Step(primitive.__name__, step(**current_values))
         result = self._apply(made)
+        # The trace keeps references to drawn values, so that a replay draws them again.
         has_references = any(map(is_reference, made.args.values()))
         self._keep(replace(result, step=made) if has_references else result)
         return self
@@ -256,7 +258,7 @@ class ScheduleBuilder(Fluent):
             raise schedule_error(
                 "lower.stage",
                 f"The step {given.op} does not lower a module of the {self.module.stage} stage.",
-                hint="Replay the trace on the program that it was made of.",
+                hint="Replay the trace on the program that it was made for.",
             )
         self.lower()
 
@@ -271,7 +273,7 @@ class ScheduleBuilder(Fluent):
 
     @property
     def _values(self) -> dict[str, int | str | None]:
-        """What sampling steps have drawn."""
+        """The values that sampling steps have drawn."""
         return {name: value for result in self._results for name, value in result.values.items()}
 
     def _found(self, look_up: Callable[..., tuple[str, ...]], name: str) -> tuple[Handle, ...]:
@@ -281,11 +283,11 @@ class ScheduleBuilder(Fluent):
         return tuple(Handle(name, module=self._latest()) for name in names)
 
     def _latest(self) -> Module:
-        """The very module by which handles are told apart, also where others are given its bytes."""
+        """The current module itself. Handles refer to it by identity."""
         return self._results[-1].module if self._results else self._given
 
     def _current(self, value: Any) -> Any:
-        """An argument with the names that its handles stand for."""
+        """Return an argument with its handles replaced by current names."""
         if isinstance(value, Handle):
             return current(value, self._given, self._results)
         if isinstance(value, tuple):
@@ -293,14 +295,14 @@ class ScheduleBuilder(Fluent):
         return value
 
     def _warn_of_doubles(self, given: Mapping[str, Any]) -> None:
-        """Warns about names given as text which an earlier step would have used."""
+        """Warn about names given as text that an earlier step would have used for another loop."""
         if not any(self._doubles):
             return
         parts = [part for value in given.values() for part in _parts(value)]
-        for taken, result in zip(self._doubles, self._results, strict=True):
+        for doubled, result in zip(self._doubles, self._results, strict=True):
             for name in parts:
-                if type(name) is str and name in taken:
-                    warn(name, taken[name], result.step.op)
+                if type(name) is str and name in doubled:
+                    warn(name, doubled[name], result.step.op)
 
     if not TYPE_CHECKING:  # a type checker finds unknown names itself
 
@@ -311,7 +313,8 @@ class ScheduleBuilder(Fluent):
 
 
 def _plain(value: Any) -> Any:
-    """As `plain`; what that refuses is left to the primitive, which says what it expects."""
+    """Like `plain`, but return a value that `plain` refuses as it is: the error of the primitive is more
+    precise."""
     try:
         return plain(value)
     except (TypeError, RecursionError):
@@ -323,19 +326,19 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 
 def _unknown(kind: type, name: str) -> UnknownNameError:
-    """The error of a name that a builder does not have, with what helps."""
+    """Return the error for a name that a builder does not have, with a hint."""
     known = [found for found in dir(kind) if not found.startswith("_")]
     near = difflib.get_close_matches(name, known, n=1)
     hint = METHODS.get(name, f"Did you mean {near[0]}?" if near else "")
     return UnknownNameError(
         "schedule.builder.unknown",
-        f"A builder has no '{name}'.",
+        f"ScheduleBuilder has no attribute '{name}'.",
         hint=hint or f"Primitives are {', '.join(PRIMITIVES)}.",
     )
 
 
-def _loops_of_fused(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
-    """The variables of fused axes, with the loop over their elements."""
+def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
+    """Return the variables of fused axes, each with the loop over their elements."""
     loops = loop_names(after)
     found: dict[str, tuple[str, ...]] = {}
     nodes = (node for function in before.functions for node in statements(function.body))

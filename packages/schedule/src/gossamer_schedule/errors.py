@@ -1,4 +1,4 @@
-"""How a primitive says no: one code per reason, what exists instead, and the place."""
+"""Errors of primitives: one code per reason, a hint that lists what exists, and the place."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gossamer_ir.nodes import Expr
 def schedule_error(
     code: str, message: str, *, needs: str = "", hint: str = "", place: Place = ()
 ) -> ScheduleError:
-    """The error of code `schedule.<code>`, where code is `<primitive>.<reason>`.
+    """Return the error with code `schedule.<code>`, where `<code>` is `<primitive>.<reason>`.
 
-    The reason `not_proved` says that nothing is known to be wrong: `needs` is then the condition that
-    could not be shown, in the words of scripts.
+    The reason `not_proved` means that the step may be valid, but this was not proved. `needs` is then the
+    condition that would have to be proved, in the syntax of scripts.
 
     >>> print(schedule_error("tile.not_proved", "It is not proved that the tiles fit.", needs="n <= 8"))
     It is not proved that the tiles fit. Needed: n <= 8. [schedule.tile.not_proved]
@@ -24,7 +24,7 @@ def schedule_error(
 
 
 def text_of(expr: Expr) -> str:
-    """The script of an expression."""
+    """Return the script of an expression."""
     from gossamer_ir.script import print_expr  # the printer is for errors only
 
     return print_expr(expr)
@@ -40,7 +40,7 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def listing(what: str, names: Iterable[str]) -> str:
-    """A sentence that lists what exists.
+    """Return a sentence that lists the names that exist.
 
     >>> listing("loops", ["i", "j"])
     'The loops are i, j.'

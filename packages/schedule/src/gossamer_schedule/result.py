@@ -1,4 +1,4 @@
-"""What a primitive returns."""
+"""The result of a primitive."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gossamer_ir.nodes import Module
 class Result(msgspec.Struct, frozen=True):
     """The new module, the names that the primitive made or moved, and its step of the trace.
 
-    `step` holds every argument that is not a default, so that `replay` does the same again.
-    `forwards` tells of each name that is no longer used what it has become; `values` are what a
-    sampling step has drawn.
+    `step` holds all arguments that differ from their defaults, so that `replay` repeats the step. `forwards`
+    maps each name that is no longer used to the names that replace it. `values` are those that a sampling
+    step has drawn.
 
     >>> from gossamer_schedule import split
     >>> from gossamer_testkit.examples import SCALE

@@ -17,8 +17,8 @@ def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
     if buffer.handle is not None:
         raise schedule_error(
             f"{cursor.primitive}.parameter",
-            f"Buffer '{buffer.name}' is bound to parameter '{buffer.handle}': where and how it is "
-            "stored is the caller's.",
+            f"Buffer '{buffer.name}' is bound to parameter '{buffer.handle}', so the caller decides how it "
+            "is stored.",
         )
 
 

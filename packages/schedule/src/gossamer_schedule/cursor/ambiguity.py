@@ -23,7 +23,7 @@ class AmbiguousNameWarning(UserWarning):
 
     >>> import warnings
     >>> from gossamer_schedule import AmbiguousNameWarning
-    >>> warnings.simplefilter("error", AmbiguousNameWarning)  # for those who would rather stop
+    >>> warnings.simplefilter("error", AmbiguousNameWarning)  # makes it an error
     """
 
 
@@ -49,10 +49,10 @@ def doubles(before: Module, result: Result, *, made: Set[str] = frozenset()) -> 
 
 
 def warn(name: str, other: str, op: str) -> None:
-    """Warn about a name that was taken when a step made a loop, which has another name since."""
+    """Warn about a name that was taken when step `op` made the loop `other`."""
     warnings.warn(
-        f"'{name}' is the loop that had this name before {op} made '{other}', whose name it would "
-        f"have been. Give a handle, for example of get_loops, or write '{other}' if that is meant.",
+        f"'{name}' is the loop that existed before {op} made '{other}', which would otherwise have this "
+        f"name. Give a handle, for example of get_loops, or write '{other}' to address the new loop.",
         AmbiguousNameWarning,
         stacklevel=5,
     )

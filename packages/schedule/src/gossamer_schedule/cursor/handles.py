@@ -1,4 +1,4 @@
-"""Handles: names that follow what they name through a schedule."""
+"""Handles: names that follow their statements through the steps of a schedule."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gossamer_schedule.result import Result
 
 
 class Handle(str):
-    """The name that a loop, block, iteration or a variable of one has in a module of a schedule.
+    """The name of a loop, block, iteration or iteration variable in a module of a schedule.
 
-    Given to a later step it stands for what has become of it: `split` forwards a loop to the loops it
-    makes, `fuse` to the one loop. It is the text of the name to everything else.
+    In a later step, the handle refers to the statements that replace its own: `split` forwards a loop to the
+    loops that it makes, `fuse` to the fused loop. Everywhere else it is the text of the name.
     """
 
     __slots__ = ("module",)
@@ -26,7 +26,7 @@ class Handle(str):
         return handle
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Pickle the name only: the module that it is followed from does not exist in another process."""
+        """Pickle the name only: another process does not have the module of the handle."""
         return str, (str(self),)
 
 
@@ -84,11 +84,11 @@ def current(handle: Handle, given: Module, results: Sequence[Result]) -> str:
     if not names:
         raise schedule_error(
             "handle.gone",
-            f"What the handle '{handle}' stood for is gone.",
+            f"The statement of the handle '{handle}' no longer exists.",
             hint=listing("names that exist", sorted(_names(results[-1].module) - {""})),
         )
     raise schedule_error(
         "handle.several",
         f"The handle '{handle}' stands for several loops.",
-        hint=listing("loops it has become", names),
+        hint=listing("loops that it became", names),
     )

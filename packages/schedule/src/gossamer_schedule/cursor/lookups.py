@@ -1,4 +1,4 @@
-"""Look-ups of loops, blocks and iterations, by which schedules find names.
+"""Look-ups of the names of loops, blocks and iterations.
 
 If a function has a block filter (see `set_block_filter`), only blocks that pass it are found.
 """

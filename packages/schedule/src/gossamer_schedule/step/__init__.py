@@ -1,1 +1,1 @@
-"""What all steps of a schedule have in common: their arguments, records and errors."""
+"""Parts that all steps of a schedule share: their arguments, records and errors."""

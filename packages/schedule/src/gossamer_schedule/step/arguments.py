@@ -1,4 +1,4 @@
-"""Arguments of primitives: by name, of the right types, or an error that says what is expected."""
+"""Checks the arguments of primitives, and converts them to a record by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gossamer_schedule.step.foreign_names import argument_hint
 
 INTRINSICS = "intrinsics"
 """The argument of primitives that need the intrinsics of a machine."""
-_GIVEN = ("module", INTRINSICS, "return")
-"""What is not an argument of a step."""
+_NOT_ARGUMENTS = ("module", INTRINSICS, "return")
+"""Parameters and annotations of a primitive that are not arguments of its step."""
 _TYPES: dict[str, Any] = {
     "int": int,
     "str": str,
@@ -34,16 +34,16 @@ _TYPES: dict[str, Any] = {
     "tuple[int | str, ...]": tuple[int | str, ...],
     "tuple[int | str | None, ...]": tuple[int | str | None, ...],
 }
-"""The types of arguments by how primitives write them (evaluating annotations takes longer than a
-schedule)."""
+"""The types of arguments by the text of their annotation. Evaluating annotations takes longer than applying a
+schedule."""
 
 
 @cache
-def one_by_one(primitive: Callable[..., Any]) -> str:
-    """The argument that a primitive takes one by one, which is a tuple in a step; or nothing.
+def variadic_argument(primitive: Callable[..., Any]) -> str:
+    """Return the variadic argument of a primitive, which is a tuple in a step; "" if there is none.
 
     >>> from gossamer_schedule import reorder
-    >>> one_by_one(reorder)
+    >>> variadic_argument(reorder)
     'loops'
     """
     code = unwrap(primitive).__code__
@@ -52,7 +52,7 @@ def one_by_one(primitive: Callable[..., Any]) -> str:
 
 
 def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
-    """Positional arguments after the module, as a step names them.
+    """Return the positional arguments after the module by their names in a step.
 
     Raises `ScheduleError`: `schedule.replay.arguments` (more than are taken by position).
 
@@ -62,7 +62,7 @@ def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> d
     >>> arguments_by_name(split, ("k",))
     {'loop': 'k'}
     """
-    several = one_by_one(primitive)
+    several = variadic_argument(primitive)
     if several:
         return {several: args}
     names = _positional(primitive) if args else ()
@@ -73,19 +73,19 @@ def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> d
 
 @cache
 def _positional(primitive: Callable[..., Any]) -> tuple[str, ...]:
-    """The arguments after the module that a primitive takes by position."""
+    """Return the names of the arguments after the module that a primitive takes by position."""
     code: CodeType = unwrap(primitive).__code__
     return code.co_varnames[1 : code.co_argcount]
 
 
 @cache
 def takes_intrinsics(primitive: Callable[..., Any]) -> bool:
-    """Whether a primitive needs the intrinsics of a machine."""
+    """Return whether a primitive needs the intrinsics of a machine."""
     return INTRINSICS in unwrap(primitive).__kwdefaults__
 
 
 def _too_many(primitive: Callable[..., Any], args: tuple[Any, ...], count: int) -> Exception:
-    """The refusal of arguments that must be given by name, with the call that gives them so."""
+    """Return the error for arguments that must be given by name. Its hint shows the right call."""
     op = primitive.__name__
     types, _ = parameters(primitive)
     names = list(types)[: len(args)]
@@ -106,8 +106,8 @@ def _too_many(primitive: Callable[..., Any], args: tuple[Any, ...], count: int) 
 def checked(
     primitive: Callable[..., Any], given: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a primitive by name, each of its type: lists as tuples, integers of NumPy as
-    Python's. `keywords` may also hold intrinsics, which are left as they are.
+    """Return the arguments of a primitive by name, converted to their types: lists to tuples, NumPy integers
+    to Python ints. Intrinsics among the `keywords` are not converted.
 
     Raises `ScheduleError`: `schedule.replay.arguments` (missing, unknown, twice, or of a wrong type).
 
@@ -116,7 +116,7 @@ def checked(
     {'loop': 'i', 'factors': (None, 8)}
     """
     types, required = parameters(primitive)
-    op, several = primitive.__name__, one_by_one(primitive)
+    op, several = primitive.__name__, variadic_argument(primitive)
     rest, beside = dict(keywords), {}
     if INTRINSICS in rest and takes_intrinsics(primitive):
         beside[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
@@ -162,7 +162,7 @@ def _converted(op: str, name: str, value: Any, expected: Any) -> Any:
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError) as error:
         raise schedule_error(
             "replay.arguments",
-            f"The argument '{name}' of {op} is {a_value(value)}, which is not of its type.",
+            f"Argument '{name}' of {op} is {a_value(value)}, which has the wrong type.",
             hint=f"{error}.{argument_hint(op, name)}",
         ) from None
 
@@ -176,10 +176,11 @@ def _is_of_type(value: Any, expected: Any) -> bool:
 
 
 _LONGEST = 80
+"""Maximum length of a value that messages show in full."""
 
 
 def a_value(value: object) -> str:
-    """What a value is called in a message.
+    """Return a value as messages show it: its text, or its type if that is too long.
 
     >>> a_value("i"), a_value(object())
     ("'i'", 'a value of type object')
@@ -189,7 +190,7 @@ def a_value(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value with lists as tuples, and with what stands for an integer, such as one of NumPy, as one.
+    """Return a value with lists as tuples, and with integers of other types, such as NumPy's, as ints.
 
     >>> import numpy as np
     >>> plain([None, np.int64(8)])
@@ -199,7 +200,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return tuple(map(plain, value))
-    if isinstance(value, Set):  # has no order; msgspec would take it
+    if isinstance(value, Set):  # msgspec would convert a set to a tuple, in arbitrary order
         raise TypeError("Expected `array`, got `set`")
     try:
         return index(value)
@@ -209,10 +210,10 @@ def plain(value: Any) -> Any:
 
 @cache
 def parameters(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
-    """The types of a primitive's arguments, and which must be given."""
+    """Return the types of a primitive's arguments by name, and the names of those that are required."""
     function: Any = unwrap(primitive)
-    hints, several = function.__annotations__, one_by_one(primitive)
-    types = {name: _TYPES[hints[name]] for name in hints if name not in _GIVEN}
+    hints, several = function.__annotations__, variadic_argument(primitive)
+    types = {name: _TYPES[hints[name]] for name in hints if name not in _NOT_ARGUMENTS}
     if several:
         types[several] = _TYPES[f"tuple[{hints[several]}, ...]"]
     return types, [name for name in types if name not in function.__kwdefaults__]

@@ -1,9 +1,10 @@
-"""Arguments of steps that are the text of an expression."""
+"""Parses arguments of steps that are the text of an expression."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Load, Search, Var
 from gossamer_ir.traversal.effects import READS, all_buffers
@@ -20,8 +21,9 @@ def expression_of(
     argument: str,
     place: Place = (),
 ) -> Expr:
-    """The expression that an argument of a primitive is the text of, in parameters and buffers of the
-    function of a cursor and in some index variables.
+    """Return the expression of a text, which is an argument of a primitive.
+
+    It may use the parameters and buffers of the function of a cursor, and index variables.
 
     Raises `.text`.
 
@@ -31,9 +33,9 @@ def expression_of(
     >>> expression_of("n +", find_loop(top, loop="i"), argument="weight")
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ScheduleError: 'n +' is no expression for the argument weight of parallel: The script is not valid Python: invalid syntax. [schedule.parallel.text]
+    gossamer_ir.errors.ScheduleError: 'n +' is not an expression for argument 'weight' of parallel: The script is not valid Python: invalid syntax. [schedule.parallel.text]
     """  # noqa: E501  (the error is one line)
-    from gossamer_ir.script import parse_expr  # the parser is for texts only
+    from gossamer_ir.script import parse_expr  # imported late: most schedules have no texts
 
     buffers = {found.name: found for found in all_buffers(at.function)}
     dtypes = {found.name: found.dtype for found in at.function.params if found.dtype != "handle"}
@@ -44,23 +46,25 @@ def expression_of(
         wrong = error.diagnostics[0]
         message, hint = wrong.message, wrong.hint
     else:
-        looks = collect(READS, found)
-        bad = [node.buffer for node in looks if _rank(node) != _rank_of(buffers[node.buffer])]
+        reads = collect(READS, found)
+        bad = [
+            node.buffer for node in reads if _index_count(node) != _rank_of(buffers[node.buffer])
+        ]
         bad += [node.name for node in collect(Var, found) if node.name in buffers]
         if not bad:
             return found
-        message = f"'{bad[0]}' has {_rank_of(buffers[bad[0]])} dimensions."
-        hint = "Give an index for each."
+        message = f"'{bad[0]}' has {counted(_rank_of(buffers[bad[0]]), 'dimension')}."
+        hint = "Give one index per dimension."
     raise schedule_error(
         f"{at.primitive}.text",
-        f"{text!r} is no expression for the argument {argument} of {at.primitive}: {message}",
+        f"{text!r} is not an expression for argument '{argument}' of {at.primitive}: {message}",
         hint=hint,
         place=place,
     )
 
 
-def _rank(look: Load | Search) -> int:
-    return len(look.indices) if isinstance(look, Load) else len(look.prefix) + 1
+def _index_count(read: Load | Search) -> int:
+    return len(read.indices) if isinstance(read, Load) else len(read.prefix) + 1
 
 
 def _rank_of(buffer: AnyBuffer) -> int:

@@ -17,7 +17,7 @@ class Applying:
     """An object to which primitives are applied one after another."""
 
     def applied(self: A, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> A:
-        """Applies one more primitive and returns the object."""
+        """Apply one more primitive and return the object."""
         raise NotImplementedError
 
 

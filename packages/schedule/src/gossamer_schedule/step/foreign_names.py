@@ -1,8 +1,7 @@
-"""What users of other compilers type, and what gossamer calls it.
+"""Hints for names that other compilers use: their counterpart in gossamer.
 
-Names are those of the schedules of TVM and SparseTIR, of Exo's scheduling operators, of Halide's
-directives and of TACO's. A test compares the tables with what a builder has, so that nothing stands
-here that works.
+The names are those of schedules of TVM and SparseTIR, and of the scheduling operators of Exo, Halide and
+TACO. A test checks that no name in the tables is an attribute of a builder.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ _TVM: Mapping[str, str] = {
     "pad_einsum": "align peels a loop, split guards the rest of one.",
     "annotate_buffer_access": "Regions are derived from what a block accesses.",
     "annotate_block_access": "Regions are derived from what a block accesses.",
-    "match_to_alloc": "unsafe_match_to_alloc(block, buffer=...) does it on your word that nobody needs the "
-    "buffer.",
+    "match_to_alloc": "unsafe_match_to_alloc(block, buffer=...) does so, if you guarantee that "
+    "the caller does not need the buffer.",
     "unsafe_hide_buffer_access": "hide_buffer_access takes buffers out of the regions of a block.",
     "enter_postproc": "Postprocessing is not marked in a trace.",
     "can_compute_at": "A primitive that is refused raises ScheduleError and leaves the builder as it was.",
@@ -57,14 +56,14 @@ _TVM: Mapping[str, str] = {
     "it was.",
     "can_decompose_padding": "A primitive that is refused raises ScheduleError and leaves the builder as "
     "it was.",
-    "lower_sparse_iter": "lower() moves on to the next stage.",
-    "lower_sparse_buffer": "lower() moves on to the next stage.",
-    "lower_iterations": "lower() moves on to the next stage.",
-    "lower_buffers": "lower() moves on to the next stage.",
-    "build": "gossamer.compile(program, schedule=builder) makes a kernel.",
-    "compile": "gossamer.compile(program, schedule=builder) makes a kernel.",
+    "lower_sparse_iter": "lower() lowers the module to the next stage.",
+    "lower_sparse_buffer": "lower() lowers the module to the next stage.",
+    "lower_iterations": "lower() lowers the module to the next stage.",
+    "lower_buffers": "lower() lowers the module to the next stage.",
+    "build": "Compile a kernel with gossamer.compile(program, schedule=builder).",
+    "compile": "Compile a kernel with gossamer.compile(program, schedule=builder).",
 }
-"""Of TVM and SparseTIR."""
+"""Names of TVM and SparseTIR."""
 
 _NO_REWRITING = f"{_NONE}: steps do not rewrite expressions."
 _PLACED = "The lowering decides where a buffer is allocated and how large it is."
@@ -94,15 +93,15 @@ _EXO: Mapping[str, str] = {
     "left_reassociate_expr": _NO_REWRITING,
     "rewrite_expr": _NO_REWRITING,
     "lift_reduce_constant": _NO_REWRITING,
-    "fold_into_reduce": f"{_NONE}: C[i] = C[i] + x is a sum as it stands.",
+    "fold_into_reduce": f"{_NONE}: C[i] = C[i] + x is recognized as a reduction.",
     "bind_expr": "cache_read(block, buffer=..., scope=...) copies what is read; cache_index(block, ...) "
     "computes index expressions before.",
     "stage_mem": "cache_read, cache_write and cache_inplace make a copy of what a block reads and writes.",
     "stage_window": "cache_read, cache_write and cache_inplace make a copy of what a block reads and "
     "writes.",
     "extract_subproc": f"{_NONE}: a schedule works on one function.",
-    "inline": "compute_inline(block) computes what a block makes where it is read.",
-    "inline_assign": "compute_inline(block) computes what a block makes where it is read.",
+    "inline": "compute_inline(block) computes the values of a block where they are read.",
+    "inline_assign": "compute_inline(block) computes the values of a block where they are read.",
     "set_precision": "unsafe_set_dtype(buffer, dtype=...) does it for a buffer of the function; "
     "gossamer.compile takes dtypes= for those of the caller.",
     "set_memory": "It is called set_scope(buffer, scope=...).",
@@ -120,28 +119,28 @@ _EXO: Mapping[str, str] = {
     "lift_alloc": _PLACED,
     "sink_alloc": _PLACED,
     "autolift_alloc": _PLACED,
-    "delete_buffer": f"{_NONE}: a buffer vanishes with the step that makes it needless, as compute_inline.",
+    "delete_buffer": f"{_NONE}: a step that makes a buffer unnecessary, such as compute_inline, removes it.",
     "reuse_buffer": f"{_NONE}: steps do not merge buffers.",
     "unroll_buffer": "A small buffer that unrolled loops address by constants is kept in registers.",
     "divide_loop": "It is called split(loop, factors=(None, 8)).",
-    "divide_with_recompute": "split divides the consumer's loop, and compute_at(block, loop=...) computes "
-    "what each part needs.",
+    "divide_with_recompute": "split splits the consumer's loop, and compute_at(block, loop=...) computes "
+    "the elements that each part needs.",
     "mult_loops": "It is called fuse.",
-    "join_loops": f"{_NONE}; undo() takes back a loop_partition.",
+    "join_loops": f"{_NONE}; undo() reverts a loop_partition.",
     "cut_loop": "It is called loop_partition(loop, points=...).",
-    "shift_loop": f"{_NONE}: a loop starts where the program says.",
+    "shift_loop": f"{_NONE}: loops keep their start.",
     "reorder_loops": "It is called reorder.",
-    "merge_writes": "fuse_reduction_epilogue makes what is combined with a sum its start.",
-    "split_write": "decompose_reduction(block, loop=...) makes a block of the init.",
-    "autofission": "fission(loop, after=...) divides one loop.",
+    "merge_writes": "fuse_reduction_epilogue makes the other operand of a sum its initial value.",
+    "split_write": "decompose_reduction(block, loop=...) moves the init to its own block.",
+    "autofission": "fission(loop, after=...) distributes one loop.",
     "fission_after": "It is called fission(loop, after=...).",
     "remove_loop": f"{_NONE}: loops of one iteration cost nothing.",
     "add_loop": "add_unit_loop(name) adds a loop of one iteration.",
     "unroll_loop": "It is called unroll(loop).",
     "lift_scope": "reorder moves a loop out of another, specialize(loop, condition=...) a condition.",
     "lift_if": "specialize(loop, condition=...) moves a condition out of a loop.",
-    "eliminate_dead_code": "The lowering leaves out conditions that are proved.",
-    "add_unsafe_guard": f"{_NONE}: the unsafe_ primitives do on your word what is not proved.",
+    "eliminate_dead_code": "The lowering removes conditions that are proved.",
+    "add_unsafe_guard": f"{_NONE}: the unsafe_ primitives skip proofs that you guarantee.",
 }
 
 _STORED = "compute_at moves a block; the lowering decides where the buffer is allocated."
@@ -149,12 +148,12 @@ _GRID = 'bind(loop, thread="threadIdx.x") assigns a loop to threads of a grid.'
 _BOUNDS = "A size is a number in the program, or specialize= of gossamer.compile fixes it."
 
 _HALIDE: Mapping[str, str] = {
-    "tile": "split divides the loops, and reorder puts the inner ones inside.",
+    "tile": "split splits the loops, and reorder moves the inner ones inside.",
     "divide": "It is called split(loop, factors=(8, None)).",
-    "serial": "A loop is serial until a step makes it something else.",
+    "serial": "A loop is serial until a step changes its kind.",
     "parallelize": "It is called parallel(loop).",
     "atomic": 'It is an argument of other steps: parallel(loop, accumulate="atomic").',
-    "allow_race_conditions": "unsafe_parallel(loop) does on your word what is not proved.",
+    "allow_race_conditions": "unsafe_parallel(loop) skips the proof that iterations are independent.",
     "compute_root": "A block is computed on its own until compute_at or compute_inline moves it.",
     "compute_with": "fuse joins loops of one nest; reverse_compute_at moves a block into another's loop.",
     "store_at": _STORED,
@@ -165,12 +164,12 @@ _HALIDE: Mapping[str, str] = {
     "fold_storage": "It is called rolling_buffer(block, buffer=...).",
     "ring_buffer": "pipeline(loop, stages=...) runs copies of later iterations ahead.",
     "align_storage": "It is called storage_align(buffer, axis=..., factor=..., offset=...).",
-    "align_bounds": "align(loop, buffer=..., lanes=...) begins a loop where a line of the buffer begins.",
+    "align_bounds": "align(loop, buffer=..., lanes=...) starts a loop at an aligned address of the buffer.",
     "reorder_storage": _LAYOUT,
     "bound": _BOUNDS,
     "bound_extent": _BOUNDS,
-    "set_estimate": "The rules choose by what gossamer knows of the matrix; a schedule needs no estimates.",
-    "set_estimates": "The rules choose by what gossamer knows of the matrix; a schedule needs no estimates.",
+    "set_estimate": "The rules use the statistics of the matrix; a schedule needs no estimates.",
+    "set_estimates": "The rules use the statistics of the matrix; a schedule needs no estimates.",
     "partition": "It is called loop_partition(loop, points=...).",
     "gpu": _GRID,
     "gpu_blocks": _GRID,
@@ -179,14 +178,14 @@ _HALIDE: Mapping[str, str] = {
     "gpu_tile": _GRID,
     "in_": "cache_read(block, buffer=..., scope=...) puts a copy between a buffer and the block.",
     "clone_in": "cache_read(block, buffer=..., scope=...) puts a copy between a buffer and the block.",
-    "update": f"{_BY_NAME}; decompose_reduction(block, loop=...) makes a block of the init.",
-    "memoize": f"{_NONE}: a kernel keeps nothing between calls.",
+    "update": f"{_BY_NAME}; decompose_reduction(block, loop=...) moves the init to its own block.",
+    "memoize": f"{_NONE}: a kernel has no state between calls.",
     "print_loop_nest": "show() returns the script of the module and its steps.",
-    "realize": "gossamer.compile(program, schedule=builder) makes a kernel.",
-    "pos": "sparse_fuse(iteration, axes=...) makes one loop over elements, which split divides.",
+    "realize": "Compile a kernel with gossamer.compile(program, schedule=builder).",
+    "pos": "sparse_fuse(iteration, axes=...) makes one loop over elements, which split then splits.",
     "precompute": "cache_write(block, buffer=..., scope=...) computes into a workspace; rfactor into parts.",
 }
-"""Of Halide and TACO."""
+"""Names of Halide and TACO."""
 
 METHODS: Mapping[str, str] = {**_HALIDE, **_EXO, **_TVM}
 """Names of methods and attributes that a builder does not have."""
@@ -198,7 +197,10 @@ ARGUMENTS: Mapping[tuple[str, str], str] = {
     ("reverse_compute_at", "index"): "A block moves directly after what it uses.",
     ("split", "preserve_unit_iters"): "Loops of one iteration are always kept.",
     ("fuse", "preserve_unit_iters"): "Loops of one iteration are always kept.",
-    ("split", "disable_predication"): "A predicate is left out where the factors provably divide.",
+    (
+        "split",
+        "disable_predication",
+    ): "The predicate is omitted if the factors provably divide the extent.",
     ("bind", "thread_axis"): "It is called thread.",
     ("rfactor", "factor_axis"): "It is called axis.",
     ("cache_read", "read_buffer_index"): "A buffer is addressed by its name: buffer='B'.",
@@ -212,8 +214,8 @@ ARGUMENTS: Mapping[tuple[str, str], str] = {
     ("reindex_cache_read", "storage_scope"): "It is called scope.",
     ("reindex_cache_write", "storage_scope"): "It is called scope.",
     ("set_scope", "storage_scope"): "It is called scope.",
-    ("cache_read", "consumer_blocks"): "The cache is of the one block.",
-    ("cache_write", "consumer_blocks"): "The cache is of the one block.",
+    ("cache_read", "consumer_blocks"): "The cache is for this one block.",
+    ("cache_write", "consumer_blocks"): "The cache is for this one block.",
     ("reindex_cache_read", "index_map"): "order= lists the iterators of the block.",
     ("reindex_cache_write", "index_map"): "order= lists the iterators of the block.",
     ("storage_align", "block"): "A buffer is addressed by its name.",
@@ -232,9 +234,9 @@ ARGUMENTS: Mapping[tuple[str, str], str] = {
     ("annotate", "ann_val"): "It is called value.",
     ("unannotate", "ann_key"): "It is called key.",
     ("blockize", "preserve_unit_iters"): "Loops of one iteration are always kept.",
-    ("sparse_fuse", "loops"): "axes are those of the iteration, by their names.",
+    ("sparse_fuse", "loops"): "axes are names of axes of the iteration.",
 }
-"""What is said about an argument of another compiler, or about a wrong value of one of ours."""
+"""Hints for arguments of other compilers, and for wrong values of arguments, by primitive and argument."""
 
 _POSITIONS: Mapping[str, str] = {
     "cache_read": "A buffer is addressed by its name, not by its place among those the block reads.",
@@ -243,11 +245,12 @@ _POSITIONS: Mapping[str, str] = {
     "set_scope": "A buffer is addressed by its name, without a block.",
     "transform_layout": "A buffer is addressed by its name, without a block.",
 }
-"""What is said where more arguments are given by position than a primitive takes."""
+"""Hints for too many positional arguments, by primitive."""
 
 
 def argument_hint(op: str, name: str = "") -> str:
-    """A sentence about an argument (without a name: about places of arguments), after a space; or nothing.
+    """Return the hint for an argument, after a space; without a name, the hint for positional arguments. ""
+    if none.
 
     >>> argument_hint("bind", "thread_axis")
     ' It is called thread.'

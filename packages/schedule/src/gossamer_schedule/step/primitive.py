@@ -1,5 +1,5 @@
-"""What all primitives have in common: where one refuses, its error shows the program; none takes from
-a loop what its mark relies on."""
+"""The decorator of primitives. It checks arguments, adds the program to errors, and checks that annotated
+loops still satisfy the requirements of their annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gossamer_schedule.cursor.declared_regions import with_true_regions
 from gossamer_schedule.cursor.thread_scopes import split_buffers
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
-from gossamer_schedule.step.arguments import a_value, arguments_by_name, checked, one_by_one
+from gossamer_schedule.step.arguments import a_value, arguments_by_name, checked, variadic_argument
 
 P = ParamSpec("P")
 
@@ -26,8 +26,10 @@ P = ParamSpec("P")
 def primitive(
     function: Callable[Concatenate[Module, P], Result],
 ) -> Callable[Concatenate[Module, P], Result]:
-    """The primitive, whose errors show the function that it was applied to, the place underlined: that
-    of the error, else that of the first loop, block or iteration that the arguments name.
+    """Return the primitive with checked arguments and results.
+
+    Its errors show the function that it was applied to, and underline the place of the error, or else the
+    first loop, block or iteration that the arguments name.
 
     >>> from gossamer_schedule import unroll
     >>> from gossamer_testkit.examples import SCALE
@@ -58,8 +60,8 @@ def primitive(
         given = checked(function, by_name, keywords)
         try:
             result = _result(function, module, given)
-            _require_marks(result.module, function.__name__)
-            _require_seen(result.module, module, function.__name__)
+            _require_annotations(result.module, function.__name__)
+            _require_shared(result.module, module, function.__name__)
             return replace(result, module=with_true_regions(result.module))
         except ScheduleError as error:
             place, values = error.diagnostics[0].place, tuple(given.values())
@@ -74,13 +76,14 @@ def _require_module(module: object, name: str) -> None:
         raise schedule_error(
             "module",
             f"{name} applies to a module, not to {a_value(module)}.",
-            hint="parse_module makes one of a script, gossamer.schedule a builder of any program.",
+            hint="parse_module gives a module of a script, and gossamer.schedule takes any program.",
         )
 
 
 def _result(function: Callable[..., Result], module: Module, given: dict[str, Any]) -> Result:
-    """What a primitive makes, unless its expressions are nested deeper than can be followed."""
-    listed = one_by_one(function)
+    """Return the result of a primitive. Expressions that are nested too deep for Python's stack are an
+    error."""
+    listed = variadic_argument(function)
     named = dict(given) if listed else given
     several = named.pop(listed, ())
     try:
@@ -89,13 +92,13 @@ def _result(function: Callable[..., Result], module: Module, given: dict[str, An
         name = function.__name__
         raise schedule_error(
             f"{name}.depth",
-            f"The expressions of the function, or of what {name} would make of it, are nested too deep.",
-            hint="Apply fewer steps that put expressions into others, such as caches of index arrays.",
+            f"Expressions of the function, or of the result of {name}, are nested too deep.",
+            hint="Apply fewer steps that substitute expressions into others, such as caches of index arrays.",
         ) from None
 
 
-def _require_marks(module: Module, name: str) -> None:
-    """Marked loops are still what their marks say."""
+def _require_annotations(module: Module, name: str) -> None:
+    """Require that annotated loops satisfy the requirements of their annotations."""
     for function in module.functions:
         for found in statements_of(function):
             if not isinstance(found, For) or not found.annotations:
@@ -106,8 +109,9 @@ def _require_marks(module: Module, name: str) -> None:
                 _require_copies(found, function, name)
 
 
-def _require_seen(made: Module, module: Module, name: str) -> None:
-    """Threads use no buffer of their own for what others use, unless they did so before."""
+def _require_shared(made: Module, module: Module, name: str) -> None:
+    """Require that no thread-private buffer is used outside its thread loop, unless it was before the
+    step."""
     for function in made.functions:
         for cursor, buffer in split_buffers(cursor_at(made, function)):
             if any(
@@ -118,37 +122,37 @@ def _require_seen(made: Module, module: Module, name: str) -> None:
                 continue
             raise schedule_error(
                 f"{name}.threads",
-                f"Each thread of loop '{cursor.node.var}' would have its own '{buffer}', which is used "
-                "outside of the loop, too.",
-                hint="Choose a scope that the threads share, by set_scope.",
+                f"Each thread of loop '{cursor.node.var}' would have its own '{buffer}', which is also "
+                "used outside the loop.",
+                hint="Use set_scope to choose a scope that the threads share.",
             )
 
 
 def _require_accumulating(loop: For, name: str) -> None:
-    """A loop whose iterations share elements does nothing else to what it writes."""
+    """Require that a loop with atomic updates only accumulates into the buffers that its iterations share."""
     buffer = shared_otherwise(loop)
     if buffer is not None:
         raise schedule_error(
             f"{name}.shared",
-            f"The iterations of loop '{loop.var}' would no longer only accumulate into "
-            f"'{buffer}', of which they share elements.",
+            f"Loop '{loop.var}' would no longer only accumulate into '{buffer}', although its iterations "
+            "share elements of it.",
             hint=f"Apply {name} before the loop is made parallel.",
         )
 
 
 def _require_copies(loop: For, function: Function, name: str) -> None:
-    """A loop several iterations of which are under way at once begins with copies that may run ahead."""
+    """Require that a pipelined loop is serial and begins with copies, which may run ahead of its other
+    statements."""
     if loop.kind != "serial" or not copies_ahead(loop, function):
         raise schedule_error(
             f"{name}.pipelined",
-            f"Loop '{loop.var}', several iterations of which are under way at once, would no longer be "
-            "serial and begin with a copy.",
+            f"Pipelined loop '{loop.var}' would no longer be serial and begin with a copy.",
             hint=f"Apply {name} before pipeline.",
         )
 
 
 def _named(module: Module, arguments: tuple[object, ...]) -> Place:
-    """The place of the first statement that an argument names, else the entry."""
+    """Return the place of the first statement that an argument names, else of the function."""
     functions = {found.name: number for number, found in enumerate(module.functions)}
     names = [
         part for found in arguments for part in (found if isinstance(found, tuple) else [found])
@@ -160,9 +164,9 @@ def _named(module: Module, arguments: tuple[object, ...]) -> Place:
 
 
 def _shown(module: Module, place: Place) -> str:
-    from gossamer_ir.script.marked import marked  # the printer is for errors only
+    from gossamer_ir.script.marked import marked  # imported late: only errors need the printer
 
     try:
         return marked(module, place)
-    except UserError:  # nested deeper than text may be
+    except UserError:  # nested deeper than the printer allows
         return ""

@@ -1,4 +1,4 @@
-"""Arguments of a step of a trace."""
+"""The arguments of a step in a trace."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from gossamer_ir.interchange.records import Arg
 
 
 def step(**args: Arg) -> dict[str, Arg]:
-    """The arguments without those that are None, which is the default of every optional one."""
+    """Return the arguments that are not None, the default of every optional argument."""
     return {name: value for name, value in args.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Values that sampling steps draw, and arguments of later steps that stand for them."""
+"""Values that sampling steps draw, and references to them in arguments of later steps."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.errors import listing, schedule_error
 
 MARK = "$"
-"""Before the name of a value in an argument."""
+"""The prefix of a reference to a value."""
 
 Values = Mapping[str, int | str | None]
 
 
 def require_value_name(name: str, primitive: str) -> None:
-    """Refuses what cannot name a value."""
+    """Refuse a name for a value that is not an identifier."""
     if not is_identifier(name):
         raise schedule_error(
             f"{primitive}.name",
-            f"'{name}' cannot name a value.",
-            hint="Expected an identifier, which later steps write with a $ before it.",
+            f"'{name}' is not a valid name for a value.",
+            hint="Expected an identifier. Later steps refer to it with a $ before it.",
         )
 
 
 def with_values(step: Step, values: Values) -> Step:
-    """The step with what was drawn in place of the names of values.
+    """Return the step with drawn values in place of references.
 
     Raises `ScheduleError`: `schedule.sample.no_value`.
 
@@ -39,7 +39,7 @@ def with_values(step: Step, values: Values) -> Step:
 
 
 def is_reference(value: Arg) -> bool:
-    """Whether an argument, or a part of it, stands for a value."""
+    """Return whether an argument, or a part of it, is a reference to a drawn value."""
     parts = value if isinstance(value, tuple) else (value,)
     return any(isinstance(part, str) and part.startswith(MARK) for part in parts)
 

@@ -1,7 +1,7 @@
-"""Primitives that take the user's word for what they cannot prove, and the mark that they leave.
+"""The annotation of functions to which unsafe primitives were applied.
 
-The mark is the annotation `unsafe` of the function: which primitive was applied to what, in order. It
-is printed, verified, and kept by every pass.
+Unsafe primitives skip a proof that the user guarantees. The annotation `unsafe` of the function lists them in
+order, with the names that they were applied to. It is printed, verified, and kept by every pass.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from gossamer_schedule.cursor.cursor import Cursor, with_function
 from gossamer_schedule.result import Result
 
 UNSAFE = "unsafe"
-"""The annotation of a function whose schedule holds steps that nobody proved."""
+"""The key of the annotation of functions with unproved steps."""
 
 Requirement: TypeAlias = Callable[[Cursor], None]
-"""Refuses the loop at a cursor."""
+"""A check that raises an error if the loop at a cursor is not proved to be legal."""
 
 
 def trusted(cursor: Cursor) -> None:
-    """Requires nothing: the user vouches for it."""
+    """Require nothing: the user guarantees that the step is legal."""
 
 
 def marked_result(result: Result) -> Result:
-    """The result of an unsafe primitive, with the mark.
+    """Return the result of an unsafe primitive, with the annotation.
 
     >>> from gossamer_schedule import parallel
     >>> from gossamer_testkit.examples import SCALE

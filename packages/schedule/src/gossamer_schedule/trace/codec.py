@@ -1,4 +1,4 @@
-"""Traces as JSON, and as Python that makes them again."""
+"""Converts traces to and from JSON, and to Python code."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import StageName
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.arguments import a_value, one_by_one
+from gossamer_schedule.step.arguments import a_value, variadic_argument
 from gossamer_schedule.trace.registry import PRIMITIVES
 
 LOWERINGS: Mapping[StageName, str] = {
     "coordinate": "lower_iterations",
     "position": "lower_buffers",
 }
-"""The step that moves on from a stage, in the trace of a builder. It is the name of the pass, so that
-`gossamer opt` applies such a trace as it is."""
+"""The step that lowers a module of each stage, in the trace of a builder. It has the name of the pass, so
+that `gossamer opt` can apply the trace."""
 
 
 def trace_to_json(trace: Trace) -> str:
-    """A JSON list of steps, each with `op` and `args`, which `gossamer opt --trace` reads as well.
+    """Return a JSON list of steps, each with `op` and `args`. `gossamer opt --trace` reads it as well.
 
     >>> from gossamer_ir.interchange.records import Step
     >>> trace_to_json((Step("split", {"loop": "i", "factors": (None, 8)}),))
@@ -32,7 +32,7 @@ def trace_to_json(trace: Trace) -> str:
 
 
 def trace_from_json(text: str | bytes) -> Trace:
-    """The trace of a JSON list of steps, as text or as bytes in UTF-8.
+    """Return the trace of a JSON list of steps, given as text or as bytes in UTF-8.
 
     Raises `ScheduleError`: `schedule.trace.json`.
 
@@ -52,12 +52,12 @@ def _not_a_trace(message: str) -> ScheduleError:
     return schedule_error(
         "trace.json",
         message,
-        hint='Each step is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
+        hint='Expected steps such as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
     )
 
 
 def trace_to_python(trace: Trace) -> str:
-    """A function that applies the steps to a `ScheduleBuilder`.
+    """Return the Python text of a function that applies the steps to a `ScheduleBuilder`.
 
     >>> from gossamer_ir.interchange.records import Step
     >>> print(trace_to_python((Step("split", {"loop": "i", "factors": (None, 8)}),)))
@@ -70,7 +70,7 @@ def trace_to_python(trace: Trace) -> str:
 
 
 def step_to_python(step: Step) -> str:
-    """A step as the call of a method of `ScheduleBuilder`.
+    """Return a step as the text of a method call on `ScheduleBuilder`.
 
     >>> from gossamer_ir.interchange.records import Step
     >>> step_to_python(Step("reorder", {"loops": ("j", "i")}))
@@ -80,7 +80,7 @@ def step_to_python(step: Step) -> str:
     """
     if step.op in LOWERINGS.values():
         return "lower()"
-    several = one_by_one(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
+    several = variadic_argument(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
     given = step.args.get(several, ())
     parts = [repr(name) for name in given] if isinstance(given, tuple) else []
     parts += [f"{name}={value!r}" for name, value in step.args.items() if name != several]

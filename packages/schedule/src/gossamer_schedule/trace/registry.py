@@ -67,7 +67,7 @@ from gossamer_schedule.step.fluent import Applying, fluent
 
 
 class Fluent(Applying):
-    """The primitives as methods, which take the arguments after the module and return the object."""
+    """The primitives as methods that take the arguments after the module and return the object."""
 
     add_unit_loop = fluent(add_unit_loop)
     align = fluent(align)

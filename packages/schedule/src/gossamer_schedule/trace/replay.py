@@ -1,4 +1,4 @@
-"""Applying a trace: the same steps on another module."""
+"""Applies the steps of a trace to a module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gossamer_schedule.trace.registry import PRIMITIVES
 
 @typed
 def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -> Result:
-    """Applies one step of a trace, with the intrinsics of a machine.
+    """Return the result of one step of a trace, with the intrinsics of a machine.
 
     Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.arguments` (missing,
     unknown, or of a wrong type), and whatever the primitive raises.
@@ -41,7 +41,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
         raise schedule_error(
             "replay.arguments",
             f"{step.op} has no argument '{INTRINSICS}'.",
-            hint="They are those of a machine: ScheduleBuilder(module, intrinsics=...).",
+            hint="Give intrinsics to the builder: ScheduleBuilder(module, intrinsics=...).",
         )
     if takes_intrinsics(primitive):
         return primitive(module, **step.args, intrinsics=intrinsics)
@@ -50,7 +50,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
 
 @typed
 def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()) -> Module:
-    """Applies the steps of a trace in order; arguments and errors as in `apply`.
+    """Return the module after the steps of a trace, in order. Arguments and errors are those of `apply`.
 
     >>> from gossamer_ir.interchange.records import Step
     >>> from gossamer_testkit.examples import SCALE
@@ -72,7 +72,7 @@ def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()
 
 
 def parameters_of(op: str) -> tuple[str, ...]:
-    """The arguments of a primitive, optional ones with dots.
+    """Return the arguments of a primitive. Optional ones are followed by `=...`.
 
     >>> parameters_of("parallel")[:2]
     ('loop', 'weight=...')
