@@ -12,7 +12,7 @@ from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import FuseAxes, Iteration, Module
-from gossamer_schedule.cursor.ambiguity import doubles, warn
+from gossamer_schedule.cursor.ambiguity import name_conflicts, warn
 from gossamer_schedule.cursor.cursor import statements
 from gossamer_schedule.cursor.handles import Handle, current, loop_names
 from gossamer_schedule.cursor.lookups import (
@@ -85,7 +85,7 @@ class ScheduleBuilder(Fluent):
         self._intrinsics = intrinsics
         self._lower = lower
         self._results: list[Result] = []
-        self._doubles: list[Mapping[str, str]] = []
+        self._conflicts: list[Mapping[str, str]] = []
 
     @property
     def program(self) -> Module:
@@ -199,7 +199,7 @@ class ScheduleBuilder(Fluent):
         other = type(self)(
             self._given, function=self._function, intrinsics=self._intrinsics, lower=self._lower
         )
-        other._results, other._doubles = [*self._results], [*self._doubles]
+        other._results, other._conflicts = [*self._results], [*self._conflicts]
         return other
 
     def undo(self, steps: int = 1) -> Self:
@@ -216,7 +216,7 @@ class ScheduleBuilder(Fluent):
                 hint=f"Expected a number from 0 to {len(self._results)}.",
             )
         left = len(self._results) - count
-        del self._results[left:], self._doubles[left:]
+        del self._results[left:], self._conflicts[left:]
         return self
 
     def replay(self, trace: Trace) -> Self:
@@ -244,11 +244,11 @@ class ScheduleBuilder(Fluent):
             )
         named = positional | {"function": self._function} | keywords
         values = {name: _plain(value) for name, value in named.items()}
-        self._warn_of_doubles(values)
+        self._warn_of_conflicts(values)
         current_values = {name: self._current(value) for name, value in values.items()}
         made = Step(primitive.__name__, step(**current_values))
         result = self._apply(made)
-        # The trace keeps references to drawn values, so that a replay draws them again.
+        # The trace keeps references to drawn values, not the values.
         has_references = any(map(is_reference, made.args.values()))
         self._keep(replace(result, step=made) if has_references else result)
         return self
@@ -264,7 +264,7 @@ class ScheduleBuilder(Fluent):
 
     def _keep(self, result: Result) -> None:
         made = {name for earlier in self._results for name in earlier.names}
-        self._doubles.append(doubles(self.module, result, made=made))
+        self._conflicts.append(name_conflicts(self.module, result, made=made))
         self._results.append(result)
 
     def _apply(self, given: Step) -> Result:
@@ -294,15 +294,15 @@ class ScheduleBuilder(Fluent):
             return tuple(map(self._current, value))
         return value
 
-    def _warn_of_doubles(self, given: Mapping[str, Any]) -> None:
+    def _warn_of_conflicts(self, given: Mapping[str, Any]) -> None:
         """Warn about names given as text that an earlier step would have used for another loop."""
-        if not any(self._doubles):
+        if not any(self._conflicts):
             return
         parts = [part for value in given.values() for part in _parts(value)]
-        for doubled, result in zip(self._doubles, self._results, strict=True):
+        for conflicts, result in zip(self._conflicts, self._results, strict=True):
             for name in parts:
-                if type(name) is str and name in doubled:
-                    warn(name, doubled[name], result.step.op)
+                if type(name) is str and name in conflicts:
+                    warn(name, conflicts[name], result.step.op)
 
     if not TYPE_CHECKING:  # a type checker finds unknown names itself
 

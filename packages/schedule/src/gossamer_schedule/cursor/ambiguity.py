@@ -27,14 +27,16 @@ class AmbiguousNameWarning(UserWarning):
     """
 
 
-def doubles(before: Module, result: Result, *, made: Set[str] = frozenset()) -> Mapping[str, str]:
+def name_conflicts(
+    before: Module, result: Result, *, made: Set[str] = frozenset()
+) -> Mapping[str, str]:
     """Return the existing loops whose names a step would have used, with the loops that it made instead.
 
     Loops that earlier steps have made are left out.
 
     >>> from gossamer_schedule import split
     >>> from gossamer_testkit.examples import SPMM
-    >>> doubles(SPMM, split(SPMM, "k", factors=(None, 8)))
+    >>> name_conflicts(SPMM, split(SPMM, "k", factors=(None, 8)))
     {}
     """
     numbered = {name: found[1] for name in result.names if (found := _NUMBERED.fullmatch(name))}

@@ -62,9 +62,9 @@ def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> d
     >>> arguments_by_name(split, ("k",))
     {'loop': 'k'}
     """
-    several = variadic_argument(primitive)
-    if several:
-        return {several: args}
+    variadic = variadic_argument(primitive)
+    if variadic:
+        return {variadic: args}
     names = _positional(primitive) if args else ()
     if len(args) > len(names):
         raise _too_many(primitive, args, len(names))
@@ -116,14 +116,14 @@ def checked(
     {'loop': 'i', 'factors': (None, 8)}
     """
     types, required = parameters(primitive)
-    op, several = primitive.__name__, variadic_argument(primitive)
+    op, variadic = primitive.__name__, variadic_argument(primitive)
     rest, beside = dict(keywords), {}
     if INTRINSICS in rest and takes_intrinsics(primitive):
         beside[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
     for name in rest:
         if name not in types:
             raise _unknown(op, name, list(types))
-        if name in given and (given[name] or name != several):
+        if name in given and (given[name] or name != variadic):
             raise schedule_error("replay.arguments", f"{op} is given argument '{name}' twice.")
     given = {**given, **rest}
     for name in required:
@@ -212,8 +212,8 @@ def plain(value: Any) -> Any:
 def parameters(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the types of a primitive's arguments by name, and the names of those that are required."""
     function: Any = unwrap(primitive)
-    hints, several = function.__annotations__, variadic_argument(primitive)
+    hints, variadic = function.__annotations__, variadic_argument(primitive)
     types = {name: _TYPES[hints[name]] for name in hints if name not in _NOT_ARGUMENTS}
-    if several:
-        types[several] = _TYPES[f"tuple[{hints[several]}, ...]"]
+    if variadic:
+        types[variadic] = _TYPES[f"tuple[{hints[variadic]}, ...]"]
     return types, [name for name in types if name not in function.__kwdefaults__]

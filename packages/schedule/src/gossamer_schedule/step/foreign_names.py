@@ -197,10 +197,7 @@ ARGUMENTS: Mapping[tuple[str, str], str] = {
     ("reverse_compute_at", "index"): "A block moves directly after what it uses.",
     ("split", "preserve_unit_iters"): "Loops of one iteration are always kept.",
     ("fuse", "preserve_unit_iters"): "Loops of one iteration are always kept.",
-    (
-        "split",
-        "disable_predication",
-    ): "The predicate is omitted if the factors provably divide the extent.",
+    ("split", "disable_predication"): "The predicate is omitted if the factors divide the extent.",
     ("bind", "thread_axis"): "It is called thread.",
     ("rfactor", "factor_axis"): "It is called axis.",
     ("cache_read", "read_buffer_index"): "A buffer is addressed by its name: buffer='B'.",

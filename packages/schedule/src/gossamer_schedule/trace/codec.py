@@ -80,8 +80,8 @@ def step_to_python(step: Step) -> str:
     """
     if step.op in LOWERINGS.values():
         return "lower()"
-    several = variadic_argument(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
-    given = step.args.get(several, ())
+    variadic = variadic_argument(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
+    given = step.args.get(variadic, ())
     parts = [repr(name) for name in given] if isinstance(given, tuple) else []
-    parts += [f"{name}={value!r}" for name, value in step.args.items() if name != several]
+    parts += [f"{name}={value!r}" for name, value in step.args.items() if name != variadic]
     return f"{step.op}({', '.join(parts)})"
