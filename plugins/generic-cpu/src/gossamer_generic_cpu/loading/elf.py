@@ -13,27 +13,25 @@ import ctypes
 import mmap
 import struct
 import sys
-from typing import NamedTuple
+from functools import cache
 
-from gossamer_backend.elf_records import (
-    IDENTITY,
-    RELOCATABLE,
-    SECTION,
-    SYMBOL,
-    SYMBOL_TABLE,
-    Section,
-    header_of,
-    sections_of,
+from gossamer_backend.elf_records import Section
+from gossamer_generic_cpu.loading.object_file import (
+    EXECUTABLE,
+    IN_MEMORY,
+    NO_BITS,
+    PLAIN_RELOCATIONS,
+    THREAD_LOCAL,
+    ObjectFile,
+    Relocation,
+    Symbol,
+    malformed,
+    read_object,
 )
 from gossamer_generic_cpu.target.architecture import architecture
 
-_RELOCATION = struct.Struct("<QQq")
-_MAGIC = IDENTITY + b"\x01"
 _X86_64 = 62
-_RELOCATIONS, _NO_BITS, _PLAIN_RELOCATIONS = 4, 8, 9
 _GROUP, _DYNAMIC_KINDS = 17, frozenset({14, 15, 16})
-_IN_MEMORY, _THREAD_LOCAL = 0x2, 0x400
-_UNDEFINED, _FIRST_RESERVED = 0, 0xFF00
 _ABSOLUTE_64, _DISTANCES_32 = 1, frozenset({2, 4})
 
 
@@ -43,15 +41,21 @@ class _Foreign(Exception):  # noqa: N818
 
 def place(code: bytes, symbol: str) -> int | None:
     """Load an object and return the address of a symbol; None if the object or the system needs a full
-    linker.
+    linker. Raise `ArgumentError` (`generic_cpu.object`) for a malformed object.
 
     The memory is never freed: a thread may run the code until the process ends.
     """
-    if not is_supported():
+    found = read_object(code)
+    if found is None:
+        return None
+    entry = found.find(symbol)
+    if entry is not None and not _is_code(entry, found.sections):
+        raise malformed(code, f"'{symbol}' is not in its instructions")
+    if entry is None or not is_supported():
         return None
     try:
-        return _placed(code, symbol)
-    except (_Foreign, struct.error, IndexError, OSError):
+        return _placed(found, entry)
+    except (_Foreign, struct.error, OSError):  # struct.error: a distance of more than 32 bits
         return None
 
 
@@ -60,40 +64,45 @@ def is_supported() -> bool:
     return sys.platform == "linux" and architecture() == "x86_64" and sys.maxsize > 2**32
 
 
-def _placed(code: bytes, symbol: str) -> int:
-    sections = _sections(code)
-    offsets, size = _layout(sections)
+def _is_code(symbol: Symbol, sections: list[Section]) -> bool:
+    if not symbol.is_here:
+        return False
+    section = sections[symbol.section]
+    is_stored = section.flags & IN_MEMORY and section.kind != NO_BITS
+    return bool(is_stored and section.flags & EXECUTABLE) and symbol.value < section.size
+
+
+def _placed(found: ObjectFile, entry: Symbol) -> int:
+    _require_plain(found)
+    offsets, size = _layout(found.sections)
     image = bytearray(size)
-    for section, at in zip(sections, offsets, strict=True):
-        if at is not None and section.kind != _NO_BITS:
-            image[at : at + section.size] = _contents(code, section)
+    for section, at in zip(found.sections, offsets, strict=True):
+        if at is not None and section.kind != NO_BITS:
+            image[at : at + section.size] = found.contents(section)
+    places = [_place_of(symbol, offsets) for symbol in found.symbols]
     base = _reserved(size)
-    addresses = _addresses(code, sections, offsets, base=base)
-    for section in sections:
-        at = offsets[section.info] if section.kind == _RELOCATIONS else None
-        if at is not None:
-            _relocate(image, base, _Relocations(at, _contents(code, section), addresses))
-    entry = addresses[_index_of(code, sections, symbol)]
-    if entry is None:
-        raise _Foreign
-    _fill(base, image)
-    return entry
+    try:
+        for target, rows in found.relocations:
+            start = offsets[target]
+            if start is not None:
+                for row in rows:
+                    _relocate(image, base, row, at=start + row.offset, to=places[row.symbol])
+        _fill(base, image)
+    except BaseException:
+        _release(base, size)
+        raise
+    start = _place_of(entry, offsets)
+    return base + start if start is not None else 0
 
 
-def _sections(code: bytes) -> list[Section]:
-    header = header_of(code)
-    is_object = (header.kind, header.machine) == (RELOCATABLE, _X86_64)
-    if not header.identity.startswith(_MAGIC) or not is_object:
+def _require_plain(found: ObjectFile) -> None:
+    if found.header.machine != _X86_64:
         raise _Foreign
-    if header.section_size != SECTION.size or not header.section_count:
-        raise _Foreign
-    found = sections_of(code, header)
-    for section in found:
-        if section.kind in _DYNAMIC_KINDS | {_GROUP, _PLAIN_RELOCATIONS}:
+    for section in found.sections:
+        if section.kind in _DYNAMIC_KINDS | {_GROUP, PLAIN_RELOCATIONS}:
             raise _Foreign
-        if section.flags & _IN_MEMORY and section.flags & _THREAD_LOCAL:
+        if section.flags & IN_MEMORY and section.flags & THREAD_LOCAL:
             raise _Foreign
-    return found
 
 
 def _layout(sections: list[Section]) -> tuple[list[int | None], int]:
@@ -101,7 +110,7 @@ def _layout(sections: list[Section]) -> tuple[list[int | None], int]:
     offsets: list[int | None] = []
     end = 0
     for section in sections:
-        if not section.flags & _IN_MEMORY:
+        if not section.flags & IN_MEMORY:
             offsets.append(None)
             continue
         align = max(section.alignment, 1)
@@ -113,85 +122,54 @@ def _layout(sections: list[Section]) -> tuple[list[int | None], int]:
     return offsets, end
 
 
-def _contents(code: bytes, section: Section) -> bytes:
-    found = code[section.offset : section.offset + section.size]
-    if len(found) != section.size:
+def _place_of(symbol: Symbol, offsets: list[int | None]) -> int | None:
+    """Return the offset of a symbol in the image, None for one that is not in it."""
+    start = offsets[symbol.section] if symbol.is_here else None
+    return None if start is None else start + symbol.value
+
+
+def _relocate(image: bytearray, base: int, row: Relocation, *, at: int, to: int | None) -> None:
+    if to is None:
         raise _Foreign
-    return found
-
-
-def _symbol_table(sections: list[Section]) -> Section:
-    tables = [section for section in sections if section.kind == SYMBOL_TABLE]
-    if len(tables) != 1:
+    if row.kind == _ABSOLUTE_64:
+        struct.pack_into("<Q", image, at, base + to + row.addend)
+    elif row.kind in _DISTANCES_32:
+        struct.pack_into("<i", image, at, to + row.addend - at)
+    else:
         raise _Foreign
-    return tables[0]
-
-
-def _addresses(
-    code: bytes, sections: list[Section], offsets: list[int | None], *, base: int
-) -> list[int | None]:
-    """Return the address of each symbol, None for undefined ones."""
-    found: list[int | None] = []
-    for _, _, _, section, value, _ in SYMBOL.iter_unpack(_contents(code, _symbol_table(sections))):
-        is_here = _UNDEFINED < section < _FIRST_RESERVED
-        start = offsets[section] if is_here else None
-        found.append(None if start is None else base + start + value)
-    return found
-
-
-def _index_of(code: bytes, sections: list[Section], symbol: str) -> int:
-    table = _symbol_table(sections)
-    names = _contents(code, sections[table.link])
-    wanted = b"\0" + symbol.encode() + b"\0"
-    for at, (name, *_) in enumerate(SYMBOL.iter_unpack(_contents(code, table))):
-        if names[name - 1 : name + len(wanted) - 1] == wanted:
-            return at
-    raise _Foreign
-
-
-class _Relocations(NamedTuple):
-    """The entries of a relocation section, the offset of the section that they change, and the addresses of
-    symbols."""
-
-    at: int
-    entries: bytes
-    addresses: list[int | None]
-
-
-def _relocate(image: bytearray, base: int, found: _Relocations) -> None:
-    for offset, info, addend in _RELOCATION.iter_unpack(found.entries):
-        address = found.addresses[info >> 32]
-        if address is None:
-            raise _Foreign
-        at, kind = found.at + offset, info & 0xFFFFFFFF
-        if kind == _ABSOLUTE_64:
-            struct.pack_into("<Q", image, at, address + addend)
-        elif kind in _DISTANCES_32:
-            struct.pack_into("<i", image, at, address + addend - (base + at))
-        else:
-            raise _Foreign
 
 
 # --- memory
 
 
+@cache
+def _library() -> ctypes.CDLL:
+    """Return the C library, with the types of the functions that are called here."""
+    library = ctypes.CDLL(None)
+    number, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
+    library.mmap.argtypes = (pointer, size, number, number, number, ctypes.c_int64)
+    library.mmap.restype = pointer
+    library.mprotect.argtypes = (pointer, size, number)
+    library.munmap.argtypes = (pointer, size)
+    return library
+
+
 def _reserved(size: int) -> int:
     """Return the address of new writable memory."""
-    reserve = ctypes.CDLL(None, use_errno=True).mmap
-    number, pointer = ctypes.c_int, ctypes.c_void_p
-    reserve.argtypes = (pointer, ctypes.c_size_t, number, number, number, ctypes.c_int64)
-    reserve.restype = pointer
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = reserve(None, max(size, 1), mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    if address is None or address == pointer(-1).value:
+    access = mmap.PROT_READ | mmap.PROT_WRITE
+    address = _library().mmap(None, max(size, 1), access, flags, -1, 0)
+    if address is None or address == ctypes.c_void_p(-1).value:
         raise _Foreign
     return int(address)
+
+
+def _release(address: int, size: int) -> None:
+    _library().munmap(address, max(size, 1))
 
 
 def _fill(base: int, image: bytearray) -> None:
     """Write the contents into memory, and make it executable and read-only."""
     ctypes.memmove(base, bytes(image), len(image))
-    protect = ctypes.CDLL(None).mprotect
-    protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    if protect(base, max(len(image), 1), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+    if _library().mprotect(base, max(len(image), 1), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         raise _Foreign

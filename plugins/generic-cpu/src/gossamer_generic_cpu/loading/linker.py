@@ -9,10 +9,9 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_backend.fork import compiling
+from gossamer_generic_cpu.loading.object_file import malformed, without_unwind_tables
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine
-from gossamer_ir.core.counted import counted
-from gossamer_ir.errors import ArgumentError
 
 _numbers = itertools.count(1)
 
@@ -20,20 +19,15 @@ _numbers = itertools.count(1)
 def link_object(code: bytes, symbol: str) -> tuple[int, object]:
     """Return the address of a symbol, and the object that keeps the code loaded.
 
-    `ArgumentError` (`generic_cpu.object`) if the linker refuses the bytes.
+    `ArgumentError` (`generic_cpu.object`) if the bytes are malformed or the linker refuses them.
     """
     builder = llvm.JITLibraryBuilder()
-    builder.add_object_img(code).add_current_process().export_symbol(symbol)
+    builder.add_object_img(without_unwind_tables(code)).add_current_process().export_symbol(symbol)
     with compiling:
         try:
             library = builder.link(_compiler(), f"gossamer{next(_numbers)}")
         except RuntimeError as error:
-            raise ArgumentError(
-                "generic_cpu.object",
-                f"The data ({counted(len(code), 'byte')}) cannot be loaded as object code: "
-                f"{str(error).rstrip('.')}.",
-                hint="Compile the module again.",
-            ) from error
+            raise malformed(code, str(error).rstrip(".")) from error
     return int(library[symbol]), library
 
 

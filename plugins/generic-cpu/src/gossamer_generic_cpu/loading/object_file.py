@@ -1,0 +1,279 @@
+"""Read an ELF object file, with every offset and index in it checked.
+
+Neither this package's loader nor LLVM's linker checks that a relocation lies inside its section or a symbol
+inside its block, and both write where a relocation says. So whatever is malformed is refused before either of
+them sees it. The instructions themselves are not examined: who can change them can run code anyway.
+
+Source: System V ABI, Edition 4.1, chapter 4 (object files); AMD64 supplement, section 4.4 (relocations).
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import NamedTuple, NoReturn
+
+from gossamer_backend.elf_records import (
+    IDENTITY,
+    RELOCATABLE,
+    SECTION,
+    SYMBOL,
+    SYMBOL_TABLE,
+    FileHeader,
+    Section,
+    header_of,
+    sections_of,
+)
+from gossamer_ir.core.counted import counted
+from gossamer_ir.errors import ArgumentError
+
+STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9
+IN_MEMORY, EXECUTABLE, THREAD_LOCAL = 0x2, 0x4, 0x400
+FIRST_RESERVED, ABSOLUTE = 0xFF00, 0xFFF1
+
+MOST_ZEROS = 1 << 26
+"""The most bytes of memory that an object may take beyond those in its file."""
+
+MOST_ALIGNMENT = 1 << 16
+
+_MAGIC = b"\x7fELF"
+_VERSION = b"\x01"
+_UNUSED = 0
+_KINDS = frozenset({1, 2, 3, 4, 7, 8, 9, 14, 15, 16, 17})
+"""The types of sections in a relocatable file: 1 is contents, 7 notes, 14 to 16 initializers, 17 groups."""
+
+_BINDINGS, _SYMBOL_TYPES = frozenset({0, 1, 2}), frozenset({0, 1, 2, 3, 4, 6})
+"""Local, global and weak symbols, of all types but common ones (5): LLVM's linker would allocate these."""
+
+_FIRST_SYSTEM_SPECIFIC = 0x60000000
+_PLAIN_RELOCATION = struct.Struct("<QQ")
+_RELOCATION = struct.Struct("<QQq")
+_X86_64, _AARCH64 = 62, 183
+_WIDE = frozenset(
+    {(_X86_64, kind) for kind in (1, 6, 7, 8, 16, 17, 18, 24, 25, 27, 28, 29, 30, 31, 33, 37)}
+    | {(_AARCH64, kind) for kind in (257, 260, 1024, 1025, 1026, 1027)}
+)
+"""The relocations that change 8 bytes; others change at most 4."""
+
+
+class Symbol(NamedTuple):
+    """A row of the symbol table."""
+
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+    @property
+    def is_here(self) -> bool:
+        """True if it is defined in a section of this object."""
+        return 0 < self.section < FIRST_RESERVED
+
+
+class Relocation(NamedTuple):
+    """A place in a section, the index of a symbol, what to do, and a number to add (0 if it is in the
+    section)."""
+
+    offset: int
+    symbol: int
+    kind: int
+    addend: int
+
+
+class ObjectFile(NamedTuple):
+    """The parts of an object. `relocations` are pairs of the index of a section and what changes it."""
+
+    code: bytes
+    header: FileHeader
+    sections: list[Section]
+    symbols: list[Symbol]
+    names: bytes
+    relocations: list[tuple[int, list[Relocation]]]
+
+    def contents(self, section: Section) -> bytes:
+        """Return the bytes of a section; none for one of zeros."""
+        size = 0 if section.kind == NO_BITS else section.size
+        return self.code[section.offset : section.offset + size]
+
+    def find(self, symbol: str) -> Symbol | None:
+        """Return a symbol by its name, None if there is none."""
+        wanted = symbol.encode() + b"\0"
+        for row in self.symbols:
+            if self.names[row.name : row.name + len(wanted)] == wanted:
+                return row
+        return None
+
+
+def read_object(code: bytes) -> ObjectFile | None:
+    """Return the parts of a relocatable file of 64-bit little-endian ELF, or None for a file of another
+    format. Raise `ArgumentError` (`generic_cpu.object`) if it is malformed."""
+    if not code.startswith(_MAGIC) or sys.byteorder != "little" or sys.maxsize < 2**32:
+        return None
+    try:
+        return _read(code)
+    except (struct.error, _MalformedError) as error:
+        reason = "it ends too early" if isinstance(error, struct.error) else str(error)
+        raise malformed(code, reason) from error
+
+
+def without_unwind_tables(code: bytes) -> bytes:
+    """Return the object with its `.eh_frame` sections, and what relocates them, marked as unused.
+
+    Exceptions never pass through kernels. LLVM's linker reads these tables, and ends the process if one is
+    malformed.
+    """
+    found = read_object(code)
+    if found is None:
+        return code
+    names = found.contents(found.sections[found.header.section_names])
+    dropped = {
+        at
+        for at, section in enumerate(found.sections)
+        if names[section.name :].startswith(b".eh_frame\0")
+    }
+    changed = bytearray(code)
+    for at, section in enumerate(found.sections):
+        is_relocation = section.kind in (RELOCATIONS, PLAIN_RELOCATIONS)
+        if at in dropped or (is_relocation and section.info in dropped):
+            struct.pack_into("<I", changed, section.at + 4, _UNUSED)
+    return bytes(changed)
+
+
+def malformed(code: bytes, reason: str) -> ArgumentError:
+    """Return the error for bytes that are not an object that this process can load."""
+    return ArgumentError(
+        "generic_cpu.object",
+        f"The data ({counted(len(code), 'byte')}) cannot be loaded as object code: {reason}.",
+        hint="Compile the module again.",
+    )
+
+
+class _MalformedError(Exception):
+    """The reason why an object is refused."""
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise _MalformedError(reason)
+
+
+def _read(code: bytes) -> ObjectFile:
+    header = header_of(code)
+    if not code.startswith(IDENTITY + _VERSION) or header.kind != RELOCATABLE:
+        _refuse("it is not a relocatable file of 64-bit little-endian ELF")
+    if header.section_size != SECTION.size or not 0 < header.section_count < FIRST_RESERVED:
+        _refuse("it has no table of sections")
+    if header.section_names >= header.section_count:
+        _refuse("the names of its sections are missing")
+    if header.sections + SECTION.size * header.section_count > len(code):
+        _refuse("its table of sections lies outside the file")
+    sections = sections_of(code, header)
+    _require_sections(code, header, sections)
+    at = _symbol_table(sections)
+    table = sections[at]
+    names = _string_table(code, sections, table.link)
+    rows = code[table.offset : table.offset + table.size]
+    symbols = [Symbol(*row) for row in SYMBOL.iter_unpack(rows)]
+    for symbol in symbols:
+        _require_symbol(symbol, sections, names)
+    relocations = []
+    for section in sections:
+        if section.kind in (RELOCATIONS, PLAIN_RELOCATIONS):
+            found = list(_relocations(code, section))
+            _require_relocations(section, found, sections, header)
+            if section.link != at or any(row.symbol >= len(symbols) for row in found):
+                _refuse("a relocation has no symbol")
+            if sections[section.info].flags & IN_MEMORY:
+                for row in found:
+                    _require_in_memory(symbols[row.symbol], sections)
+            relocations.append((section.info, found))
+    return ObjectFile(code, header, sections, symbols, names, relocations)
+
+
+def _require_sections(code: bytes, header: FileHeader, sections: list[Section]) -> None:
+    names = _string_table(code, sections, header.section_names)
+    if any(sections[0][1:]):
+        _refuse("its first section is not empty")
+    zeros = 0
+    for section in sections[1:]:
+        is_stored = section.kind != NO_BITS
+        if section.kind not in _KINDS and section.kind < _FIRST_SYSTEM_SPECIFIC:
+            _refuse(f"a section has the type {section.kind}")
+        if is_stored and section.offset + section.size > len(code):
+            _refuse("a section lies outside the file")
+        if section.name >= len(names):
+            _refuse("the name of a section lies outside the table of names")
+        if section.address:
+            _refuse("a section has an address")
+        if section.alignment.bit_count() != 1:
+            _refuse("the alignment of a section is not a power of two")
+        if section.alignment > MOST_ALIGNMENT:
+            _refuse(f"a section is aligned to {section.alignment} bytes")
+        zeros += section.alignment + (0 if is_stored else section.size)
+    if zeros > MOST_ZEROS:
+        _refuse(f"it takes more than {MOST_ZEROS} bytes of zeros")
+
+
+def _string_table(code: bytes, sections: list[Section], index: int) -> bytes:
+    """Return a table of names, each of which ends with a zero."""
+    if index >= len(sections) or sections[index].kind != STRING_TABLE:
+        _refuse("a table of names is missing")
+    section = sections[index]
+    found = code[section.offset : section.offset + section.size]
+    if len(found) != section.size or not found.endswith(b"\0"):
+        _refuse("a table of names is cut off")
+    return found
+
+
+def _symbol_table(sections: list[Section]) -> int:
+    found = [at for at, section in enumerate(sections) if section.kind == SYMBOL_TABLE]
+    if len(found) != 1:
+        _refuse(f"it has {len(found)} symbol tables")
+    table = sections[found[0]]
+    if table.entry_size != SYMBOL.size or table.size % SYMBOL.size or not table.size:
+        _refuse("its symbol table is cut off")
+    if table.info > table.size // SYMBOL.size:
+        _refuse("its local symbols lie outside the symbol table")
+    return found[0]
+
+
+def _require_symbol(symbol: Symbol, sections: list[Section], names: bytes) -> None:
+    if symbol.name >= len(names):
+        _refuse("the name of a symbol lies outside the table of names")
+    if symbol.info >> 4 not in _BINDINGS or symbol.info & 0xF not in _SYMBOL_TYPES:
+        _refuse("a symbol has an unknown type")
+    if symbol.section in (0, ABSOLUTE):
+        return
+    if symbol.section >= len(sections):
+        _refuse("a symbol has no section")
+    if symbol.value + symbol.size > sections[symbol.section].size:
+        _refuse("a symbol lies outside its section")
+
+
+def _require_in_memory(symbol: Symbol, sections: list[Section]) -> None:
+    if symbol.is_here and not sections[symbol.section].flags & IN_MEMORY:
+        _refuse("a relocation names a section that is not loaded")
+
+
+def _relocations(code: bytes, section: Section) -> list[Relocation]:
+    layout = _RELOCATION if section.kind == RELOCATIONS else _PLAIN_RELOCATION
+    if section.entry_size != layout.size or section.size % layout.size:
+        _refuse("a table of relocations is cut off")
+    rows = layout.iter_unpack(code[section.offset : section.offset + section.size])
+    return [
+        Relocation(offset, info >> 32, info & 0xFFFFFFFF, *(addend or (0,)))
+        for offset, info, *addend in rows
+    ]
+
+
+def _require_relocations(
+    section: Section, found: list[Relocation], sections: list[Section], header: FileHeader
+) -> None:
+    if not 0 < section.info < len(sections) or sections[section.info].kind == NO_BITS:
+        _refuse("relocations have no section to change")
+    size = sections[section.info].size
+    for row in found:
+        width = 8 if (header.machine, row.kind) in _WIDE else 4
+        if row.offset + width > size:
+            _refuse("a relocation lies outside its section")
