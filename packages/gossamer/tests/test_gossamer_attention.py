@@ -230,15 +230,15 @@ Q, K = np.ones((2, 4), dtype=np.float32), np.ones((3, 4), dtype=np.float32)
 @pytest.mark.parametrize(
     ("code", "given", "named"),
     [
-        ("operand.dtype", (Q.astype("int32"), K, K), "Q has the dtype int32"),
-        ("operand.dtype", (Q, K.astype("float64"), K), "K has the dtype float64, Q float32"),
-        ("operand.dtype", (Q, K, K.astype("float64")), "V has the dtype float64, Q float32"),
-        ("operand.shape", (K, K, K), "Q has the shape (3, 4); expected (2, any)"),
-        ("operand.shape", (Q, Q, K), "K has the shape (2, 4); expected (3, 4)"),
-        ("operand.shape", (Q, K, K[:, :2]), "V has the shape (3, 2); expected (3, 4)"),
-        ("operand.kind", (Q.tolist(), K, K), "Q has the type 'list'"),
-        ("operand.kind", (Q, K, K, "1"), "scale has the type 'str'; expected a number or None"),
-        ("operand.kind", (Q, K, K, [1.0]), "scale has the type 'list'"),
+        ("operand.dtype", (Q.astype("int32"), K, K), "'Q' has the dtype int32"),
+        ("operand.dtype", (Q, K.astype("float64"), K), "'K' has the dtype float64, 'Q' float32"),
+        ("operand.dtype", (Q, K, K.astype("float64")), "'V' has the dtype float64, 'Q' float32"),
+        ("operand.shape", (K, K, K), "'Q' has the shape (3, 4); expected (2, any)"),
+        ("operand.shape", (Q, Q, K), "'K' has the shape (2, 4); expected (3, 4)"),
+        ("operand.shape", (Q, K, K[:, :2]), "'V' has the shape (3, 2); expected (3, 4)"),
+        ("operand.kind", (Q.tolist(), K, K), "'Q' has the type 'list'"),
+        ("operand.kind", (Q, K, K, "1"), "'scale' has the type 'str'; expected a number or None"),
+        ("operand.kind", (Q, K, K, [1.0]), "'scale' has the type 'list'"),
     ],
 )
 def test_bad_operands(code, given, named):

@@ -24,18 +24,18 @@ def tampered(name, at, value):
 
 
 BAD_SPMM = [
-    ("operand.dtype", A, B.astype("float64"), "B has the dtype float64, the matrix float32"),
-    ("operand.dtype", A.astype("float64"), B, "B has the dtype float32, the matrix float64"),
+    ("operand.dtype", A, B.astype("float64"), "'B' has the dtype float64, the matrix float32"),
+    ("operand.dtype", A.astype("float64"), B, "'B' has the dtype float32, the matrix float64"),
     ("operand.dtype", A, B.astype("int32"), "int32"),
     ("operand.dtype", A, B.astype("complex64"), "complex64"),
     ("operand.dtype", A, B.astype("float16"), "float16"),
     ("operand.shape", A, np.ones((4, 3), dtype=np.float32), "(4, 3); expected (3, any)"),
-    ("operand.shape", A, X, "B has the shape (3,)"),
-    ("operand.shape", A, B.reshape(3, 2, 2), "B has the shape (3, 2, 2)"),
-    ("operand.kind", A, B.tolist(), "B has the type 'list'; expected a NumPy array"),
-    ("operand.kind", A, None, "B has the type 'NoneType'"),
-    ("operand.kind", A, sparse.csr_array(B), "B has the type 'csr_array'"),
-    ("operand.kind", A, np.ma.masked_array(B), "B has the type 'MaskedArray'"),
+    ("operand.shape", A, X, "'B' has the shape (3,)"),
+    ("operand.shape", A, B.reshape(3, 2, 2), "'B' has the shape (3, 2, 2)"),
+    ("operand.kind", A, B.tolist(), "'B' has the type 'list'; expected a NumPy array"),
+    ("operand.kind", A, None, "'B' has the type 'NoneType'"),
+    ("operand.kind", A, sparse.csr_array(B), "'B' has the type 'csr_array'"),
+    ("operand.kind", A, np.ma.masked_array(B), "'B' has the type 'MaskedArray'"),
     ("format.kind", B, B, "The matrix has the type 'ndarray'"),
     ("format.dtype", A.astype(np.int64), B, "int64"),
     ("format.dtype", A.astype(np.complex64), B, "complex64"),
@@ -59,10 +59,10 @@ def test_bad_operands_of_spmm(code, matrix, dense, named):
 
 
 BAD_SPMV = [
-    ("operand.shape", A, B, "x has the shape (3, 4); expected (3,)"),
-    ("operand.shape", A, np.ones(2, dtype=np.float32), "x has the shape (2,)"),
-    ("operand.dtype", A, np.ones(3), "x has the dtype float64, the matrix float32"),
-    ("operand.kind", A, [1.0, 2.0, 3.0], "x has the type 'list'"),
+    ("operand.shape", A, B, "'x' has the shape (3, 4); expected (3,)"),
+    ("operand.shape", A, np.ones(2, dtype=np.float32), "'x' has the shape (2,)"),
+    ("operand.dtype", A, np.ones(3), "'x' has the dtype float64, the matrix float32"),
+    ("operand.kind", A, [1.0, 2.0, 3.0], "'x' has the type 'list'"),
 ]
 
 
@@ -81,9 +81,9 @@ def read_only():
 
 
 BAD_OUT = [
-    ("operand.kind", [[0.0] * 4] * 2, "out has the type 'list'"),
-    ("operand.dtype", np.zeros((2, 4)), "out has the dtype float64; expected float32"),
-    ("operand.dtype", np.zeros((2, 4), dtype=">f4"), "out has the dtype >f4"),
+    ("operand.kind", [[0.0] * 4] * 2, "'out' has the type 'list'"),
+    ("operand.dtype", np.zeros((2, 4)), "'out' has the dtype float64; expected float32"),
+    ("operand.dtype", np.zeros((2, 4), dtype=">f4"), "'out' has the dtype >f4"),
     ("operand.shape", np.zeros((4, 2), dtype=np.float32), "(4, 2); expected (2, 4)"),
     ("operand.shape", np.zeros(8, dtype=np.float32), "(8,); expected (2, 4)"),
     ("operand.contiguous", np.zeros((2, 8), dtype=np.float32)[:, ::2], "strides (32, 8)"),
@@ -93,7 +93,7 @@ BAD_OUT = [
         np.frombuffer(bytearray(33), "uint8")[1:].view("float32").reshape(2, 4),
         "multiple of 4 bytes",
     ),
-    ("operand.readonly", read_only(), "out is read-only"),
+    ("operand.readonly", read_only(), "'out' is read-only"),
 ]
 
 
@@ -114,10 +114,10 @@ def test_an_output_over_an_input_is_refused():
         (square, memory[:9].reshape(3, 3), memory[3:].reshape(3, 3)),
     ]
     for matrix, operand, out in overlapping:
-        with pytest.raises(UserError, match="out overlaps an input") as caught:
+        with pytest.raises(UserError, match="'out' overlaps an input") as caught:
             gs.spmm(matrix, operand, out=out)
         assert caught.value.code == "operand.overlap"
-    with pytest.raises(UserError, match="out overlaps an input"):
+    with pytest.raises(UserError, match="'out' overlaps an input"):
         gs.spmv(square, X, out=square.data)
 
 

@@ -271,25 +271,25 @@ def tampered(name, at, value):
 
 
 BAD_OPERANDS = [
-    ("operand.dtype", A, X.astype("float64"), Y, "Y has the dtype float32, X float64"),
-    ("operand.dtype", A, X, Y.astype("float64"), "Y has the dtype float64, X float32"),
-    ("operand.dtype", A, X, Y.astype("int32"), "Y has the dtype int32"),
+    ("operand.dtype", A, X.astype("float64"), Y, "'Y' has the dtype float32, 'X' float64"),
+    ("operand.dtype", A, X, Y.astype("float64"), "'Y' has the dtype float64, 'X' float32"),
+    ("operand.dtype", A, X, Y.astype("int32"), "'Y' has the dtype int32"),
     ("operand.dtype", A, X.astype("int32"), Y, "int32; expected float32 or float64"),
-    ("operand.dtype", A, X.astype("complex64"), Y, "X has the dtype complex64"),
-    ("operand.dtype", A, X.astype("float16"), Y, "X has the dtype float16"),
-    ("operand.dtype", A, X.astype(object), Y, "X has the dtype object"),
-    ("operand.shape", A, Y, Y, "X has the shape (3, 4); expected (2, any)"),
-    ("operand.shape", A, X, X, "Y has the shape (2, 4); expected (3, 4)"),
-    ("operand.shape", A, X[:, :3], Y, "Y has the shape (3, 4); expected (3, 3)"),
-    ("operand.shape", A, X, Y.T.copy(), "Y has the shape (4, 3)"),
-    ("operand.shape", A, X[0], Y, "X has the shape (4,)"),
-    ("operand.shape", A, X, Y[0], "Y has the shape (4,)"),
-    ("operand.shape", A, X[:, :, None], Y, "X has the shape (2, 4, 1)"),
-    ("operand.kind", A, X.tolist(), Y, "X has the type 'list'; expected a NumPy array"),
-    ("operand.kind", A, X, Y.tolist(), "Y has the type 'list'; expected a NumPy array"),
-    ("operand.kind", A, None, Y, "X has the type 'NoneType'"),
-    ("operand.kind", A, X, sparse.csr_array(Y), "Y has the type 'csr_array'"),
-    ("operand.kind", A, np.ma.masked_array(X), Y, "X has the type 'MaskedArray'"),
+    ("operand.dtype", A, X.astype("complex64"), Y, "'X' has the dtype complex64"),
+    ("operand.dtype", A, X.astype("float16"), Y, "'X' has the dtype float16"),
+    ("operand.dtype", A, X.astype(object), Y, "'X' has the dtype object"),
+    ("operand.shape", A, Y, Y, "'X' has the shape (3, 4); expected (2, any)"),
+    ("operand.shape", A, X, X, "'Y' has the shape (2, 4); expected (3, 4)"),
+    ("operand.shape", A, X[:, :3], Y, "'Y' has the shape (3, 4); expected (3, 3)"),
+    ("operand.shape", A, X, Y.T.copy(), "'Y' has the shape (4, 3)"),
+    ("operand.shape", A, X[0], Y, "'X' has the shape (4,)"),
+    ("operand.shape", A, X, Y[0], "'Y' has the shape (4,)"),
+    ("operand.shape", A, X[:, :, None], Y, "'X' has the shape (2, 4, 1)"),
+    ("operand.kind", A, X.tolist(), Y, "'X' has the type 'list'; expected a NumPy array"),
+    ("operand.kind", A, X, Y.tolist(), "'Y' has the type 'list'; expected a NumPy array"),
+    ("operand.kind", A, None, Y, "'X' has the type 'NoneType'"),
+    ("operand.kind", A, X, sparse.csr_array(Y), "'Y' has the type 'csr_array'"),
+    ("operand.kind", A, np.ma.masked_array(X), Y, "'X' has the type 'MaskedArray'"),
     ("format.kind", X, X, Y, "The matrix has the type 'ndarray'"),
     ("format.dtype", A.astype(np.complex64), X, Y, "complex64"),
     ("format.indptr.start", tampered("indptr", 0, 1), X, Y, "indptr[0] is 1"),
@@ -332,9 +332,9 @@ def read_only():
 
 
 BAD_OUT = [
-    ("operand.kind", [0.0] * 3, "out has the type 'list'"),
-    ("operand.dtype", np.zeros(3), "out has the dtype float64; expected float32"),
-    ("operand.dtype", np.zeros(3, dtype=">f4"), "out has the dtype >f4"),
+    ("operand.kind", [0.0] * 3, "'out' has the type 'list'"),
+    ("operand.dtype", np.zeros(3), "'out' has the dtype float64; expected float32"),
+    ("operand.dtype", np.zeros(3, dtype=">f4"), "'out' has the dtype >f4"),
     ("operand.shape", np.zeros((2, 3), dtype=np.float32), "(2, 3); expected (3,)"),
     ("operand.shape", np.zeros(4, dtype=np.float32), "(4,); expected (3,)"),
     ("operand.contiguous", np.zeros(6, dtype=np.float32)[::2], "strides (8,)"),
@@ -343,7 +343,7 @@ BAD_OUT = [
         np.frombuffer(bytearray(13), "uint8")[1:].view("float32"),
         "multiple of 4 bytes",
     ),
-    ("operand.readonly", read_only(), "out is read-only"),
+    ("operand.readonly", read_only(), "'out' is read-only"),
 ]
 
 
@@ -367,10 +367,10 @@ def test_an_output_over_an_input_is_refused():
     for matrix in (square, tensor):
         for left, right in ((inner, other), (other, inner)):
             for out in (memory[:3], memory[10:13]):
-                with pytest.raises(UserError, match="out overlaps an input") as caught:
+                with pytest.raises(UserError, match="'out' overlaps an input") as caught:
                     gs.sddmm(matrix, left, right, out=out)
                 assert caught.value.code == "operand.overlap"
-    with pytest.raises(UserError, match="out overlaps an input"):
+    with pytest.raises(UserError, match="'out' overlaps an input"):
         gs.sddmm(square, inner, other, out=square.data)
     np.testing.assert_array_equal(gs.sddmm(tensor, inner, other, out=memory[12:]), [4, 4, 4])
 
@@ -382,7 +382,7 @@ BAD_BINDINGS = [
     ("operator.operands", "sddmm", (X, Y, Y), "is 4"),
     ("operand.contiguous", "sddmm", (X, np.asfortranarray(Y)), "strides (4, 12)"),
     ("operand.contiguous", "sddmm", (np.ones((2, 8), "float32")[:, ::2], Y), "strides (32, 8)"),
-    ("operand.kind", "sddmm", (X.tolist(), Y), "X has the type 'list'"),
+    ("operand.kind", "sddmm", (X.tolist(), Y), "'X' has the type 'list'"),
 ]
 
 

@@ -85,7 +85,7 @@ def _scale(scale: float | None, features: int | None, dtype: np.dtype[Any]) -> A
     if not isinstance(scale, (int, float, np.floating)):
         raise ArgumentError(
             "operand.kind",
-            f"scale has the type '{type(scale).__name__}'; expected a number or None.",
+            f"'scale' has the type '{type(scale).__name__}'; expected a number or None.",
         )
     return _single(float(scale), dtype)
 
@@ -122,8 +122,8 @@ def operands(
     queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
     features = queries.shape[1]
     shape = (matrix.columns, features)
-    keys = dense_operand("K", K, dtype=dtype, shape=shape, like="Q")
-    values = dense_operand("V", V, dtype=dtype, shape=shape, like="Q")
+    keys = dense_operand("K", K, dtype=dtype, shape=shape, like="'Q'")
+    values = dense_operand("V", V, dtype=dtype, shape=shape, like="'Q'")
     dense = {"q": queries, "k": keys, "v": values, "scale": _scale(scale, features, NATIVE[dtype])}
     return Operands(matrix, dense, "out", (matrix.rows, features), dtype, features)
 

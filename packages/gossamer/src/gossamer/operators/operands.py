@@ -155,7 +155,7 @@ def dtype_of(name: str, value: Any) -> str:
             return known
     raise ArgumentError(
         "operand.dtype",
-        f"{name} has the dtype {value.dtype}; expected {' or '.join(NATIVE)}.",
+        f"'{name}' has the dtype {value.dtype}; expected {' or '.join(NATIVE)}.",
         hint=f"Convert it with {name}.astype('float32').",
     )
 
@@ -173,14 +173,14 @@ def dense_operand(
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(
             "operand.kind",
-            f"{name} has the type '{type(value).__name__}'; expected a NumPy array.",
+            f"'{name}' has the type '{type(value).__name__}'; expected a NumPy array.",
             hint=f"Convert it with numpy.asarray({name}, dtype='{dtype}').",
         )
     native = NATIVE[dtype]
     if value.dtype != native and value.dtype.newbyteorder("=") != native:
         raise ArgumentError(
             "operand.dtype",
-            f"{name} has the dtype {value.dtype}, {like} {dtype}; expected one dtype.",
+            f"'{name}' has the dtype {value.dtype}, {like} {dtype}; expected one dtype.",
             hint=f"Convert {name} with {name}.astype('{dtype}').",
         )
     _require_shape(name, value, shape=shape)
@@ -199,18 +199,20 @@ def output(
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         kind = type(value).__name__
         raise ArgumentError(
-            "operand.kind", f"out has the type '{kind}'; expected a NumPy array or None."
+            "operand.kind", f"'out' has the type '{kind}'; expected a NumPy array or None."
         )
     if value.dtype != NATIVE[dtype]:
-        raise ArgumentError("operand.dtype", f"out has the dtype {value.dtype}; expected {dtype}.")
+        raise ArgumentError(
+            "operand.dtype", f"'out' has the dtype {value.dtype}; expected {dtype}."
+        )
     _require_shape("out", value, shape=shape)
     _require_writable(value)
     for array in inputs:
         if np.may_share_memory(value, array):
             raise ArgumentError(
                 "operand.overlap",
-                "out overlaps an input.",
-                hint="Pass a separate array, or leave out 'out'.",
+                "'out' overlaps an input.",
+                hint="Pass a separate array, or omit 'out'.",
             )
     return value, value.view(np.ndarray)
 
@@ -223,18 +225,18 @@ def _is_plain(array: Array) -> bool:
 def _require_writable(out: Array) -> None:
     if not out.flags.writeable:
         raise ArgumentError(
-            "operand.readonly", "out is read-only.", hint="Pass an array that can be written to."
+            "operand.readonly", "'out' is read-only.", hint="Pass an array that can be written to."
         )
     if not out.flags.aligned:
         raise ArgumentError(
             "operand.alignment",
-            f"out does not start at a multiple of {out.itemsize} bytes, the size of its elements.",
+            f"'out' does not start at a multiple of {out.itemsize} bytes, the size of its elements.",
             hint=f"Pass numpy.empty({out.shape}, dtype='{out.dtype.name}').",
         )
     if not _is_plain(out):
         raise ArgumentError(
             "operand.contiguous",
-            f"out has the strides {out.strides}; expected a C-contiguous array.",
+            f"'out' has the strides {out.strides}; expected a C-contiguous array.",
             hint=f"Pass numpy.empty({out.shape}, dtype='{out.dtype.name}').",
         )
 
@@ -248,5 +250,5 @@ def _require_shape(name: str, array: Array, *, shape: tuple[int | None, ...]) ->
         expected = ", ".join("any" if wanted is None else str(wanted) for wanted in shape)
         comma = "," if len(shape) == 1 else ""
         raise ArgumentError(
-            "operand.shape", f"{name} has the shape {array.shape}; expected ({expected}{comma})."
+            "operand.shape", f"'{name}' has the shape {array.shape}; expected ({expected}{comma})."
         )

@@ -47,7 +47,7 @@ def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
     dtype = given or matrix.dtype
     left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))
     features = left.shape[1]
-    right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="X")
+    right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="'X'")
     return Operands(matrix, {"x": left, "y": right}, "out", (matrix.nnz,), dtype, features)
 
 
