@@ -20,7 +20,7 @@ STEPS = ("emit", "parse", "optimize", "codegen", "load")
 
 
 def hand_built() -> dict[str, Module]:
-    """The modules of the tests: SpMM of the features asked for, and SpMV."""
+    """The modules of the tests: SpMM for the given features, and SpMV."""
     path = Path(__file__).parents[1] / "tests" / "conftest.py"
     spec = importlib.util.spec_from_file_location("hand_built", path)
     assert spec is not None

@@ -144,7 +144,7 @@ def _probe(backend: ValidatingBackend, owner: str) -> BackendInfo:
     from gossamer_backend.registry.plugin import blamed_on
 
     try:
-        with blamed_on(backend.name, doing="be asked for its targets"):
+        with blamed_on(backend.name, doing="list its targets"):
             targets = backend.targets()
             probe = backend.probe(Target.parse(targets[0] if targets else backend.name))
     except PluginError as error:

@@ -1,8 +1,8 @@
 """The canonical text of constants: equal values have equal text, so that nodes compare as their values.
 
 Integers are decimal, bools are `True` and `False`. Floats have the shortest text that reads back as the
-same value of their dtype, or `inf`, `-inf`, `nan`, `-0.0`. Text, unlike a Python float, tells -0.0 from
-0.0 and makes NaN equal to itself.
+same value of their dtype, or `inf`, `-inf`, `nan`, `-0.0`. Unlike Python floats, texts distinguish
+-0.0 from 0.0, and the text of NaN is equal to itself.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 _ARCHITECTURES = {"AMD64": "x86_64", "arm64": "aarch64"}
-"""Other systems' names of the architectures that LLVM knows."""
+"""Other systems' names of the architectures that LLVM supports."""
 
 
 def architecture() -> str:

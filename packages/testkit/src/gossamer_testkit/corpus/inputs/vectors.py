@@ -13,7 +13,7 @@ from gossamer_testkit.matrices.csr import Array
 SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
 
 _ROWS_OF_FLAGS = np.array([[0] * 8, [1] * 8, [0, 0, 0, 1] * 2, [1] * 7 + [0], [0] * 7 + [1]])
-"""Rows of eight: in some all flags are set, in some none, in others the last one tells."""
+"""Rows of eight flags: none set, all set, some set, or only the last one different."""
 
 _RECIPES: dict[str, Callable[[int], Array]] = {
     "counting": lambda size: np.arange(size) % 100,
