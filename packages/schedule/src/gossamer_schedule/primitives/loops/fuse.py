@@ -53,9 +53,9 @@ MAX_ITERATIONS = 2**63 - 1
 def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
     """Fuse perfectly nested serial loops into one loop `<outer>_<inner>`.
 
-    `loops` are two or more loops, from the outermost to the innermost. Each starts at 0 and contains
-    only the next one. The fused loop runs over the product of their extents; quotients and remainders of
-    its variable replace the old variables. The result's name is that of the fused loop.
+    `loops` are two or more loops, from the outermost to the innermost. Each starts at 0, and all but the
+    innermost contain only the next one. The fused loop runs over the product of their extents; quotients
+    and remainders of its variable replace the old variables. The result's name is that of the fused loop.
 
     Raises `ScheduleError`: `schedule.fuse.loops` (fewer than two loops), `.not_nested` (a loop contains
     more than the next one), `.dependence` (the extent of a loop depends on another one), `.not_proved`
