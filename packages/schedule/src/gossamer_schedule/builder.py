@@ -25,7 +25,7 @@ from gossamer_schedule.cursor.lookups import (
 )
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
-from gossamer_schedule.step.arguments import a_value, arguments_by_name, plain
+from gossamer_schedule.step.arguments import arguments_by_name, normalized, value_text
 from gossamer_schedule.step.foreign_names import METHODS
 from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.samples import is_reference, with_values
@@ -77,7 +77,7 @@ class ScheduleBuilder(Fluent):
         if not isinstance(module, Module):
             raise schedule_error(
                 "module",
-                f"A builder needs a module, but is given {a_value(module)}.",
+                f"A builder needs a module, but is given {value_text(module)}.",
                 hint="parse_module gives a module of a script, and gossamer.schedule takes any program.",
             )
         self._given = module
@@ -207,11 +207,11 @@ class ScheduleBuilder(Fluent):
 
         Raises `ScheduleError`: `schedule.undo.steps` (not a number from 0 to the number of steps).
         """
-        count = _plain(steps)
+        count = _normalized(steps)
         if type(count) is not int or not 0 <= count <= len(self._results):
             raise schedule_error(
                 "undo.steps",
-                f"undo is given {a_value(steps)}, and the trace has "
+                f"undo is given {value_text(steps)}, and the trace has "
                 f"{len(self._results)} {'step' if len(self._results) == 1 else 'steps'}.",
                 hint=f"Expected a number from 0 to {len(self._results)}.",
             )
@@ -224,7 +224,7 @@ class ScheduleBuilder(Fluent):
         if not isinstance(trace, (tuple, list)) or not all(isinstance(x, Step) for x in trace):
             raise schedule_error(
                 "trace.steps",
-                f"The trace is {a_value(trace)}; expected a tuple of steps.",
+                f"The trace is {value_text(trace)}; expected a tuple of steps.",
                 hint="from_json reads a trace in JSON.",
             )
         for given in trace:
@@ -243,7 +243,7 @@ class ScheduleBuilder(Fluent):
                 "replay.arguments", f"{primitive.__name__} is given argument '{twice[0]}' twice."
             )
         named = positional | {"function": self._function} | keywords
-        values = {name: _plain(value) for name, value in named.items()}
+        values = {name: _normalized(value) for name, value in named.items()}
         self._warn_of_conflicts(values)
         current_values = {name: self._current(value) for name, value in values.items()}
         made = Step(primitive.__name__, step(**current_values))
@@ -312,11 +312,11 @@ class ScheduleBuilder(Fluent):
             raise _unknown(type(self), name)
 
 
-def _plain(value: Any) -> Any:
-    """Like `plain`, but return a value that `plain` refuses as it is: the error of the primitive is more
-    precise."""
+def _normalized(value: Any) -> Any:
+    """Like `normalized`, but return invalid values unchanged: the primitive refuses them with a better
+    error."""
     try:
-        return plain(value)
+        return normalized(value)
     except (TypeError, RecursionError):
         return value
 

@@ -1,4 +1,4 @@
-"""Cursors: references to a statement of a module that know its enclosing statements."""
+"""Cursors: references to a statement of a module, with the path to it."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def named(top: Cursor, kind: type, name: str) -> list[Cursor]:
             found.append(Cursor(top.module, top.primitive, node, (*top.path, *_path(entry))))
         for field in BODIES[type(node)]:
             for at, child in enumerate(getattr(node, field)):
-                if type(child) in BODIES:  # what has a name has a body
+                if type(child) in BODIES:  # all named statements have bodies
                     stack.append((child, entry, field, at))
     return found
 

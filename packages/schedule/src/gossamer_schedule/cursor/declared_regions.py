@@ -33,13 +33,13 @@ def _of_function(top: Cursor) -> Function:
     for cursor in top.below():
         block = cursor.node
         if isinstance(block, Block) and (block.reads or block.writes):
-            true = _true(block, _visible(cursor))
-            if true != block:
-                return _of_function(cursor.replaced_by((true,)))
+            valid = _with_valid_regions(block, _visible(cursor))
+            if valid != block:
+                return _of_function(cursor.replaced_by((valid,)))
     return function
 
 
-def _true(block: Block, visible: set[str]) -> Block:
+def _with_valid_regions(block: Block, visible: set[str]) -> Block:
     def kept(field: str) -> tuple[Region, ...] | None:
         declared: tuple[Region, ...] | None = getattr(block, field)
         return None if declared is None else tuple(

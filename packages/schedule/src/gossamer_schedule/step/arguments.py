@@ -142,7 +142,7 @@ def _intrinsics(op: str, value: Any) -> Any:
         return value
     raise schedule_error(
         "replay.arguments",
-        f"The intrinsics for {op} are {a_value(value)}, which is not a sequence of intrinsics.",
+        f"The intrinsics for {op} are {value_text(value)}, which is not a sequence of intrinsics.",
     )
 
 
@@ -158,18 +158,18 @@ def _unknown(op: str, name: str, names: list[str]) -> Exception:
 
 def _converted(op: str, name: str, value: Any, expected: Any) -> Any:
     try:
-        return msgspec.convert(plain(value), expected)
+        return msgspec.convert(normalized(value), expected)
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError) as error:
         raise schedule_error(
             "replay.arguments",
-            f"Argument '{name}' of {op} is {a_value(value)}, which has the wrong type.",
+            f"Argument '{name}' of {op} is {value_text(value)}, which has the wrong type.",
             hint=f"{error}.{argument_hint(op, name)}",
         ) from None
 
 
 def _is_of_type(value: Any, expected: Any) -> bool:
     try:
-        msgspec.convert(plain(value), expected)
+        msgspec.convert(normalized(value), expected)
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError):
         return False
     return True
@@ -179,27 +179,27 @@ _LONGEST = 80
 """Maximum length of a value that messages show in full."""
 
 
-def a_value(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value as messages show it: its text, or its type if that is too long.
 
-    >>> a_value("i"), a_value(object())
+    >>> value_text("i"), value_text(object())
     ("'i'", 'a value of type object')
     """
     text = repr(value) if isinstance(value, (str, int, float, bytes, tuple, list)) else ""
     return text if 0 < len(text) <= _LONGEST else f"a value of type {type(value).__name__}"
 
 
-def plain(value: Any) -> Any:
+def normalized(value: Any) -> Any:
     """Return a value with lists as tuples, and with integers of other types, such as NumPy's, as ints.
 
     >>> import numpy as np
-    >>> plain([None, np.int64(8)])
+    >>> normalized([None, np.int64(8)])
     (None, 8)
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, (list, tuple)):
-        return tuple(map(plain, value))
+        return tuple(map(normalized, value))
     if isinstance(value, Set):  # msgspec would convert a set to a tuple, in arbitrary order
         raise TypeError("Expected `array`, got `set`")
     try:

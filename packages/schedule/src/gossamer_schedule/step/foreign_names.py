@@ -19,8 +19,8 @@ _TVM: Mapping[str, str] = {
     "script": "show() returns the script of the module and its steps.",
     "func_working_on": "ScheduleBuilder(module, function=...) chooses the function.",
     "work_on": "ScheduleBuilder(module, function=...) chooses the function.",
-    "get": f"{_BY_NAME}; builder.module holds what they name.",
-    "get_sref": f"{_BY_NAME}; builder.module holds what they name.",
+    "get": f"{_BY_NAME}; builder.module contains them.",
+    "get_sref": f"{_BY_NAME}; builder.module contains them.",
     "remove_rv": "Handles need not be removed.",
     "seed": "sample_categorical and sample_perfect_tile take seed=.",
     "fork_seed": "sample_categorical and sample_perfect_tile take seed=.",
@@ -30,15 +30,15 @@ _TVM: Mapping[str, str] = {
     "get_iterations().",
     "get_sp_iteration": "Iterations are addressed by their names: give it, or one of get_iterations().",
     "get_sp_iters": "get_loops(name) lists the variables of an iteration.",
-    "get_output_blocks": "get_blocks() lists the blocks, get_consumers(block) those that read what one "
-    "writes.",
+    "get_output_blocks": "get_blocks() lists the blocks, get_consumers(block) the blocks that read "
+    "its results.",
     "merge": "fuse joins the loops of one nest.",
-    "reverse_cache_read": "reindex_cache_read(block, buffer=..., scope=..., order=...) reads what the "
-    "block needs in an order of its own.",
-    "reverse_cache_write": "reindex_cache_write(block, buffer=..., scope=..., order=...) writes it in an "
-    "order of its own.",
-    "read_at": "cache_read and compute_at do it in two steps.",
-    "write_at": "cache_write and reverse_compute_at do it in two steps.",
+    "reverse_cache_read": "reindex_cache_read(block, buffer=..., scope=..., order=...) copies the "
+    "elements that the block reads, in any order of its iterators.",
+    "reverse_cache_write": "reindex_cache_write(block, buffer=..., scope=..., order=...) caches the "
+    "results in any order of the block's iterators.",
+    "read_at": "Apply cache_read, then compute_at.",
+    "write_at": "Apply cache_write, then reverse_compute_at.",
     "sample_partitioned_tile": "sample_perfect_tile draws factors.",
     "reorder_block_iter_var": "reorder moves loops; the order of iterators does not matter.",
     "transform_block_layout": "fuse, split and reorder transform the loops of a block.",
@@ -86,7 +86,7 @@ _EXO: Mapping[str, str] = {
     "call_eqv": _INTRINSIC,
     "insert_pass": f"{_NONE}: there are no empty statements.",
     "delete_pass": f"{_NONE}: there are no empty statements.",
-    "insert_noop_call": f"{_NONE}; prefetch(block, ...) asks for data ahead of time.",
+    "insert_noop_call": f"{_NONE}; prefetch(block, ...) prefetches data.",
     "reorder_stmts": "compute_at and reverse_compute_at move a block into a loop.",
     "parallelize_loop": "It is called parallel(loop).",
     "commute_expr": _NO_REWRITING,
@@ -94,15 +94,15 @@ _EXO: Mapping[str, str] = {
     "rewrite_expr": _NO_REWRITING,
     "lift_reduce_constant": _NO_REWRITING,
     "fold_into_reduce": f"{_NONE}: C[i] = C[i] + x is recognized as a reduction.",
-    "bind_expr": "cache_read(block, buffer=..., scope=...) copies what is read; cache_index(block, ...) "
-    "computes index expressions before.",
-    "stage_mem": "cache_read, cache_write and cache_inplace make a copy of what a block reads and writes.",
-    "stage_window": "cache_read, cache_write and cache_inplace make a copy of what a block reads and "
-    "writes.",
+    "bind_expr": "cache_read(block, buffer=..., scope=...) copies a buffer that the block reads; "
+    "cache_index(block, ...) computes index expressions in advance.",
+    "stage_mem": "cache_read, cache_write and cache_inplace copy the buffers that a block accesses.",
+    "stage_window": "cache_read, cache_write and cache_inplace copy the buffers that a block "
+    "accesses.",
     "extract_subproc": f"{_NONE}: a schedule works on one function.",
     "inline": "compute_inline(block) computes the values of a block where they are read.",
     "inline_assign": "compute_inline(block) computes the values of a block where they are read.",
-    "set_precision": "unsafe_set_dtype(buffer, dtype=...) does it for a buffer of the function; "
+    "set_precision": "unsafe_set_dtype(buffer, dtype=...) sets the dtype of a buffer of the function; "
     "gossamer.compile takes dtypes= for those of the caller.",
     "set_memory": "It is called set_scope(buffer, scope=...).",
     "set_window": _NO_WINDOWS,
@@ -193,8 +193,8 @@ METHODS: Mapping[str, str] = {**_HALIDE, **_EXO, **_TVM}
 ARGUMENTS: Mapping[tuple[str, str], str] = {
     ("compute_at", "preserve_unit_loops"): "Loops of one iteration are always kept.",
     ("reverse_compute_at", "preserve_unit_loops"): "Loops of one iteration are always kept.",
-    ("compute_at", "index"): "A block moves directly before what uses it.",
-    ("reverse_compute_at", "index"): "A block moves directly after what it uses.",
+    ("compute_at", "index"): "A block moves directly before the statement that uses it.",
+    ("reverse_compute_at", "index"): "A block moves directly after its producers.",
     ("split", "preserve_unit_iters"): "Loops of one iteration are always kept.",
     ("fuse", "preserve_unit_iters"): "Loops of one iteration are always kept.",
     ("split", "disable_predication"): "The predicate is omitted if the factors divide the extent.",

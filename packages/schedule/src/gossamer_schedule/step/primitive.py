@@ -18,7 +18,12 @@ from gossamer_schedule.cursor.declared_regions import with_true_regions
 from gossamer_schedule.cursor.thread_scopes import split_buffers
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
-from gossamer_schedule.step.arguments import a_value, arguments_by_name, checked, variadic_argument
+from gossamer_schedule.step.arguments import (
+    arguments_by_name,
+    checked,
+    value_text,
+    variadic_argument,
+)
 
 P = ParamSpec("P")
 
@@ -75,7 +80,7 @@ def _require_module(module: object, name: str) -> None:
     if not isinstance(module, Module):
         raise schedule_error(
             "module",
-            f"{name} applies to a module, not to {a_value(module)}.",
+            f"{name} applies to a module, not to {value_text(module)}.",
             hint="parse_module gives a module of a script, and gossamer.schedule takes any program.",
         )
 

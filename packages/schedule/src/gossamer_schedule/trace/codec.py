@@ -10,7 +10,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import StageName
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.arguments import a_value, variadic_argument
+from gossamer_schedule.step.arguments import value_text, variadic_argument
 from gossamer_schedule.trace.registry import PRIMITIVES
 
 LOWERINGS: Mapping[StageName, str] = {
@@ -40,7 +40,7 @@ def trace_from_json(text: str | bytes) -> Trace:
     (Step(op='split', args={'loop': 'i', 'factors': (None, 8)}),)
     """
     if not isinstance(text, (str, bytes, bytearray, memoryview)):
-        raise _not_a_trace(f"The trace is {a_value(text)}; expected JSON as text or bytes.")
+        raise _not_a_trace(f"The trace is {value_text(text)}; expected JSON as text or bytes.")
     try:
         data = text.encode() if isinstance(text, str) else text
         return msgspec.json.decode(data, type=Trace)

@@ -135,7 +135,7 @@ def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
 
 
 def _selected(index: Expr, axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
-    """Return the dense spatial axis of which an index is the variable."""
+    """Return the dense spatial axis whose variable is the index."""
     for found in axes:
         if index == index_var(found.var) and found.kind == "S" and is_dense_root(found.axis):
             return found
