@@ -26,7 +26,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
 from gossamer_ir.dependence.mixed_radix import (
     ascending,
-    digit_key,
+    injectivity_key,
     is_covering,
     number,
     parted,
@@ -134,7 +134,7 @@ def test_what_digits_tell_is_so():
         form = form_of(index_of(steps), {}, loops=loops)
         every = list(product(*(range(extents[name]) for name in "ijm")))
         values = [sum(a * steps[name] for a, name in zip(at, "ijm", strict=True)) for at in every]
-        if digit_key(form, "i", loops=loops, varying={"i", "j", "m"}) is not None:
+        if injectivity_key(form, "i", loops=loops, varying={"i", "j", "m"}) is not None:
             told[0] += 1
             owner = {}
             for at, value in zip(every, values, strict=True):

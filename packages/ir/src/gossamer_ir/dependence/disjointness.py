@@ -16,7 +16,7 @@ from gossamer_ir.arith.offsets import loaded
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.injectivity import is_injective
-from gossamer_ir.dependence.mixed_radix import digit_key, digits_of, fits, span
+from gossamer_ir.dependence.mixed_radix import digits_of, fits, injectivity_key, span
 from gossamer_ir.nodes import (
     Binary,
     Const,
@@ -140,7 +140,7 @@ def _determines(
     """True if all forms determine the iteration of the loop in the same way."""
     keys = set()
     for form in forms:
-        key = None if form is None else digit_key(form, loop, loops=loops, varying=varying)
+        key = None if form is None else injectivity_key(form, loop, loops=loops, varying=varying)
         if key is None:
             return False
         keys.add(key)
@@ -168,7 +168,8 @@ def _is_recovered(
         if isinstance(expr, Binary) and _is_known(expr.lhs, shared, varying)
     )
     return any(
-        digit_key(form_of(expr, {}, loops=loops), loop, loops=loops, varying=varying) is not None
+        injectivity_key(form_of(expr, {}, loops=loops), loop, loops=loops, varying=varying)
+        is not None
         for expr in whole
     )
 
@@ -218,8 +219,8 @@ def leading_coordinate(
     ((atom, count),) = form.base.terms.items()
     digits = digits_of(form, form.terms.keys(), loops=loops)
     is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
-    is_told = is_low and fits(list(digits.values()), Affine({}, count))
-    if not is_told or not _is_narrow(form, atom, count, loops=loops, varying=varying):
+    is_determined = is_low and fits(list(digits.values()), Affine({}, count))
+    if not is_determined or not _is_narrow(form, atom, count, loops=loops, varying=varying):
         return None
     return atom, count
 

@@ -105,7 +105,7 @@ def digits_of(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) ->
     return {name: Digit(by, loops[name].extent) for name, by in form.terms.items() if name in names}
 
 
-def digit_key(form: LinearForm, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
+def injectivity_key(form: LinearForm, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
     """A key that describes how the form determines the iteration of a loop; None if it does not.
 
     Accesses with equal keys access different elements in different iterations of the loop, for all values of
