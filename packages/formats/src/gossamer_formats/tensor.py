@@ -12,6 +12,7 @@ from gossamer_formats.checks.storage_checks import check_storage, require_value_
 from gossamer_formats.ownership import owned
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage, value_count, values_handle, with_value_dtype
+from gossamer_ir.core.counted import counted
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
@@ -125,7 +126,7 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)
-        return f"SparseTensor({self.format.name}, {shape}, {self.nnz} nonzeros, {self.dtype})"
+        return f"SparseTensor({self.format.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype})"
 
 
 def _owned(storage: Storage) -> Storage:

@@ -48,12 +48,12 @@ def forms_of_accesses(found: Iterable[Access], function: Function) -> Iterator[A
     loops, several = loops_of(function), with_two_names(function)
     forms: dict[Expr | Range | None, LinearForm | None] = {None: None}
     for access in found:
-        is_told = access.buffer not in several
-        numbers = numbers_of(function, access.buffer, access.indices) if is_told else ()
+        has_one_name = access.buffer not in several
+        numbers = numbers_of(function, access.buffer, access.indices) if has_one_name else ()
         for at in (*access.indices, *numbers):
             if at is not None and at not in forms:
                 forms[at] = None if isinstance(at, Range) else form_of(at, {}, loops=loops)
-        indices = tuple([forms[at] if is_told else None for at in access.indices])
+        indices = tuple([forms[at] if has_one_name else None for at in access.indices])
         yield AccessForm(
             access.buffer, indices, access.is_store, numbers=tuple([forms[at] for at in numbers])
         )
