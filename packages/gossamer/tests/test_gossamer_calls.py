@@ -234,3 +234,94 @@ def test_conversions_are_as_before():
         np.testing.assert_array_equal(gs.spmm(A, np.asfortranarray(B)), A @ B)
     with pytest.raises(FormatError):
         gs.spmm(A.astype(np.int32), B)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("features", [None, 1, 8])
+def test_products_are_scaled_and_added_to_their_output(features, dtype):
+    A = matrix(dtype=dtype)
+    shape = (COLUMNS,) if features is None else (COLUMNS, features)
+    dense = np.random.default_rng(3).integers(-2, 3, shape).astype(dtype)
+    function, product = (gs.spmv if features is None else gs.spmm), A @ dense
+    start = np.random.default_rng(4).integers(-2, 3, product.shape).astype(dtype)
+    for operand in (A, from_scipy(A), A.tocsc(), A.tobsr((2, 2))):
+        for alpha, beta in [(1, 0), (2, 0), (0.5, 1), (1, 1), (-1, 2.5), (0, 0.5), (0, 0)]:
+            wanted = alpha * product + beta * start
+            if beta == 0:
+                np.testing.assert_array_equal(function(operand, dense, alpha=alpha), wanted)
+            out = start.copy() if beta else np.full_like(start, np.nan)
+            assert function(operand, dense, alpha=alpha, beta=beta, out=out) is out
+            np.testing.assert_array_equal(out, wanted)
+
+
+def test_a_matrix_without_elements_scales_its_output():
+    A = sparse.csr_array((4, 3), dtype=np.float32)
+    out = np.full((4, 2), 3, np.float32)
+    gs.spmm(A, np.ones((3, 2), np.float32), alpha=2, beta=0.5, out=out)
+    np.testing.assert_array_equal(out, np.full((4, 2), 1.5))
+
+
+WRONG_FACTORS = {
+    "operand.out": {"beta": 1.0},
+    "operand.kind": {"alpha": "2"},
+    "operand.shape": {"beta": 1.0, "out": np.ones((2, 2), np.float32)},
+    "operand.readonly": {"beta": 2.0, "out": np.broadcast_to(np.float32(1), (ROWS, FEATURES))},
+}
+
+
+@pytest.mark.parametrize("code", WRONG_FACTORS)
+def test_wrong_factors_are_refused(code):
+    A, (B,) = matrix(), dense_of("spmm")
+    with pytest.raises(ArgumentError) as caught:
+        gs.spmm(A, B, **WRONG_FACTORS[code])
+    assert caught.value.code == code
+
+
+def test_nothing_is_scaled_if_an_operand_is_wrong():
+    A, (B,) = matrix(), dense_of("spmm")
+    out = np.ones((ROWS, FEATURES), np.float32)
+    for wrong in (B[:-1], B.astype(np.float64)):
+        with pytest.raises(ArgumentError):
+            gs.spmm(A, wrong, alpha=2.0, beta=2.0, out=out)
+    A.indices[0] = COLUMNS
+    with pytest.raises(FormatError):
+        gs.spmm(A, B, beta=2.0, out=out)
+    np.testing.assert_array_equal(out, 1)
+
+
+@pytest.mark.parametrize("form", [from_scipy, lambda A: A, lambda A: A.tocsc()])
+def test_vectors_may_be_columns(form):
+    A = matrix()
+    (x,) = dense_of("spmv")
+    wanted, operand = A @ x, form(A)
+    np.testing.assert_array_equal(gs.spmm(operand, x), wanted)
+    np.testing.assert_array_equal(gs.spmv(operand, x[:, None]), wanted[:, None])
+    out = np.empty((ROWS, 1), np.float32)
+    assert gs.spmv(operand, x[:, None], out=out) is out
+    np.testing.assert_array_equal(out, wanted[:, None])
+    with pytest.raises(ArgumentError, match=r"operand\.shape"):
+        gs.spmv(operand, x[:, None], out=np.empty(ROWS + 1, np.float32))
+    transposed = np.asfortranarray(dense_of("spmm")[0].T).T
+    np.testing.assert_array_equal(gs.spmm(operand, transposed), A @ transposed)
+
+
+@pytest.mark.parametrize("heads", [(3,), (2, 3)])
+def test_attention_of_several_heads(heads):
+    A, random = matrix(), np.random.default_rng(0)
+    q = random.random((*heads, ROWS, FEATURES)).astype(np.float32)
+    k, v = random.random((2, *heads, COLUMNS, FEATURES)).astype(np.float32)
+    wanted = np.stack([gs.attention(A, q[at], k[at], v[at]) for at in np.ndindex(heads)]).reshape(
+        q.shape
+    )
+    out = np.empty_like(q)
+    for operand in (A, from_scipy(A), A.astype(bool)):
+        np.testing.assert_array_equal(gs.attention(operand, q, k, v), wanted)
+        assert gs.attention(operand, q, k, v, out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+    inner = np.moveaxis(np.ascontiguousarray(np.moveaxis(q, -2, 0)), 0, -2)
+    np.testing.assert_array_equal(gs.attention(A, inner, k, v), wanted)
+    for wrong in ((q, k[0], v), (q, k, v[..., :-1, :]), (q, k, v.astype(np.float64))):
+        out[...] = 7
+        with pytest.raises(ArgumentError):
+            gs.attention(A, *wrong, out=out)
+        assert (out == 7).all()

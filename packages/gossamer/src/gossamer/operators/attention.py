@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from gossamer.operators.operands import NATIVE, Operands, dense_operand, dtype_of, pattern_operand
+from gossamer.operators.operands import (
+    NATIVE,
+    Operands,
+    dense_operand,
+    dtype_of,
+    number_operand,
+    output,
+    pattern_operand,
+)
 from gossamer.operators.operator import operator
 from gossamer.operators.program import Program
-from gossamer_formats import Array
+from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
@@ -81,20 +88,8 @@ _DTYPES = frozenset(NATIVE.values())
 def _scale(scale: float | None, features: int | None, dtype: np.dtype[Any]) -> Array:
     """Return the factor of the scores as an array for the kernel."""
     if scale is None:
-        return _single(1.0 / math.sqrt(features or 1), dtype)
-    if not isinstance(scale, (int, float, np.floating)):
-        raise ArgumentError(
-            "operand.kind",
-            f"'scale' has the type '{type(scale).__name__}'; expected a number or None.",
-        )
-    return _single(float(scale), dtype)
-
-
-@lru_cache(maxsize=64)
-def _single(scale: float, dtype: np.dtype[Any]) -> Array:
-    found = np.array([scale], dtype=dtype)
-    found.setflags(write=False)
-    return found
+        scale = 1.0 / math.sqrt(features or 1)
+    return number_operand("scale", scale, dtype, expected="a number or None")
 
 
 def _arrays(
@@ -139,14 +134,15 @@ def attention(
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """Return softmax(scale * Q @ K.T) @ V for one head; the softmax of a row is over the elements that the
+    """Return softmax(scale * Q @ K.T) @ V for each head; the softmax of a row is over the elements that the
     pattern stores.
 
     Q is m by d for the m rows of the pattern, K and V are n by d for its n columns; all are float32 or all
-    float64. `scale` is 1 / sqrt(d) by default. The values of the pattern are ignored, and may be bools or
-    integers, too; explicit zeros count, and duplicates count as often as they are stored. The pattern and
-    `out` are as for `spmm`. The rows are fused, so the temporary memory of a thread is one number for each
-    element of the longest of its rows.
+    float64. They may have further dimensions in front, such as batches and heads, which are the same for
+    all three and for the result. `scale` is 1 / sqrt(d) by default. The values of the pattern are ignored,
+    and may be bools or integers, too; explicit zeros count, and duplicates count as often as they are
+    stored. The pattern and `out` are as for `spmm`. The rows are fused, so the temporary memory of a thread
+    is one number for each element of the longest of its rows.
 
     A row without stored elements gives zeros. A score of -inf has the weight 0; a row whose scores are all
     -inf, or contain inf or NaN, is NaN, as softmax is. Weights are divided by their sum at the end: a sum of
@@ -160,4 +156,39 @@ def attention(
            [5., 6.],
            [0., 0.]])
     """
+    if isinstance(Q, np.ndarray) and Q.ndim > 2:
+        return _by_heads(pattern, (Q, K, V), scale, out=out, target=target)
     return attention.run(operands(pattern, Q, K, V, scale), out=out, target=target)
+
+
+def _tensor(pattern: Any, Q: Array) -> SparseTensor:  # noqa: N803
+    """Return the pattern as a tensor, which is checked only once for all heads."""
+    return SparseTensor.of_checked(pattern_operand(pattern, dtype=dtype_of("Q", Q)).storage)
+
+
+def _by_heads(
+    pattern: Any,
+    dense: tuple[Array, Array, Array],
+    scale: float | None,
+    *,
+    out: Array | None,
+    target: str | Target | None,
+) -> Array:
+    """Return the results of all heads, whose numbers are the first dimensions of the dense operands."""
+    heads = dense[0].shape[:-2]
+    for name, array in zip("KV", dense[1:], strict=True):
+        if not isinstance(array, np.ndarray) or array.shape[:-2] != heads:
+            raise ArgumentError(
+                "operand.heads",
+                f"'{name}' has the shape {np.shape(array)}; expected {heads} before its last two dimensions.",
+                hint="Q, K and V have the same heads and batches.",
+            )
+    matrix = pattern if isinstance(pattern, SparseTensor) else _tensor(pattern, dense[0])
+    first = dense[0].reshape(-1, *dense[0].shape[-2:])
+    shape = (*heads, matrix.shape[0], first.shape[-1])
+    # One head is checked before `out` is written: its errors are those of all.
+    result, array = output(out, dtype=dtype_of("Q", first), shape=shape, inputs=dense)
+    for head in np.ndindex(heads):
+        q, k, v = (operand[head] for operand in dense)
+        attention(matrix, q, k, v, scale, out=array[head], target=target)
+    return result

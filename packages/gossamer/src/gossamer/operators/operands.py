@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -187,6 +188,24 @@ def dense_operand(
     if type(value) is np.ndarray and value.dtype == native and _is_plain(value):
         return value
     return np.require(value, dtype=native, requirements=["C", "A"]).view(np.ndarray)
+
+
+def number_operand(
+    name: str, value: Any, dtype: np.dtype[Any], *, expected: str = "a number"
+) -> Array:
+    """Return a number as an array of one element for the kernel."""
+    if not isinstance(value, (int, float, np.floating)):
+        raise ArgumentError(
+            "operand.kind", f"'{name}' has the type '{type(value).__name__}'; expected {expected}."
+        )
+    return _single(float(value), dtype)
+
+
+@lru_cache(maxsize=256)
+def _single(value: float, dtype: np.dtype[Any]) -> Array:
+    found = np.array([value], dtype=dtype)
+    found.setflags(write=False)
+    return found
 
 
 def output(

@@ -12,7 +12,7 @@ import numpy as np
 from gossamer.operators.operands import CHECKED, Operands, output
 from gossamer.operators.program import Program
 from gossamer.operators.structure import POINTERS, SCALARS, Structure, key_of, structure_of
-from gossamer_backend import BoundCall, CallPlan
+from gossamer_backend import BoundCall, CallPlan, Kernel
 from gossamer_formats import Array
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
@@ -152,20 +152,21 @@ class Operator(Generic[P]):
             return result
         kernel = operands.kernel(self.program, target).kernel
         if isinstance(operands, Operands):
-            self._plan(operands, target, kernel.plan)
+            self._plan(operands, target, kernel)
         arrays: dict[str, Any] = {**operands.arguments(self.program, array)}
         kernel.bind(verified=CHECKED, **arrays)()
         return result
 
-    def _plan(
-        self, operands: Operands, target: str | Target | None, make: Callable[..., CallPlan]
-    ) -> None:
+    def _plan(self, operands: Operands, target: str | Target | None, kernel: Kernel) -> None:
         """Keep a plan for later calls with such operands."""
         (first, *_) = operands.dense.values()
         key = (key_of(operands.matrix), target, first.shape[1:])
+        found = self._plans.get(key)
+        if found is not None and found.kernel is kernel:
+            return
         while len(self._plans) >= LIMIT:
             self._plans.pop(next(iter(self._plans)), None)
-        self._plans[key] = make(
+        self._plans[key] = kernel.plan(
             pointers=POINTERS, scalars=SCALARS, passed=(*operands.dense, operands.output)
         )
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from gossamer.operators.blocks import BlockOperands, is_in_blocks, operands_in_blocks
 from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import operator
 from gossamer.operators.program import Program
+from gossamer.operators.scaling import is_scaled, scaled_product
+from gossamer.operators.spmv import spmv
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -43,8 +48,11 @@ PROGRAM = Program("spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
 
 def operands(A: Any, B: Array) -> Operands | BlockOperands:  # noqa: N803
     """Return the checked operands of `spmm`."""
-    if is_in_blocks(A):
-        return operands_in_blocks(A, B)
+    return operands_in_blocks(A, B) if is_in_blocks(A) else csr_operands(A, B)
+
+
+def csr_operands(A: Any, B: Array) -> Operands:  # noqa: N803
+    """Return the checked operands of `spmm` for a matrix that is converted to CSR."""
     matrix = sparse_operand(A)
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
     features = dense.shape[1]
@@ -56,16 +64,18 @@ def spmm(
     A: Any,  # noqa: N803
     B: Array,  # noqa: N803
     *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """Return A @ B (m by K) for a sparse matrix A (m by n) and a dense matrix B (n by K).
+    """Return alpha * A @ B + beta * out (m by K) for a sparse matrix A (m by n) and a dense B (n by K).
 
     A is a `SparseTensor` or any SciPy sparse matrix or array, B a NumPy array; both are float32 or both
     float64. A SciPy matrix is checked at each call, must not be changed during it, and is converted to CSR
     unless it is in blocks. Columns of A may be unsorted; duplicates are added. `out` is C-contiguous,
-    writable, of the result's dtype and shape, and does not overlap an input. Raises `ArgumentError`,
-    `FormatError`; nothing was written then.
+    writable, of the result's dtype and shape, and does not overlap an input. It is read if beta is not 0.
+    A vector B (n) gives a vector (m). Raises `ArgumentError`, `FormatError`; nothing was written then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -73,4 +83,9 @@ def spmm(
     array([[2., 4., 6.],
            [0., 0., 0.]])
     """
+    if isinstance(B, np.ndarray) and B.ndim == 1:
+        return spmv(A, B, alpha=alpha, beta=beta, out=out, target=target)
+    if is_scaled(alpha, beta):
+        operands_of = partial(csr_operands, A, B)
+        return scaled_product(PROGRAM, operands_of, alpha=alpha, beta=beta, out=out, target=target)
     return spmm.run(operands(A, B), out=out, target=target)

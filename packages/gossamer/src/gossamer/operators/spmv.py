@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import operator
 from gossamer.operators.program import Program
+from gossamer.operators.scaling import is_scaled, scaled_product
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -50,16 +54,30 @@ def spmv(
     A: Any,  # noqa: N803
     x: Array,
     *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """Return A @ x (m) for a sparse matrix A (m by n) and a vector x (n).
+    """Return alpha * A @ x + beta * out (m) for a sparse matrix A (m by n) and a vector x (n).
 
-    Operands, `out` and errors are as for `spmm`.
+    Operands, `out` and errors are as for `spmm`. A matrix x (n by 1) gives a matrix (m by 1).
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
     >>> gs.spmv(A, np.array([1.0, 3.0]))
     array([6., 0.])
     """
+    if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 1:
+        column = None if out is None else _column(out)
+        found = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
+        return found.reshape(-1, 1) if out is None else out
+    if is_scaled(alpha, beta):
+        operands_of = partial(operands, A, x)
+        return scaled_product(PROGRAM, operands_of, alpha=alpha, beta=beta, out=out, target=target)
     return spmv.run(operands(A, x), out=out, target=target)
+
+
+def _column(out: Any) -> Any:
+    """Return the column of an output (m by 1) as a vector; anything else as it is."""
+    return out[:, 0] if isinstance(out, np.ndarray) and out.shape[1:] == (1,) else out
