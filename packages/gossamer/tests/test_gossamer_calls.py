@@ -325,3 +325,9 @@ def test_attention_of_several_heads(heads):
         with pytest.raises(ArgumentError):
             gs.attention(A, *wrong, out=out)
         assert (out == 7).all()
+
+
+def test_heads_must_be_those_of_all_operands():
+    q, k, v = dense_of("attention")
+    with pytest.raises(ArgumentError, match=r"operand\.heads"):
+        gs.attention(matrix(), np.stack([q] * 3), k, np.stack([v] * 3))

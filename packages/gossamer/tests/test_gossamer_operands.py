@@ -30,7 +30,7 @@ BAD_SPMM = [
     ("operand.dtype", A, B.astype("complex64"), "complex64"),
     ("operand.dtype", A, B.astype("float16"), "float16"),
     ("operand.shape", A, np.ones((4, 3), dtype=np.float32), "(4, 3); expected (3, any)"),
-    ("operand.shape", A, X, "'B' has the shape (3,)"),
+    ("operand.shape", A, B.reshape(1, 3, 4), "'B' has the shape (1, 3, 4)"),
     ("operand.shape", A, B.reshape(3, 2, 2), "'B' has the shape (3, 2, 2)"),
     ("operand.kind", A, B.tolist(), "'B' has the type 'list'; expected a NumPy array"),
     ("operand.kind", A, None, "'B' has the type 'NoneType'"),
