@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import from_arrays, from_scipy, read, stats_of, to_scipy
+from gossamer_formats import (
+    SparseTensor,
+    Storage,
+    check_storage,
+    dia,
+    from_arrays,
+    from_scipy,
+    read,
+    stats_of,
+    to_scipy,
+)
+from gossamer_formats.operations import operation
 from gossamer_formats.ownership import is_owned
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Stats
@@ -148,3 +159,53 @@ def test_a_read_only_view_of_memory_that_somebody_can_write_to_is_copied():
     )
     indices[1] = 10**9
     assert tensor.arrays["indices"].tolist() == [0, 1]
+
+
+def random_matrix(rows, columns, *, dtype="float32", index="int32"):
+    """Unsorted columns, duplicates, empty rows and empty columns."""
+    random = np.random.default_rng(rows * 7 + columns)
+    lengths = random.integers(0, 4 if columns else 1, rows) * (random.random(rows) < 0.7)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
+    count = int(indptr[-1])
+    indices = random.integers(0, max(columns, 1), count).astype(index) // 2 * 2 % max(columns, 1)
+    data = random.integers(1, 9, count).astype(dtype)
+    return sparse.csr_array((data, indices.astype(index), indptr), shape=(rows, columns))
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("shape", [(7, 5), (1, 9), (9, 1), (3, 0), (0, 3), (20, 20)])
+def test_dense_and_transposed_matrices_are_those_of_scipy(shape, index):
+    matrix = random_matrix(*shape, index=index)
+    tensor = from_scipy(matrix)
+    np.testing.assert_array_equal(tensor.toarray(), matrix.toarray())
+    transposed = tensor.T
+    check_storage(transposed.storage)
+    assert transposed.shape == shape[::-1]
+    assert tensor.T is transposed
+    np.testing.assert_array_equal(transposed.toarray(), matrix.toarray().T)
+    np.testing.assert_array_equal(transposed.T.toarray(), matrix.toarray())
+    axis = transposed.format.axes[-1]
+    assert (axis.sorted, axis.unique) == (True, tensor.format.axes[-1].unique)
+
+
+def test_a_tensor_has_the_attributes_of_an_array():
+    tensor = from_scipy(random_matrix(30, 40, dtype="float64"))
+    assert (tensor.ndim, tensor.dtype) == (2, np.dtype(np.float64))
+    assert tensor.nbytes == 31 * 4 + tensor.nnz * 12
+    assert tensor.astype(np.float32).dtype == tensor.astype("float32").dtype == np.float32
+    assert repr(tensor).endswith(f"{tensor.nnz} nonzeros, float64, {tensor.nbytes} bytes)")
+
+
+def test_other_formats_are_not_converted():
+    arrays = {"offsets": np.array([0]), "data": np.ones((1, 3))}
+    tensor = SparseTensor.of_checked(Storage(dia("float64"), {"m": 3, "n": 3, "d": 1}, arrays))
+    for convert in (tensor.toarray, lambda: tensor.T):
+        with pytest.raises(FormatError) as caught:
+            convert()
+        assert caught.value.code == "format.csr"
+
+
+def test_an_operation_that_no_distribution_has_is_refused():
+    with pytest.raises(FormatError) as caught:
+        operation("determinant")
+    assert caught.value.code == "format.operation"

@@ -305,6 +305,26 @@ def test_vectors_may_be_columns(form):
     np.testing.assert_array_equal(gs.spmm(operand, transposed), A @ transposed)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tensors_are_multiplied_with_dense_arrays(dtype):
+    A = matrix(dtype=dtype)
+    tensor = gs.from_scipy(A)
+    right = np.random.default_rng(1).integers(-2, 3, (COLUMNS, 5)).astype(dtype)
+    left = np.random.default_rng(2).integers(-2, 3, (4, ROWS)).astype(dtype)
+    np.testing.assert_array_equal(tensor @ right, A @ right)
+    np.testing.assert_array_equal(tensor @ right[:, 0], A @ right[:, 0])
+    np.testing.assert_array_equal(left @ tensor, left @ A)
+    np.testing.assert_array_equal(left[0] @ tensor, left[0] @ A)
+    np.testing.assert_array_equal(tensor.T @ left.T, A.T @ left.T)
+    for wrong in (tensor, A, 3, [1.0], np.ones((2, 2, 2))):
+        with pytest.raises(TypeError):
+            tensor @ wrong
+        with pytest.raises(TypeError):
+            wrong @ tensor
+    with pytest.raises(ArgumentError, match=r"operand\.shape"):
+        tensor @ left
+
+
 @pytest.mark.parametrize("heads", [(3,), (2, 3)])
 def test_attention_of_several_heads(heads):
     A, random = matrix(), np.random.default_rng(0)

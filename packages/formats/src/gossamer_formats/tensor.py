@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
+from gossamer_formats.csr_storage import to_dense, transposed
+from gossamer_formats.operations import operation
 from gossamer_formats.ownership import owned
 from gossamer_formats.stats import storage_stats
-from gossamer_formats.storage import Array, Storage, value_count, values_handle, with_value_dtype
+from gossamer_formats.storage import (
+    Array,
+    Storage,
+    native_name,
+    value_count,
+    values_handle,
+    with_value_dtype,
+)
 from gossamer_ir.core.counted import counted
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Stats
@@ -28,7 +37,7 @@ class SparseTensor:
     ...     "csr", (2, 3), indptr=np.array([0, 1, 3]), indices=np.array([2, 0, 1]), data=np.ones(3)
     ... )
     >>> A
-    SparseTensor(csr, 2 by 3, 3 nonzeros, float64)
+    SparseTensor(csr, 2 by 3, 3 nonzeros, float64, 72 bytes)
     >>> A.stats.longest_row
     2
     >>> A.arrays["data"][0] = 2.0
@@ -36,7 +45,11 @@ class SparseTensor:
     ...
     ValueError: assignment destination is read-only
     >>> A.astype("float32").dtype
-    'float32'
+    dtype('float32')
+    >>> A.T.toarray()
+    array([[0., 1.],
+           [0., 1.],
+           [1., 0.]])
     """
 
     @typed
@@ -93,9 +106,29 @@ class SparseTensor:
         return self._shape
 
     @property
-    def dtype(self) -> str:
+    def dtype(self) -> np.dtype[Any]:
         """The dtype of the values."""
-        return self.format.buffer.dtype
+        return np.dtype(self.format.buffer.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all arrays in bytes."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def T(self) -> SparseTensor:  # noqa: N802 - NumPy's name
+        """The transposed matrix in CSR, computed once; raises `FormatError` for other formats."""
+        found = self._memo.get("transposed")
+        if found is None:
+            found = SparseTensor.of_checked(transposed(self._storage))
+            found = self._memo.setdefault("transposed", found)
+        tensor: SparseTensor = found
+        return tensor
 
     @property
     def nnz(self) -> int:
@@ -109,9 +142,25 @@ class SparseTensor:
             self._stats = storage_stats(self._storage)
         return self._stats
 
-    def astype(self, dtype: str) -> SparseTensor:
+    def toarray(self) -> Array:
+        """The dense matrix; duplicates are added. Raises `FormatError` for other formats than CSR."""
+        return to_dense(self._storage)
+
+    __array_ufunc__ = None
+    """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product with a dense matrix or vector; needs distribution `gossamer`."""
+        return operation("matmul")(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """The product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
+        return operation("rmatmul")(self, other)
+
+    def astype(self, dtype: Any) -> SparseTensor:
         """The tensor with its values converted to float32 or float64; index arrays are shared."""
-        if dtype == self.dtype:
+        dtype = native_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
+        if dtype == self.format.buffer.dtype:
             return self
         require_value_dtype(dtype)
         with np.errstate(over="ignore"):
@@ -126,7 +175,26 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)
-        return f"SparseTensor({self.format.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype})"
+        return (
+            f"SparseTensor({self.format.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
+            f"{_memory(self.nbytes)})"
+        )
+
+
+def _memory(size: int) -> str:
+    """A size in bytes in words.
+
+    >>> _memory(72), _memory(1_234_567)
+    ('72 bytes', '1.23 MB')
+    """
+    if size < 1000:
+        return f"{size} bytes"
+    number, unit = float(size), "bytes"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if number < 999.5:
+            break
+        number, unit = number / 1000, larger
+    return f"{number:.3g} {unit}"
 
 
 def _owned(storage: Storage) -> Storage:

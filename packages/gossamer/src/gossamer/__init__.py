@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
     from gossamer_backend.call.threads import get_num_threads, set_num_threads
+    from gossamer_formats.io.plain_arrays import from_arrays
     from gossamer_formats.io.reading import read
+    from gossamer_formats.io.scipy_matrices import from_scipy
     from gossamer_formats.tensor import SparseTensor
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SparseTensor", "__version__", "attention", "compile", "explain", "export",
-    "get_num_threads", "read", "schedule", "sddmm", "set_num_threads", "spmm", "spmv",
+    "from_arrays", "from_scipy", "get_num_threads", "read", "schedule", "sddmm", "set_num_threads",
+    "spmm", "spmv",
 ]  # fmt: skip
 
 _HOMES = {
@@ -37,6 +40,8 @@ _HOMES = {
     "compile": "gossamer.api.compile",
     "explain": "gossamer.api.explain",
     "export": "gossamer.api.export",
+    "from_arrays": "gossamer_formats.io.plain_arrays",
+    "from_scipy": "gossamer_formats.io.scipy_matrices",
     "get_num_threads": "gossamer_backend.call.threads",
     "read": "gossamer_formats.io.reading",
     "schedule": "gossamer.api.schedule",

@@ -36,7 +36,7 @@ def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTen
 
     >>> indptr, indices = np.array([0, 2, 2]), np.array([0, 2])
     >>> from_arrays("csr", (2, 3), indptr=indptr, indices=indices, data=np.ones(2))
-    SparseTensor(csr, 2 by 3, 2 nonzeros, float64)
+    SparseTensor(csr, 2 by 3, 2 nonzeros, float64, 56 bytes)
     """
     if format not in _STORED:
         known = ", ".join(_STORED)

@@ -44,7 +44,7 @@ def read(
     ...     file = Path(folder) / "small.mtx"
     ...     _ = file.write_text(text)
     ...     read(file, dtype="float32")
-    SparseTensor(csr, 2 by 3, 2 nonzeros, float32)
+    SparseTensor(csr, 2 by 3, 2 nonzeros, float32, 28 bytes)
     """
     if dtype is not None:
         require_value_dtype(dtype)

@@ -40,7 +40,7 @@ def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
 
     >>> from scipy.sparse import eye_array
     >>> from_scipy(eye_array(3, dtype="float32"))
-    SparseTensor(csr, 3 by 3, 3 nonzeros, float32)
+    SparseTensor(csr, 3 by 3, 3 nonzeros, float32, 40 bytes)
     """
     return tensor_of(_borrowed(matrix, dtype))
 

@@ -1,0 +1,68 @@
+"""Computations on the arrays of CSR matrices: the dense matrix and the transposed one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats.descriptions import csr
+from gossamer_formats.storage import Array, Storage, native_name
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import CompressedVaried
+
+
+def to_dense(storage: Storage) -> Array:
+    """The dense matrix; duplicates are added.
+
+    >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([1, 1]), "data": np.array([2.0, 3.0])}
+    >>> to_dense(Storage(csr("float64"), {"m": 1, "n": 3, "nnz": 2}, arrays))
+    array([[0., 5., 0.]])
+    """
+    _require_csr(storage)
+    found = np.zeros(storage.shape, storage.values.dtype)
+    np.add.at(found, (_rows(storage), storage.arrays["indices"]), storage.arrays["data"])
+    return found
+
+
+def transposed(storage: Storage) -> Storage:
+    """The transposed matrix in CSR. The order of duplicates is kept.
+
+    >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.array([2.0, 3.0])}
+    >>> found = transposed(Storage(csr("float64"), {"m": 1, "n": 3, "nnz": 2}, arrays))
+    >>> found.shape, found.arrays["indptr"], found.arrays["data"]
+    ((3, 1), array([0, 1, 1, 2]), array([3., 2.]))
+    """
+    axis = _require_csr(storage)
+    rows, columns = storage.shape
+    indices = storage.arrays["indices"]
+    order = np.argsort(indices, kind="stable")
+    dtype = indices.dtype if rows <= np.iinfo(indices.dtype).max else np.dtype(np.int64)
+    offsets = np.zeros(columns + 1, storage.arrays["indptr"].dtype)
+    np.cumsum(np.bincount(indices, minlength=columns), out=offsets[1:])
+    arrays = {
+        "indptr": offsets,
+        "indices": _rows(storage)[order].astype(dtype),
+        "data": storage.arrays["data"][order],
+    }
+    described = csr(
+        storage.format.buffer.dtype,
+        indptr_dtype=native_name(offsets.dtype),
+        indices_dtype=native_name(dtype),
+        sorted=True,
+        unique=axis.unique,
+    )
+    return Storage(described, {"m": columns, "n": rows, "nnz": indices.size}, arrays)
+
+
+def _rows(storage: Storage) -> Array:
+    """The row of each nonzero."""
+    return np.repeat(np.arange(storage.shape[0]), np.diff(storage.arrays["indptr"]))
+
+
+def _require_csr(storage: Storage) -> CompressedVaried:
+    axis = storage.format.axes[-1]
+    if storage.format.name != "csr" or not isinstance(axis, CompressedVaried):
+        raise FormatError(
+            "format.csr",
+            f"A tensor of the format '{storage.format.name}' cannot be converted; expected 'csr'.",
+        )
+    return axis
