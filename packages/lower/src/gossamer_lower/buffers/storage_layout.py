@@ -273,7 +273,7 @@ class Storage:
             return self.nnz(axis)
         return width_of(axis) if axis.parent is None else self._first(name, self._size(axis.parent))
 
-    # --- what lies below elements of an axis, in a dimension
+    # --- numbers of elements of a dimension below elements of an axis
 
     def _before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension below the elements of an axis before this one."""

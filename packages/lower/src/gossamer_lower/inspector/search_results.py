@@ -252,7 +252,7 @@ class _Taking:
             and all(DType.parse(node.dtype).is_integer for node in reads if isinstance(node, Load))
         )
 
-    # --- where results are kept
+    # --- indices of the results
 
     def _places(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:
         """Return an index and an extent for each dimension; None if the iterations cannot be numbered."""

@@ -191,7 +191,7 @@ class Lookups:
             return both[1:]
         return both
 
-    # --- what is known to be present
+    # --- elements that are known to be present
 
     def _is_subset(self, axis: Axis, path: Sequence[Index]) -> bool:
         """Return whether every element that the iterators walk is an element of `axis`: they walk all

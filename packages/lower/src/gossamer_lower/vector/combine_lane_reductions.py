@@ -134,7 +134,7 @@ class _Combining:
             later |= written - ({stored} if at in own else set())
         return True
 
-    # --- what one of them may be
+    # --- rewrites of a body before groups are formed
 
     def _without_starts(self, body: list[Stmt]) -> list[Stmt]:
         """Return the body with `Z[i] = identity` and a later `Z[i] = Z[i] op lanes` merged to one store."""
