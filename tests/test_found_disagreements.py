@@ -41,7 +41,7 @@ def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indices_k: T.hand
             "n0": 3, "n1": 3, "n2": 3,
         },
     ),
-    "what a let reads out of bounds stops the program where nothing uses the let": (
+    "a let that reads out of bounds stops the program even if it is not used": (
         """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64) -> None:
@@ -58,7 +58,7 @@ def main(x: T.handle, y: T.handle, n0: T.int64) -> None:
 """,
         {"x": np.arange(3, dtype=I32), "y": np.zeros(3, I32), "n0": 3},
     ),
-    "a sign that a double gives to a float16 needs no library": (
+    "copying the sign of a double to a float16 needs no library function": (
         """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
@@ -75,7 +75,7 @@ def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
             "n0": 3, "n1": 2,
         },
     ),
-    "a prefetch looks its element up": (
+    "a prefetch looks up its element": (
         """
 @T.prim_func
 def main(x: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handle,
@@ -202,7 +202,7 @@ def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64, m: T.int64) -> None:
             "z": np.arange(6, dtype=np.float32), "n": 3, "m": 2,
         },
     ),
-    "what is multiplied by zero is read": (
+    "a value that is multiplied by zero is still read": (
         """
 @T.prim_func
 def main(x: T.handle, y: T.handle, z: T.handle) -> None:

@@ -77,12 +77,12 @@ IN_PARTS = (
 """A loop whose body is more than a nest gets a condition when it is split."""
 
 FOUND = {
-    "an init stays before all iterations of a reduction that leaves a block": (
+    "an init stays before all iterations of a reduction whose loop is lifted out of its block": (
         RAGGED,
         {"y": np.full(3, 7, I32), "indptr_j": np.array([0, 2, 2, 3], I32), "n0": 3, "n1": 3},
         {"position": (Step("lift_loop", {"loop": "j"}),)},
     ),
-    "an init of one element for all outer iterations becomes no assignment in each": (
+    "an init of one element for all outer iterations does not become an assignment in each": (
         BESIDE,
         {"y": np.full(2, 7, I32), "z": np.zeros(6, I32), "n0": 3, "n1": 2},
         {
@@ -108,7 +108,7 @@ FOUND = {
         {"y": np.full(2, 7, I32), "indptr_j": np.zeros(4, I32), "n0": 3, "n1": 3, "n2": 2},
         {"position": (Step("fuse", {"loops": ("k", "j")}),)},
     ),
-    "what each iteration allocates is not asked for in an earlier one": (
+    "a buffer that each iteration allocates is not prefetched in an earlier one": (
         ROWS,
         {"x": np.arange(3, dtype=I32), "y": np.zeros(12, I32), "n0": 3, "n1": 4},
         {
@@ -121,7 +121,7 @@ FOUND = {
             )
         },
     ),
-    "iterations that run at once share no cache": (
+    "parallel iterations do not share a cache": (
         ROWS,
         {"x": np.arange(3, dtype=I32), "y": np.zeros(12, I32), "n0": 3, "n1": 4},
         {
@@ -132,7 +132,7 @@ FOUND = {
             )
         },
     ),
-    "an aligned loop of a fibre that is not there does nothing": (
+    "an aligned loop over a fibre that does not exist has no iterations": (
         ATTACHED,
         {
             "x": np.array([True, False, True]), "y": np.zeros(3, I32),
@@ -140,7 +140,7 @@ FOUND = {
         },
         {"loop": (Step("align", {"loop": "j", "buffer": "Y_data", "lanes": 4}),)},
     ),
-    "bools have addresses, too": (
+    "a loop over a buffer of bools can be aligned": (
         ATTACHED,
         {
             "x": np.array([True, False, True]), "y": np.zeros(3, I32),
@@ -148,7 +148,7 @@ FOUND = {
         },
         {"loop": (Step("align", {"loop": "j", "buffer": "X_data", "lanes": 2}),)},
     ),
-    "what an aligned loop did not ask for is not asked for": (
+    "an aligned loop evaluates only what the original loop does": (
         ATTACHED,
         {
             "x": np.array([True, False, True]), "y": np.zeros(3, I32),
@@ -160,7 +160,7 @@ FOUND = {
             "loop": (Step("align", {"loop": "j_1", "buffer": "Y_data", "lanes": 2}),),
         },
     ),
-    "a parallel loop knows the addresses that it goes by": (
+    "a parallel loop is passed the addresses that its alignment needs": (
         NESTED,
         {"x": np.arange(4, dtype=I32), "y": np.zeros(12, I32), "n0": 3, "n1": 4},
         {
@@ -168,7 +168,7 @@ FOUND = {
                      Step("align", {"loop": "j", "buffer": "X_data", "lanes": 4})),
         },
     ),
-    "what a block around says is known where a prefetch stands": (
+    "conditions of an enclosing block hold at a prefetch": (
         RAGGED,
         {"y": np.full(3, 7, I32), "indptr_j": np.array([0, 2, 2, 3], I32), "n0": 3, "n1": 3},
         {
@@ -176,7 +176,7 @@ FOUND = {
                                        "distance": 1}),)
         },
     ),
-    "a parallel loop is told facts about arrays that it has": (
+    "a parallel loop keeps the facts about its arrays": (
         PRODUCTS,
         {
             "x": np.zeros(5, I32), "indptr_j": np.array([0, 2, 2, 3], I32),
@@ -185,7 +185,7 @@ FOUND = {
         },
         {"position": (Step("parallel", {"loop": "l"}),)},
     ),
-    "a guard of what a loop allocates stays in it": (
+    "a guard of a buffer that a loop allocates stays in the loop": (
         GATHERED,
         {"x": np.arange(4, dtype=I32), "y": np.zeros(12, I32), "n0": 3, "n1": 4},
         {
@@ -212,7 +212,7 @@ FOUND = {
             )
         },
     ),
-    "what a block inside consumes is said in variables of loops": (
+    "the region that an inner block consumes is expressed in loop variables": (
         SUMMED,
         {
             "x": np.arange(3, dtype=I32), "y": np.full(3, 7, I32),
@@ -227,7 +227,7 @@ FOUND = {
             )
         },
     ),
-    "what is asked for in a block that moves is that of its new loops": (
+    "prefetches in a moved block use the variables of its new loops": (
         TWOFOLD,
         {
             "x": np.arange(6, dtype=I32), "y": np.zeros(6, I32), "w": np.arange(3, dtype=I32),
@@ -243,7 +243,7 @@ FOUND = {
             )
         },
     ),
-    "nothing is asked for by what each iteration allocates": (
+    "no prefetch is indexed by a buffer that each iteration allocates": (
         INDEXED,
         {
             "p": np.array([2, 0, 1], I32), "x": np.arange(3, dtype=I32), "y": np.zeros(6, I32),
@@ -274,7 +274,7 @@ FOUND = {
         {"x": np.arange(1, 5, dtype=I32), "y": np.zeros(2, I32), "n0": 2, "n1": 4, "n2": 3},
         {"loop": (*IN_PARTS, Step("decompose_reduction", {"block": "step", "loop": "j_0"}))},
     ),
-    "the weight of a loop that is run for an init, too, is that of its iterations": (
+    "the weight of a loop that also runs an init is that of its iterations": (
         SUMMED,
         {
             "x": np.arange(3, dtype=I32), "y": np.full(3, 7, I32),
@@ -288,7 +288,7 @@ FOUND = {
             )
         },
     ),
-    "a cache is as large as an index array says": (
+    "the size of a cache is read from an index array": (
         UNSIZED,
         {
             "y": np.zeros(2, I32), "indptr_j": np.array([0, 0, 2], I32),
@@ -300,7 +300,7 @@ FOUND = {
                                              "scope": "local"}),),
         },
     ),
-    "an init keeps the conditions that are about sizes, too": (
+    "an init keeps conditions on sizes": (
         PADDED,
         {
             "y": np.zeros(3, I32), "indptr_j": np.array([0, 2, 3], I32),
@@ -339,7 +339,7 @@ FOUND = {
             )
         },
     ),
-    "a buffer that a guard is about is not left out": (
+    "a buffer that a guard names is not removed": (
         STORED,
         {
             "indptr_k": np.array([0, 1, 2], I32),
@@ -353,7 +353,7 @@ FOUND = {
             )
         },
     ),
-    "lanes share no cache": (
+    "lanes do not share a cache": (
         FOUR,
         {"x": np.arange(4, dtype=I32), "y": np.zeros(4, I32)},
         {
@@ -378,12 +378,12 @@ FOUND = {
             )
         },
     ),
-    "an old value that nothing goes on from need not exist": (
+    "an old value that is not used need not exist": (
         PADDED_ROW,
         {"y": np.arange(4, dtype=I32), "indices_j": np.array([2, 2, 0, 1], I32), "n0": 2},
         {"position": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
     ),
-    "what nothing is added to need not exist": (
+    "an element that nothing is added to need not exist": (
         PARTLY_KNOWN,
         {
             "y": np.arange(3, dtype=I32), "p": np.array([0, 99, 2], I32),
@@ -395,7 +395,7 @@ FOUND = {
             )
         },
     ),
-    "a bound of lanes is not asked for where a loop has no iteration": (
+    "the bound of lanes is not evaluated if the loop has no iteration": (
         MORE_ROWS,
         {"y": np.arange(6, dtype=I32), "indptr_k": np.array([0, 1, 5, 5], I32), "n0": 3},
         {
@@ -431,7 +431,7 @@ FOUND = {
             "loop": (Step("compute_at", {"block": "step_B_local", "loop": "i_1"}),),
         },
     ),
-    "all points of a reduction that meet in an element are computed": (
+    "all points of a reduction that write one element are computed": (
         MODULO,
         {"x": np.arange(5, dtype=I32), "y": np.zeros(5, I32), "n0": 5},
         {"position": (Step("compute_at", {"block": "make", "loop": "i"}),)},
@@ -449,7 +449,7 @@ FOUND = {
             )
         },
     ),
-    "a pointer to offsets is bound also where nothing is left of what they are for": (
+    "a pointer to offsets stays bound even if their buffer is removed": (
         OFFSETS_ALONE,
         {
             "y": np.zeros(2, I32), "indptr_j": np.array([0, 1, 3], I32),
@@ -560,32 +560,32 @@ def main(y: T.handle, n: T.int64) -> None:
 """
 
 LATER = {
-    "an init stays before all iterations that meet in its element where their loop leaves a block": (
+    "an init stays before all iterations that write its element if their loop is lifted out of a block": (
         COUNTED,
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("blockize", {"loop": "i"}), Step("lift_loop", {"loop": "i"}))},
     ),
-    "an init in each iteration of a loop around is in each of them where a bound of that loop is added": (
+    "an init in each iteration of an outer loop stays in each if a bound of that loop is added": (
         AGAIN,
         {"y": np.full(2, 7, I32), "p": np.array([0, 1, 3, 2]), "n": 2},
         {"loop": (Step("loop_partition", {"loop": "j", "points": (0,)}),)},
     ),
-    "points of a loop around that meet in an element are not of parts that each initialise it": (
+    "points of an outer loop that write one element are not split into parts that each initialise it": (
         TOGETHER % (1, 0, 0, 0),
         {"y": np.full(8, 7, I32)},
         {"loop": (Step("loop_partition", {"loop": "i", "points": ("t // 2",)}),)},
     ),
-    "points that meet across a loop around are not of parts that each initialise their element": (
+    "points that write one element across an outer loop are not of parts that each initialise it": (
         TOGETHER % (4, *3 * ("vt + vi",)),
         {"y": np.full(8, 7, I32)},
         {"loop": (Step("loop_partition", {"loop": "i", "points": (2,)}),)},
     ),
-    "points that meet across a loop around are not of versions that each initialise their element": (
+    "points that write one element across an outer loop are not of versions that each initialise it": (
         TOGETHER % (4, *3 * ("vt + vi",)),
         {"y": np.full(8, 7, I32)},
         {"loop": (Step("specialize", {"name": "step", "condition": "i < 2"}),)},
     ),
-    "an init in each iteration of a loop around is in each of them where a block is put around it": (
+    "an init in each iteration of an outer loop stays in each if a block is put around it": (
         TURNED,
         {"y": np.full(4, 7, I32), "n": 4},
         {"loop": (Step("blockize", {"loop": "j"}),)},
@@ -599,7 +599,7 @@ LATER = {
             )
         },
     ),
-    "a cache that begins at 0 does so again for each time that it is added to the old value": (
+    "a cache that starts at 0 is reset each time after it was added to the old value": (
         GOING_ON,
         {"y": np.full(2, 7, I32), "n": 2},
         {
@@ -618,17 +618,17 @@ LATER = {
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
     ),
-    "parts that begin at 0 do so again for each time that they are combined": (
+    "parts that start at 0 are reset each time after they were combined": (
         IN_TURNS,
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("rfactor", {"loop": "j"}),)},
     ),
-    "an init in each iteration of a loop around is in each of them where that is fused with its points": (
+    "an init in each iteration of an outer loop stays in each if that loop is fused with its points": (
         EVERY_TURN,
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("fuse", {"loops": ("t", "i")}),)},
     ),
-    "a row beyond the last one stops the program whatever the position in it": (
+    "a row beyond the last one stops the program for every position in it": (
         ABSENT_ROW,
         {
             "a": np.zeros(0, I32),
@@ -640,7 +640,7 @@ LATER = {
         },
         {},
     ),
-    "where a loop starts is read also where none of its parts runs": (
+    "the start of a loop is evaluated even if none of its parts runs": (
         IDLE,
         {"p": np.zeros(0, np.int64), "n": 0},
         {"loop": (Step("loop_partition", {"loop": "i", "points": (1,)}),)},
@@ -650,22 +650,22 @@ LATER = {
         {"p": np.zeros(2, np.int64), "y": np.zeros(1, np.int64), "n": 2},
         {"loop": (Step("compute_inline", {"block": "make"}),)},
     ),
-    "where a loop of one iteration starts is read": (
+    "the start of a loop with one iteration is evaluated": (
         UNUSED % (0, 0),
         {"p": np.zeros(1, np.int64), "y": np.zeros(1, np.int64), "n": 1},
         {},
     ),
-    "what a block binds is read also where its condition does not hold": (
+    "the values of block iterators are evaluated even if the condition of the block is false": (
         UNUSED % (0, 0),
         {"p": np.zeros(2, np.int64), "y": np.zeros(2, np.int64), "n": 2},
         {},
     ),
-    "the condition of a block that does nothing is read": (
+    "the condition of an empty block is evaluated": (
         UNUSED % (0, 3),
         {"p": np.zeros(3, np.int64), "y": np.zeros(3, np.int64), "n": 3},
         {},
     ),
-    "a copy that runs ahead stays one where nothing reads it": (
+    "a copy that runs ahead stays a copy even if nothing reads it": (
         DROPPED,
         {"y": np.zeros(3, I32), "h": np.arange(3, dtype=I32), "p": np.arange(8), "m": 3},
         {
@@ -676,7 +676,7 @@ LATER = {
             )
         },
     ),
-    "a loop is no longer said to be pipelined where its copies share a buffer": (
+    "a loop loses its pipeline annotation if its copies share a buffer": (
         COPIED_LOOP,
         {"y": np.zeros(4, I32)},
         {"loop": (Step("pipeline", {"loop": "j"}),)},
@@ -711,7 +711,7 @@ LATER = {
         )
         for at in ("k_0 * 4 + k", "P[k_0 * 4 + k]", "k_0 + k * 8")
     },
-    "an index is read out of bounds also where an axis before it has no such position": (
+    "an index is read out of bounds even if a preceding axis has no such position": (
         ABSENT_BEFORE,
         {
             "a": np.ones(3, I32),
@@ -733,7 +733,7 @@ LATER = {
         {"y": np.array([3, 1, -2, 2], I32), "q": np.array([1, 2, 3, 0], I32), "n": 1},
         {"loop": (Step("blockize", {"loop": "j"}),)},
     ),
-    "no region holds an element beyond its buffer": (
+    "no region contains an element outside of its buffer": (
         BEYOND,
         {"g": np.zeros(2, I32), "slots": np.zeros((2, 1), I32), "q": np.ones(2, I32), "n": 2},
         {

@@ -100,7 +100,7 @@ REGIONS = {
     ),
     "a search": (f"Y[v, 0] = X[{LOWER}]", f"(X[{LOWER}], P[0:m])", "(Y[v, 0])"),
     "a let": ("at: T.int64 = v + 1\nX[at] = X[at - 1]", "(X[v])", "(X[v + 1])"),
-    "what it allocates is its own": (
+    "a buffer that it allocates is left out": (
         'L = T.alloc_buffer((4,), "float32")\nfor j in T.serial(4):\n    L[j] = X[v]\n'
         "for k in T.serial(4):\n    Y[v, k] = L[k]",
         "(X[v])",

@@ -71,7 +71,7 @@ for i in T.serial(m):
     if Y[i] > 0:
         Y[i] = X[i]
 """,
-    "where a side is evaluated": """
+    "under the condition of a side": """
 for i in T.serial(m):
     Y[i] = T.if_then_else(Y[i] > 0, X[i], Y[i])
 """,

@@ -41,19 +41,19 @@ if n > 7:
 }
 
 LEFT = {
-    "what the loop changes": f"for i in T.serial(n - 3): {INTO.format('i')}{RUN.format('i')}",
-    "what is written": """
+    "a value that the loop changes": f"for i in T.serial(n - 3): {INTO.format('i')}{RUN.format('i')}",
+    "a buffer that is written": """
 if n > 7:
     for i in T.serial(n - 4): Y[T.ramp(i, 1, 4)] = Y[T.ramp(4, 1, 4)]
 """,
-    "what may not exist": f"""
+    "an element that may not exist": f"""
 for i in T.serial(n - 3):
     if n > 7:
         {INTO.format("i")}{RUN.format(4)}
 """,
     "gathers": "for i in T.serial(n - 3): Y[T.ramp(i, 1, 4)] = X[T.ramp(0, 0, 4)]",
     "scalars": "for i in T.serial(n): Y[i] = X[0]",
-    "what is read where another array says": f"""
+    "an element at an index from another array": f"""
 for i in T.serial(n - 3): {INTO.format("i")}{RUN.format("P[0]")}
 """,
     "loops whose iterations may run elsewhere": f"""

@@ -176,7 +176,7 @@ REFUSED = {
     "lower.preprocess.nothing": (program("Y[0] = 0"), "int64"),
 }
 LEFT = {
-    "what is searched is written": "P[0] = 1\nY[T.search('lower', P, begin=0, end=n, value=1)] = 0",
+    "the searched array is written": "P[0] = 1\nY[T.search('lower', P, begin=0, end=n, value=1)] = 0",
     "the value searched for is not an index": """
 for i in T.serial(n):
     Y[T.search('lower', P, begin=0, end=n, value=T.int64(X[i]))] = 0""",

@@ -215,7 +215,9 @@ LEFT_ALONE = {
         4, store='Y[{0}] = T.lane_reduce("add", Y[T.ramp({0} + 1, 1, 4)])'
     ),
     "elements that are read between": sums(4, store="Y[{0}] = " + LANES + "\nX[{0} + 20] = Y[{0}]"),
-    "what is summed changes between": sums(4, store="Y[{0}] = " + LANES + "\nX[{0} + 1] = 2.0"),
+    "the summed values change in between": sums(
+        4, store="Y[{0}] = " + LANES + "\nX[{0} + 1] = 2.0"
+    ),
     "the buffer is written between": sums(4, store="Y[{0}] = " + LANES + "\nY[{0} + 9] = 2.0"),
     "not from the identity": sums(4, store="Y[{0}] = 1.0\nY[{0}] = Y[{0}] + " + LANES),
     "from another reducer's identity": sums(

@@ -84,11 +84,11 @@ PROGRAMS = {
         "    Y[T.min(i, n - 1)] = T.if_then_else(i < n, "
         "T.if_then_else(X[i] > 0.0, T.log(X[i]), T.exp(X[i])), Y[n - 1])",
     ],
-    "what is stored under a predicate": [
+    "a value stored under a predicate": [
         "for i in T.serial(n + 3):",
         "    T.store(Y, T.min(i, n - 1), value=T.exp(X[i]), predicate=i < n)",
     ],
-    "what is read under a predicate": [
+    "a value read under a predicate": [
         "for i in T.serial(n):",
         "    Y[i] = T.load(X, T.int64(T.floor(X[i])), predicate=X[i] >= 0.0 and X[i] < 4.0, "
         "passthrough=T.exp(X[i]))",

@@ -144,8 +144,8 @@ KEPT = {
     "values of the row before": IN_ROWS.replace("VALUE", "T.int64(S[T.int64(R[i + 1]) - 1 - j])"),
     "another window each time": IN_ROWS.replace("P[i]", "P[j]").replace("P[i + 1]", "P[j + 1]"),
     "a window of several segments": IN_ROWS.replace("T.int64(P[i])", "0"),
-    "what is not sorted by facts": IN_ROWS.replace("Q, begin", "S, begin"),
-    "what the program writes": IN_ROWS + "P[0] = T.int32(0)\n",
+    "an array without a fact that it is sorted": IN_ROWS.replace("Q, begin", "S, begin"),
+    "an array that the program writes": IN_ROWS + "P[0] = T.int32(0)\n",
     "values that the program writes": IN_ROWS + "S[0] = T.int32(0)\n",
     "in a parallel loop itself": """
 for j in T.parallel(c):

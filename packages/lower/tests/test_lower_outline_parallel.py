@@ -33,7 +33,7 @@ CASES = {
     "with a grain": {"range": "m, grain=64"},
     "with a weight": {"range": "m, weight=T.int64(P[i]) + 4 * i, grain=64"},
     "from one on": {"range": "1, m"},
-    "what it uses is passed": {
+    "used values are passed": {
         "range": "m",
         "before": "scale = m + 1",
         "start": "T.float32(scale)",

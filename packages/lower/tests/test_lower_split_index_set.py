@@ -86,8 +86,8 @@ if n > 2:
         else:
             Y[i] = 2.0
 """,
-    "what only an iteration reads": choice("i < P[0]"),
-    "what the extent reads under a condition": choice(
+    "a load that only an iteration executes": choice("i < P[0]"),
+    "a load of the extent under a condition": choice(
         "i < P[3]", end="T.if_then_else(n > 3, T.min(T.max(P[3], 0), n), 0)"
     ),
     "a quotient that only an iteration has": choice("i < 40 // n"),
