@@ -17,8 +17,8 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from gossamer_formats import read
+from gossamer_formats.arrays.memory import available_memory
 from gossamer_formats.io.declared_sizes import DeclaredSizes
-from gossamer_formats.io.limits import available_memory
 from gossamer_ir.errors import ArgumentError, FormatError
 
 MB = 1 << 20

@@ -209,3 +209,16 @@ def test_an_operation_that_no_distribution_has_is_refused():
     with pytest.raises(FormatError) as caught:
         operation("determinant")
     assert caught.value.code == "format.operation"
+
+
+def test_a_tensor_is_made_of_a_scipy_matrix():
+    matrix = random_matrix(9, 8)
+    tensor = SparseTensor(matrix)
+    assert tensor.format == from_scipy(matrix).format
+    np.testing.assert_array_equal(tensor.toarray(), matrix.toarray())
+    np.testing.assert_array_equal(SparseTensor(matrix.tocoo()).toarray(), matrix.toarray())
+    matrix.indices[0] = 8
+    with pytest.raises(FormatError, match=r"indices\[0\] is 8"):
+        SparseTensor(matrix)
+    with pytest.raises(FormatError, match="expected a SparseTensor or a SciPy"):
+        SparseTensor(np.ones((2, 2)))

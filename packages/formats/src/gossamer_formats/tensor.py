@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.arrays.csr_arrays import to_dense, transposed, with_column_order
+from gossamer_formats.arrays.scipy_matrices import unchecked
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
-from gossamer_formats.csr_storage import to_dense, transposed
 from gossamer_formats.operations import operation
 from gossamer_formats.ownership import owned
 from gossamer_formats.stats import storage_stats
@@ -30,7 +31,7 @@ from gossamer_ir.nodes import FormatDescription
 class SparseTensor:
     """A sparse tensor with checked, read-only copies of its arrays, so that kernels need not check them.
 
-    Made by `from_scipy`, `from_arrays` and `read`.
+    Made of a SciPy matrix, or by `from_scipy`, `from_arrays` and `read`.
 
     >>> from gossamer_formats import from_arrays
     >>> A = from_arrays(
@@ -52,11 +53,16 @@ class SparseTensor:
            [1., 0.]])
     """
 
-    @typed
-    def __init__(self, storage: Storage) -> None:
-        """Checks the arrays, after copying those that are not owned by another tensor."""
-        self._hold(_owned(storage))
-        check_storage(self._storage)
+    def __init__(self, source: Any) -> None:
+        """Checks and copies the arrays of a `Storage`, or those of a SciPy matrix, as `from_scipy` does.
+
+        Arrays that another tensor owns are shared. Raises `FormatError`.
+        """
+        if isinstance(source, Storage):
+            self._hold(_owned(source))
+            check_storage(self._storage)
+        else:
+            self._hold(checked_csr(unchecked(source, None)))
 
     @classmethod
     def of_checked(cls, storage: Storage) -> SparseTensor:
@@ -195,6 +201,13 @@ def _memory(size: int) -> str:
             break
         number, unit = number / 1000, larger
     return f"{number:.3g} {unit}"
+
+
+def checked_csr(storage: Storage) -> Storage:
+    """Checked copies of CSR arrays, with a description that records their column order."""
+    copies = _owned(storage)
+    check_storage(copies)
+    return with_column_order(copies)
 
 
 def _owned(storage: Storage) -> Storage:

@@ -1,35 +1,15 @@
-"""Converts tensors from and to SciPy's sparse matrices and arrays.
-
-SciPy checks the arrays of a matrix only when the matrix is made, and its conversions assume that they are
-valid. They may have been written to since, so they are checked here before any conversion.
-"""
+"""Tensors from and to SciPy's sparse matrices and arrays."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gossamer_formats.checks.storage_checks import (
-    VALUE_DTYPES,
-    check_indices,
-    check_indptr,
-    check_storage,
-    require_value_dtype,
-)
-from gossamer_formats.io.limits import available_memory
-from gossamer_formats.io.plain_arrays import csr_storage, require_shape, tensor_of
-from gossamer_formats.storage import Array, Storage, native_name
-from gossamer_formats.tensor import SparseTensor
-from gossamer_ir.core.counted import counted
-from gossamer_ir.core.index_arrays import FactChecker
+from gossamer_formats.arrays.scipy_matrices import unchecked
+from gossamer_formats.tensor import SparseTensor, checked_csr
 from gossamer_ir.core.typed_calls import typed
-from gossamer_ir.errors import FormatError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-_FEW_ROWS = 1 << 20
 
 
 def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
@@ -42,7 +22,7 @@ def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
     >>> from_scipy(eye_array(3, dtype="float32"))
     SparseTensor(csr, 3 by 3, 3 nonzeros, float32, 40 bytes)
     """
-    return tensor_of(_borrowed(matrix, dtype))
+    return SparseTensor.of_checked(checked_csr(unchecked(matrix, dtype)))
 
 
 @typed
@@ -58,176 +38,3 @@ def to_scipy(tensor: SparseTensor) -> csr_array:
     arrays, (rows, columns) = tensor.arrays, tensor.shape
     parts = (arrays["data"], arrays["indices"], arrays["indptr"])
     return csr_array(parts, shape=(rows, columns), copy=True)
-
-
-def borrow_scipy(
-    matrix: Any, *, dtype: str | None = None, check: FactChecker | None = None
-) -> Storage:
-    """Checked CSR arrays of a SciPy matrix, copied only if they need a conversion.
-
-    The result is valid until the matrix is written to, by any thread. `check` is that of `check_storage`.
-
-    >>> from scipy.sparse import csr_array
-    >>> matrix = csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
-    >>> storage = borrow_scipy(matrix)
-    >>> storage.shape, storage.arrays["indices"]
-    ((2, 2), array([1], dtype=int32))
-    >>> np.shares_memory(storage.arrays["data"], matrix.data)
-    True
-    """
-    storage = _borrowed(matrix, dtype)
-    check_storage(storage, check=check)
-    return storage
-
-
-def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
-    """Row pointer, block columns and values (blocks by height by width) of a SciPy BSR matrix.
-
-    The arrays are checked, and copied only if they are not contiguous. They are valid until the matrix is
-    written to, as with `borrow_scipy`.
-
-    >>> from scipy.sparse import bsr_array
-    >>> indptr, indices, data = borrow_blocks(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
-    >>> indptr, indices, data.shape
-    (array([0, 2], dtype=int32), array([0, 1], dtype=int32), (2, 2, 2))
-    """
-    _require_matrix(matrix)
-    _check_before_conversion(matrix)
-    used = slice(_used(matrix.indptr, matrix.indices))
-    return (
-        np.ascontiguousarray(matrix.indptr),
-        np.ascontiguousarray(matrix.indices[used]),
-        _values(matrix.data[used], None),
-    )
-
-
-def _borrowed(matrix: Any, dtype: str | None) -> Storage:
-    """CSR arrays of a SciPy matrix, before their contents are checked."""
-    _require_matrix(matrix)
-    if dtype is not None:
-        require_value_dtype(dtype)
-    if matrix.format != "csr":
-        _require_memory(matrix)
-        _check_before_conversion(matrix)
-        matrix = _converted(matrix)
-    _require_arrays(matrix, "indptr", "indices", "data")
-    used = slice(_used(matrix.indptr, matrix.indices))
-    arrays = {
-        "indptr": np.ascontiguousarray(matrix.indptr),
-        "indices": np.ascontiguousarray(matrix.indices[used]),
-        "data": _values(matrix.data[used], dtype),
-    }
-    return csr_storage(require_shape(matrix.shape), arrays)
-
-
-def _require_matrix(matrix: Any) -> None:
-    from scipy.sparse import issparse
-
-    is_sparse: bool = issparse(matrix)
-    if not is_sparse:
-        raise FormatError(
-            "format.kind",
-            f"The matrix has the type '{type(matrix).__name__}'; expected a SparseTensor or a SciPy "
-            "sparse matrix.",
-            hint="Convert a dense array with scipy.sparse.csr_array(array).",
-        )
-    if matrix.ndim != 2:
-        raise FormatError(
-            "format.dimensions", f"The matrix has {counted(matrix.ndim, 'dimension')}; expected 2."
-        )
-
-
-def _require_arrays(matrix: Any, *names: str) -> None:
-    """Requires NumPy arrays: SciPy allows any object to be assigned to these attributes."""
-    for name in names:
-        found = getattr(matrix, name)
-        if not isinstance(found, np.ndarray):
-            raise FormatError(
-                "format.kind",
-                f"{name} of the matrix has the type '{type(found).__name__}'; expected a NumPy array.",
-            )
-
-
-def _converted(matrix: Any) -> Any:
-    try:
-        return matrix.tocsr()
-    except (ValueError, TypeError, IndexError) as error:
-        raise FormatError(
-            "format.conversion", f"The {matrix.format} matrix cannot be converted to CSR: {error}."
-        ) from error
-
-
-def _require_memory(matrix: Any) -> None:
-    rows = matrix.shape[0]
-    # Finding out takes 0.1 ms, which is not worth it for a small row pointer.
-    if rows > _FEW_ROWS and 8 * (rows + 1) > available_memory():
-        raise FormatError(
-            "format.memory",
-            f"The row pointer of a matrix with {rows} rows does not fit in memory.",
-            hint="Leave out empty rows.",
-        )
-
-
-def _values(values: Array, dtype: str | None) -> Array:
-    found = values.dtype
-    if dtype is None and native_name(found) not in VALUE_DTYPES:
-        raise FormatError(
-            "format.dtype",
-            f"The matrix has values of dtype {found}; expected {' or '.join(VALUE_DTYPES)}.",
-            hint="Convert it with matrix.astype('float32').",
-        )
-    if found.kind not in "fiub":
-        raise FormatError(
-            "format.dtype", f"The matrix has values of dtype {found}; expected real numbers."
-        )
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=dtype or found.newbyteorder("="))
-
-
-def _check_before_conversion(matrix: Any) -> None:
-    """Checks the arrays that SciPy's conversion to CSR reads without checks."""
-    rows, columns = matrix.shape
-    if matrix.format == "coo":
-        _require_arrays(matrix, "row", "col", "data")
-        for name, length, coordinates in (("row", rows, matrix.row), ("col", columns, matrix.col)):
-            check_indices(coordinates, length=length, count=matrix.data.size, name=name)
-    elif matrix.format in ("csc", "bsr"):
-        _require_arrays(matrix, "indptr", "indices", "data")
-        count = _used(matrix.indptr, matrix.indices)
-        _require_values(matrix, dimensions=1 if matrix.format == "csc" else 3, count=count)
-        block = matrix.blocksize if matrix.format == "bsr" else (1, 1)
-        outer, inner = (columns, rows) if matrix.format == "csc" else (rows, columns)
-        check_indptr(matrix.indptr, segments=outer // block[0], total=count)
-        check_indices(matrix.indices[:count], length=inner // block[1], count=count)
-    elif matrix.format == "dia":
-        _require_arrays(matrix, "offsets", "data")
-        _require_values(matrix, dimensions=2, count=matrix.offsets.size)
-        _require_no_more(matrix.data, matrix.offsets)
-
-
-def _require_no_more(diagonals: Array, offsets: Array) -> None:
-    if offsets.ndim != 1 or offsets.dtype.kind != "i" or len(diagonals) != offsets.size:
-        raise FormatError(
-            "format.length",
-            f"offsets has the shape {offsets.shape} and the dtype {offsets.dtype}; expected one integer "
-            f"for each of {counted(len(diagonals), 'diagonal')}.",
-        )
-
-
-def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
-    """Requires at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
-    not be empty."""
-    shape = matrix.data.shape
-    if len(shape) != dimensions or shape[0] < count or (dimensions == 3 and 0 in shape[1:]):
-        raise FormatError(
-            "format.length",
-            f"data of the {matrix.format} matrix has the shape {shape}; expected "
-            f"{counted(dimensions, 'dimension')}, the first with at least {counted(count, 'element')}.",
-        )
-
-
-def _used(indptr: Array, indices: Array) -> int:
-    """The number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
-    is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
-    last = int(indptr[-1]) if is_plain else -1
-    return last if 0 <= last <= indices.size else indices.size

@@ -1,13 +1,62 @@
-"""Computations on the arrays of CSR matrices: the dense matrix and the transposed one."""
+"""CSR matrices as arrays: their description, the dense matrix and the transposed one."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import Any
+
 import numpy as np
 
+from gossamer_formats.checks.column_order import row_order
+from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.descriptions import csr
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import CompressedVaried
+
+
+def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
+    """CSR arrays as storage, not copied. Only dtypes are checked, and no column order is declared."""
+    for name in ("indptr", "indices"):
+        require_dtype(name, arrays[name], INDEX_DTYPES)
+    require_dtype("data", arrays["data"], VALUE_DTYPES)
+    description = csr(
+        native_name(arrays["data"].dtype),
+        indptr_dtype=native_name(arrays["indptr"].dtype),
+        indices_dtype=native_name(arrays["indices"].dtype),
+        sorted=False,
+        unique=False,
+    )
+    sizes = {"m": shape[0], "n": shape[1], "nnz": arrays["indices"].size}
+    return Storage(description, sizes, arrays)
+
+
+def with_column_order(storage: Storage) -> Storage:
+    """Checked CSR arrays with a description that records their column order."""
+    indptr, indices = storage.arrays["indptr"], storage.arrays["indices"]
+    found = row_order(indptr, indices)
+    exact = csr(
+        storage.format.buffer.dtype,
+        indptr_dtype=native_name(indptr.dtype),
+        indices_dtype=native_name(indices.dtype),
+        sorted=found.is_sorted,
+        unique=found.is_unique,
+    )
+    return storage._replace(format=exact)
+
+
+def require_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """The shape as two integers; raises a `FormatError` unless both are from 0 to 2**63 - 1."""
+    try:
+        sizes = tuple(index(size) for size in shape)
+    except TypeError:
+        sizes = ()
+    if len(sizes) != 2 or not 0 <= min(sizes) <= max(sizes) < 2**63:
+        raise FormatError(
+            "format.shape", f"The shape is {shape}; expected two sizes from 0 to 2**63 - 1."
+        )
+    return sizes[0], sizes[1]
 
 
 def to_dense(storage: Storage) -> Array:

@@ -1,0 +1,1 @@
+"""Arrays of matrices: CSR arrays, those of SciPy's matrices, and the memory available for them."""
