@@ -226,6 +226,31 @@ def test_a_user_without_a_home_has_a_cache_beside_the_temporary_files(tmp_path, 
     assert messages == []
 
 
+def clear_without_a_home(temporary):
+    found = without_a_home(temporary)
+    return *found, ArtifactCache().clear()
+
+
+@only_root
+def test_a_user_without_a_home_is_not_led_to_a_directory_of_his_own(tmp_path, nobody):
+    """Somebody else has put a link to it where the cache would be."""
+    temporary, victim = tmp_path / "tmp", tmp_path / "victim"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    link = temporary / f"gossamer-{NOBODY}"
+    link.symlink_to(victim)
+    os.chown(link, NOBODY + 1, NOBODY + 1, follow_symlinks=False)
+    (victim / "v1").mkdir(parents=True)
+    (victim / "v1" / f"{OTHER}.artifact").write_bytes(b"precious")
+    for path in (victim, *victim.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    found, messages = nobody(clear_without_a_home, str(temporary))
+    assert found == (str(link / "v1"), None, 0)
+    assert len(messages) == 1
+    assert f"{link} is a symbolic link" in messages[0]
+    assert os.listdir(victim / "v1") == [f"{OTHER}.artifact"]
+
+
 def test_without_HOME_the_home_of_the_user_is_used(monkeypatch):
     for name in (VARIABLE, "HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

@@ -243,6 +243,18 @@ def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):
     assert "GOSSAMER_CACHE_LIMIT is 'much', which is not a number of megabytes" in refused.err
 
 
+def test_the_command_clears_nothing_through_a_link(command, copy, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(copy)
+    before = files(copy)
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "link"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        found = command("cache", "clear")
+    assert found.out == "removed 0 entries\n"
+    assert f"{tmp_path / 'link'} is a symbolic link" in found.err
+    assert files(copy) == before
+
+
 def test_a_command_whose_cache_cannot_be_used_says_so_once(
     command, matrix_file, tmp_path, monkeypatch
 ):

@@ -357,7 +357,8 @@ def _stored(key: str, backend: ValidatingBackend) -> Kernel | None:
 
 
 def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
-    code = (artifact.target, artifact.signature, artifact.guarded, artifact.code)
+    made_by = (artifact.backend, artifact.backend_version, artifact.target)
+    code = (*made_by, artifact.signature, artifact.guarded, artifact.code)
     kernel = _by_code.get(code)
     if kernel is None:
         kernel = _by_code[code] = backend.load(artifact)
