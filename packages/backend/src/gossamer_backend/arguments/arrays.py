@@ -115,7 +115,8 @@ def address(array: Array) -> int:
     """Return the address of the first element of a contiguous array."""
     if array.flags.carray and array.size:
         # Takes a quarter of the time of the array interface, which read-only arrays still need.
-        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+        view: Any = array  # a buffer, which the type of arrays says from Python 3.12 on only
+        return ctypes.addressof(ctypes.c_char.from_buffer(view))
     return int(array.__array_interface__["data"][0])
 
 

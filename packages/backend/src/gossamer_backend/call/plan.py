@@ -45,11 +45,12 @@ def fixed_arguments(arrays: Sequence[Array], sizes: Sequence[int]) -> FixedArgum
     (5,)
     """
     starts = [address(array) for array in arrays]
+    ends = [start + array.nbytes for start, array in zip(starts, arrays, strict=True)]
     return FixedArguments(
-        tuple(map(ctypes.c_void_p, starts)),
-        tuple(map(ctypes.c_int64, sizes)),
+        tuple([ctypes.c_void_p(start) for start in starts]),
+        tuple([ctypes.c_int64(size) for size in sizes]),
         tuple(sizes),
-        tuple((start, start + array.nbytes) for start, array in zip(starts, arrays, strict=True)),
+        tuple(zip(starts, ends, strict=True)),
     )
 
 
@@ -97,7 +98,7 @@ class CallPlan:
             "address": address,
             "pointer": ctypes.c_void_p,
             "byref": ctypes.byref,
-            "workspace_of": _workspace_of,
+            "workspace_of": workspace_of,
             "parallelism": kernel.parallelism,
             "function": kernel.function,
             "fail": kernel.raise_status,
@@ -236,7 +237,8 @@ class _Workspaces(threading.local):
 _workspaces = _Workspaces()
 
 
-def _workspace_of(parallelism: Parallelism) -> Workspace:
+def workspace_of(parallelism: Parallelism) -> Workspace:
+    """Return a workspace for kernels that this thread calls."""
     found = _workspaces.found.get(parallelism)
     if found is None:
         found = _workspaces.found[parallelism] = Workspace(*parallelism, NOT_GUARDED)

@@ -17,9 +17,8 @@ import numpy as np
 
 from gossamer.operators.kernels import DEFAULT_TARGET
 from gossamer.operators.operands import NATIVE, VALUES, Sparse, is_csr
-from gossamer_backend import Workspace
-from gossamer_backend.call.abi import NOT_GUARDED, OK
-from gossamer_backend.call.plan import FixedArguments, fixed_arguments
+from gossamer_backend.call.abi import OK
+from gossamer_backend.call.plan import FixedArguments, fixed_arguments, workspace_of
 from gossamer_backend.fork import compiling
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import PluginError, UnsupportedError
@@ -51,7 +50,7 @@ def structure_of(matrix: Any) -> Structure | None:
     if kind is SparseTensor:
         memo: dict[str, Structure | None] = matrix.memo
         return memo[_MEMO] if _MEMO in memo else memo.setdefault(_MEMO, _of_tensor(matrix))
-    return _of_scipy(matrix) if _is_scipy_csr(kind) else None
+    return _of_scipy(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
 
 
 def key_of(matrix: Sparse) -> object:
@@ -73,9 +72,16 @@ _KEYS = {
 """A number for each combination of dtypes."""
 
 
+_scipy_types: set[type[Any]] = set()
+"""The types of SciPy's CSR matrices that were met."""
+
+
 def _is_scipy_csr(kind: type[Any]) -> bool:
     scipy = sys.modules.get("scipy.sparse")  # not imported before there is a matrix
-    return scipy is not None and kind in (scipy.csr_array, scipy.csr_matrix)
+    is_csr = scipy is not None and kind in (scipy.csr_array, scipy.csr_matrix)
+    if is_csr:
+        _scipy_types.add(kind)
+    return is_csr
 
 
 def _of_tensor(tensor: SparseTensor) -> Structure | None:
@@ -90,7 +96,6 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
 def _of_scipy(matrix: Any) -> Structure | None:
     """Return the structure of a SciPy matrix after a check of its index arrays."""
     indptr, indices, data = arrays = matrix.indptr, matrix.indices, matrix.data
-    rows, columns = matrix.shape
     for array in arrays:
         if type(array) is not np.ndarray:
             return None
@@ -98,6 +103,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
         if not (flags.c_contiguous and flags.aligned):
             return None
     number = _KEYS.get((indptr.dtype, indices.dtype, data.dtype))
+    rows, columns = matrix.shape
     if number is None or indptr.shape != (rows + 1,) or not rows:
         return None
     nnz = indptr.item(rows)
@@ -135,7 +141,7 @@ def _check(number: int) -> Callable[[FixedArguments], bool] | None:
         offsets, columns, _ = arguments.pointers
         _, _, nnz = arguments.scalars
         rows, width, _ = arguments.sizes
-        workspace = Workspace(*parallelism(), NOT_GUARDED)
+        workspace = workspace_of(parallelism())
         last = scalar(width - 1)
         found: int = function(offsets, scalar(rows + 1), columns, nnz, low, last, byref(workspace))
         return found == OK
