@@ -241,7 +241,14 @@ def test_the_readme_opens_with_a_command_that_runs(session, root):
     assert len(re.findall(command, opening)) == 1
 
 
-def test_every_change_is_checked_with_the_readme_commands(root):
+def test_every_change_is_checked_with_the_readme_commands(root, distributions):
+    """`.ci/run` runs lint, types, the site and the wheels, and each test session in exactly one lane."""
     checks = (root / ".ci" / "run").read_text()
-    for sessions in ("tests", "lint types", "wheels"):
-        assert f".venv/bin/nox -s {sessions}" in checks
+    (listed,) = re.findall(r"^ *\.venv/bin/nox -s (lint .*) \|\| failed=1$", checks, re.MULTILINE)
+    assert set(listed.split()) == {"lint", "types", "docs", "wheels"}
+    (longest,) = re.findall(r"^longest='(.*)'$", checks, re.MULTILINE)
+    lanes = re.findall(r'^ *\.venv/bin/nox -k "(.*)" \|\| failed=1$', checks, re.MULTILINE)
+    for part in ("repository", *(found.folder.name for found in distributions)):
+        names = {word: word in f"tests({part})" for word in re.findall(r"\w+", longest) + ["tests"]}
+        chosen = [eval(lane.replace("$longest", longest), {}, names) for lane in lanes]
+        assert sorted(chosen) == [False, True], part
