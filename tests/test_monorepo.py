@@ -249,6 +249,6 @@ def test_every_change_is_checked_with_the_readme_commands(root, distributions):
     (longest,) = re.findall(r"^longest='(.*)'$", checks, re.MULTILINE)
     lanes = re.findall(r'^ *\.venv/bin/nox -k "(.*)" \|\| failed=1$', checks, re.MULTILINE)
     for part in ("repository", *(found.folder.name for found in distributions)):
-        names = {word: word in f"tests({part})" for word in re.findall(r"\w+", longest) + ["tests"]}
+        names = {word: word in f"tests({part})" for word in [*re.findall(r"\w+", longest), "tests"]}
         chosen = [eval(lane.replace("$longest", longest), {}, names) for lane in lanes]
         assert sorted(chosen) == [False, True], part
