@@ -267,4 +267,4 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
     assert found.status == 0
     [line] = found.err.splitlines()
     assert line.startswith("warning: The kernel cache is not used: ")
-    assert line.endswith("Set GOSSAMER_CACHE_DIR to a directory of your own.")
+    assert line.endswith("Set GOSSAMER_CACHE_DIR to a directory to which only you can write.")

@@ -41,7 +41,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".artifact"
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _HINTS: dict[Cause, str] = {
-    "unusable": f"Set {VARIABLE} to a directory of your own",
+    "unusable": f"Set {VARIABLE} to a directory to which only you can write",
     "full": f"Make room, or set {VARIABLE} to a directory elsewhere",
 }
 
