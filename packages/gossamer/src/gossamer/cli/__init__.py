@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import warnings
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any
 
+from gossamer.cli.streams import complain, discard, flush_output, open_closed_descriptors
 from gossamer_ir.errors import CodedError
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, 1 if a check failed, 2 for bad input.
+    """Run a command and return its exit code: 0, 1 if a check failed, 2 for bad input or for output
+    that cannot be written.
 
     Bad input is reported by one sentence on standard error, followed by the text with carets if there is one.
     """
+    open_closed_descriptors()
+    if sys.stdout is None:
+        return _fail("The output cannot be written: standard output is closed.")
+    streams = sys.stdout, sys.stderr
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return _run(sys.argv[1:] if arguments is None else arguments)
     except CodedError as error:
         return _fail(str(error).removesuffix(error.text), text=error.text)
+    except BrokenPipeError:
+        # Whoever reads the output has enough of it, as in `gossamer show spmm --stage asm | head`.
+        discard(sys.stdout)
+        return BAD_INPUT
+    except SystemExit:
+        # On a broken pipe, typer and rich exit with 1, and typer has replaced the streams.
+        sys.stdout, sys.stderr = streams
+        discard(sys.stdout)
+        return BAD_INPUT
     except OSError as error:
-        _discard_output()
+        discard(sys.stdout)
         return _fail(f"The output cannot be written: {error.strerror or error}.")
     except MemoryError as error:
         return _fail(f"There is not enough memory: {error or 'an array cannot be allocated'}.")
@@ -43,6 +57,9 @@ def _run(arguments: Sequence[str]) -> int:
 
     from gossamer.cli.app import app
 
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Paths may have bytes that the locale cannot decode, and the output may be ASCII.
+        sys.stdout.reconfigure(errors="backslashreplace")
     status = get_command(app).main(list(arguments), prog_name="gossamer", standalone_mode=False)
     sys.stdout.flush()
     return status if isinstance(status, int) else 0
@@ -56,18 +73,13 @@ def _bad_usage(error: Any) -> str:
     return f"{error.format_message().rstrip('.')}; see {command} --help."
 
 
-def _discard_output() -> None:
-    """Redirect standard output to the null device: at exit, Python would write the rest, and fail again."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _fail(message: str, *, text: str = "") -> int:
-    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    complain(f"error: {' '.join(message.splitlines())}")
     if text:
-        print(text, file=sys.stderr)
+        complain(text)
+    flush_output()
     return BAD_INPUT
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    complain(f"warning: {message}")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gossamer.cli.texts import read_stream, read_text
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
-
-LONGEST = 1 << 28
-"""The maximum size of an input in bytes."""
 
 
 def opt(
@@ -68,14 +65,11 @@ def _called(file: str) -> str:
 def _read(file: str, what: str) -> str:
     """Return the text of a file, or of standard input."""
     try:
-        if file == "-":
-            data = sys.stdin.buffer.read(LONGEST + 1)
-        else:
-            with Path(file).open("rb") as found:
-                data = found.read(LONGEST + 1)
-        if len(data) > LONGEST:
-            raise ValueError(f"it has more than {LONGEST} bytes")
-        return data.decode()
+        if file != "-":
+            return read_text(file)
+        if sys.stdin is None:
+            raise ValueError("it is closed")
+        return read_stream(sys.stdin.buffer)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else None
         if isinstance(error, UnicodeDecodeError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -26,6 +25,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
+from gossamer.cli.streams import complain
 from gossamer.operators import operator_named
 from gossamer.pipeline import registry
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
@@ -126,9 +126,8 @@ def require_within(found: Comparison) -> None:
     """Exit with code 1 if the error of a result exceeds the bound of rounding."""
     if found.is_within:
         return
-    print(
+    complain(
         f"check failed: the largest error is {found.max_relative_error:.3g} of a sum's absolute "
-        f"terms; expected at most the rounding of each sum, {found.tolerance:.3g} for the longest.",
-        file=sys.stderr,
+        f"terms; expected at most the rounding of each sum, {found.tolerance:.3g} for the longest."
     )
     raise typer.Exit(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.cli.options import DTYPES, require_range
+from gossamer.cli.texts import read_text
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
 from gossamer_ir.errors import ArgumentError
@@ -26,9 +27,11 @@ def read_script(path: str) -> Module:
     from gossamer_ir.script import parse_module
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        why = error.strerror if isinstance(error, OSError) else None
+        if isinstance(error, UnicodeDecodeError):
+            why = "it is not text"
         raise ArgumentError(
             "option.script",
             f"The script '{path}' cannot be read: {why or error}.",
