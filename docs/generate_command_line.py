@@ -21,7 +21,8 @@ HEAD = """\
 <!-- Generated from gossamer/cli by docs/generate_command_line.py. -->
 
 `gossamer COMMAND --help` prints the same text. The exit code is 0 for success, 1 if a check failed, and 2 for
-bad input, which one sentence on standard error explains.
+bad input or output that cannot be written, which one sentence on standard error explains (none if a pipe
+is broken).
 """
 
 

@@ -91,7 +91,7 @@ def _record(work: Workload, times: Mapping[str, float], *, error: float) -> dict
         "shape": list(work.tensor.shape),
         "nnz": work.tensor.nnz,
         "features": work.features,
-        "dtype": work.tensor.dtype,
+        "dtype": work.tensor.dtype.name,
         "compile_ms": work.compile_ms,
         "cached": work.is_cached,
         "median_ms": ours,
