@@ -129,7 +129,7 @@ def _converted(matrix: Any) -> Any:
 
 def _require_memory(matrix: Any) -> None:
     rows = matrix.shape[0]
-    # Finding out takes 0.1 ms, which is not worth it for a small row pointer.
+    # The available memory is in a dozen files of the system; a small row pointer is not worth reading them.
     if rows > _FEW_ROWS and 8 * (rows + 1) > available_memory():
         raise FormatError(
             "format.memory",

@@ -14,6 +14,9 @@ DEFAULT_RATIO = 256
 """The default of `max_bytes` is this many times the size of the file, but at least `SMALLEST_DEFAULT`.
 Matrices of random entries took 2 to 7 times the size of their files, text and archives, compressed or not."""
 
+_LITTLE = 16 << 20
+"""Bytes below which the available memory is not looked up: that takes longer than reading a small file."""
+
 _CSR_COPIES = 3
 """The copies of the CSR arrays that may exist at once, as measured: SciPy's conversion and the tensor's own
 copy, and one of the coordinates or of the temporary arrays of the conversion."""
@@ -54,7 +57,7 @@ def require_fits(file: Path, declared: DeclaredSizes, *, max_bytes: int | None) 
         f"{file} declares {counted(declared.rows, 'row')} and "
         f"{counted(declared.entries, 'entry', 'entries')}; reading it takes about {needed} bytes"
     )
-    if needed > available_memory():
+    if needed > _LITTLE and needed > available_memory():
         raise FormatError(
             "format.read.memory",
             f"{found}, more than the memory that is available.",
