@@ -40,7 +40,7 @@ def test_run_ends_with_one_object(op, dtype, command, matrix_file):
     assert record["shape"] == [30, 40]
     assert record["nnz"] == 240
     assert record["features"] == (None if op == "spmv" else 7)
-    assert (record["dtype"], record["threads"], record["backend"]) == (dtype, 2, "generic-cpu")
+    assert (record["dtype"], record["threads"], record["target"]) == (dtype, 2, "generic-cpu")
     assert 0 <= record["max_rel_error"] < 1e-5
     assert isinstance(record["cached"], bool)
     assert min(record["compile_ms"], record["median_ms"], record["scipy_ms"]) > 0
@@ -121,10 +121,10 @@ BAD_COMMANDS = [
     ("threads.count", "is 0", "run spmm --matrix FILE --threads 0"),
     ("threads.count", "is -2", "run spmm --matrix FILE --threads -2"),
     ("threads.count", "is 100000", "run spmm --matrix FILE --threads 100000"),
-    ("backend.unknown", "'cuda'", "run spmm --matrix FILE --backend cuda"),
+    ("backend.unknown", "'cuda'", "run spmm --matrix FILE --target cuda"),
     ("format.read.missing", "none.mtx does not exist", "run spmm --matrix none.mtx"),
-    ("format.read.missing", "none.mtx does not exist", "demo none.mtx"),
-    ("format.read.max_bytes", "and max_bytes is 9", "demo FILE --max-bytes 9"),
+    ("format.read.missing", "none.mtx does not exist", "demo --matrix none.mtx"),
+    ("format.read.max_bytes", "and max_bytes is 9", "demo --matrix FILE --max-bytes 9"),
     ("format.read.max_bytes", "and max_bytes is 9", "run spmm --matrix FILE --max-bytes 9"),
     ("format.read.max_bytes", "max_bytes is 9", "show spmm --guards --matrix FILE --max-bytes 9"),
     ("option.integer", "--max-bytes is '1G'", "run spmm --matrix FILE --max-bytes 1G"),
@@ -273,7 +273,7 @@ def test_the_installed_script_fails_without_a_traceback():
 
 
 def test_the_demo_runs_on_a_file(command, matrix_file):
-    found = command("demo", matrix_file, "--features", "8", "--threads", "1")
+    found = command("demo", "--matrix", matrix_file, "--features", "8", "--threads", "1")
     assert (found.status, found.err) == (0, "")
     assert "T.sp.iteration" in found.out
     assert found.out.count(", right") == 2

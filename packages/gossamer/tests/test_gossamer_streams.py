@@ -21,7 +21,7 @@ def double(x: T.handle, n: T.int64) -> None:
 COMMANDS = {
     "version": "--version",
     "help": "--help",
-    "demo": "demo FILE --features 2 --threads 1",
+    "demo": "demo --matrix FILE --features 2 --threads 1",
     "run": "run spmv --matrix FILE --repeat 1 --threads 1",
     "check": "run spmv --matrix FILE --repeat 1 --check --json",
     "show": "show spmm --stage coordinate",
@@ -155,7 +155,7 @@ def test_paths_of_any_bytes_are_read_and_printed(tmp_path):
     (tmp_path / f"{ODD}.py").write_text(SCRIPT)
     (tmp_path / f"{ODD}.json").write_text("[]")
     commands = {
-        "demo": ["demo", f"{ODD}.npz", "--features", "2"],
+        "demo": ["demo", "--matrix", f"{ODD}.npz", "--features", "2"],
         "run": ["run", "spmv", "--matrix", f"{ODD}.npz", "--repeat", "1"],
         "json": ["run", "spmv", "--matrix", f"{ODD}.npz", "--repeat", "1", "--json"],
         "schedule": ["show", "spmm", "--schedule", "--matrix", f"{ODD}.npz"],
@@ -171,13 +171,13 @@ def test_bad_arguments_of_any_bytes_are_one_sentence(tmp_path):
     show, run = ["show", "spmm"], ["run", "spmm", "--matrix", "FILE"]
     commands = {
         "command": [ODD],
-        "demo": ["demo", f"{ODD}.npz"],
+        "demo": ["demo", "--matrix", f"{ODD}.npz"],
         "matrix": ["run", "spmm", "--matrix", f"{ODD}.mtx"],
         "suffix": ["run", "spmm", "--matrix", ODD],
         "operator": ["run", ODD, "--matrix", "FILE"],
         "dtype": [*run, "--dtype", ODD],
         "features": [*run, "--features", ODD],
-        "backend": [*run, "--backend", ODD],
+        "target of run": [*run, "--target", ODD],
         "option": [*run, f"--{ODD}"],
         "stage": [*show, "--stage", ODD],
         "target": [*show, "--stage", "flat", "--target", ODD],

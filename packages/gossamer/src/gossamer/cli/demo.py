@@ -16,14 +16,17 @@ from gossamer.cli.bench.graphs import power_law
 from gossamer.cli.bench.timing import Call, interleaved
 from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
+    DEFAULT_TARGET,
     FEATURES,
     Features,
     MaxBytes,
+    TargetName,
     Threads,
     count_threads,
     require_memory,
     require_range,
 )
+from gossamer.pipeline import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.core.counted import counted
@@ -34,10 +37,12 @@ NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
 
 
 def demo(
-    file: Annotated[
-        str | None, typer.Argument(help="a matrix file; a random graph if not given")
+    *,
+    matrix: Annotated[
+        str | None, typer.Option(help="a matrix file; a random graph if not given")
     ] = None,
     features: Features = FEATURES,
+    target: TargetName = DEFAULT_TARGET,
     threads: Threads = None,
     max_bytes: MaxBytes = None,
 ) -> None:
@@ -47,19 +52,20 @@ def demo(
     170,000 nodes, 1.2 million edges and a power-law degree distribution. It takes less than a minute.
     """
     require_range("--features", features, low=1)
+    resolve(target)
     if threads is not None:
         set_num_threads(threads)
     console = Console(highlight=False, soft_wrap=True)
     with _progress(console) as progress:
-        job = progress.add_task("making the graph" if file is None else "reading", total=None)
-        graph = _graph(file, max_bytes)
+        job = progress.add_task("making the graph" if matrix is None else "reading", total=None)
+        graph = _graph(matrix, max_bytes)
         for op in OPERATORS:
             require_memory(op, graph, features=features, dtype="float32")
-        console.print(_describe(graph, file), markup=False)
+        console.print(_describe(graph, matrix), markup=False)
         works = []
         for op in OPERATORS:
             progress.update(job, description=f"compiling {op}")
-            works.append(prepare(op, graph, features=features))
+            works.append(prepare(op, graph, features=features, target=target))
             _show_stages(console, works[-1])
         for work in works:
             progress.update(job, description=f"checking {work.op}")

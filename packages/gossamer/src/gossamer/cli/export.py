@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer.cli.options import DTYPES, integer_option, require_dtype
+from gossamer.cli.options import DEFAULT_TARGET, DTYPES, TargetName, integer_option, require_dtype
 from gossamer.cli.scripts import operator_module, read_script, retyped
 from gossamer.operators import NAMES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
@@ -29,7 +29,7 @@ def export(
         list[str] | None,
         typer.Option(metavar="<name=value>", help="fix a parameter; may be repeated"),
     ] = None,
-    target: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
+    target: TargetName = DEFAULT_TARGET,
     name: Annotated[str, typer.Option(help="name of the files and of the symbol")] = "",
 ) -> None:
     """Write a kernel as an object file, a C header, a manifest and a shared library.

@@ -13,11 +13,13 @@ from gossamer.cli.bench.accuracy import Comparison
 from gossamer.cli.bench.timing import interleaved
 from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
+    DEFAULT_TARGET,
     DTYPES,
     FEATURES,
     OPERATORS,
     Features,
     MaxBytes,
+    TargetName,
     Threads,
     count_threads,
     integer_option,
@@ -27,7 +29,7 @@ from gossamer.cli.options import (
 )
 from gossamer.cli.streams import complain
 from gossamer.operators import operator_named
-from gossamer.pipeline import registry
+from gossamer.pipeline import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import read
 from gossamer_ir.core.counted import counted
@@ -40,7 +42,7 @@ def run(
     features: Features = FEATURES,
     dtype: Annotated[str, typer.Option(help=" or ".join(DTYPES))] = "float32",
     threads: Threads = None,
-    backend: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
+    target: TargetName = DEFAULT_TARGET,
     repeat: Annotated[int, integer_option("--repeat", help="number of timing rounds")] = 10,
     check: Annotated[
         bool, typer.Option("--check", help="exit with 1 if the result is wrong")
@@ -59,16 +61,16 @@ def run(
     require_dtype(dtype)
     require_range("--features", features, low=0)
     require_range("--repeat", repeat, low=1, high=1_000_000)
-    registry.backend(backend)
+    resolve(target)
     if threads is not None:
         set_num_threads(threads)
     tensor = read(matrix, max_bytes=max_bytes).astype(dtype)
     require_memory(op, tensor, features=features, dtype=dtype)
-    work = prepare(op, tensor, features=features, target=backend)
+    work = prepare(op, tensor, features=features, target=target)
     found = work.check()
     times = interleaved({"gossamer": work.run, "scipy": work.scipy}, rounds=repeat)
     record = _record(work, times, error=found.max_relative_error)
-    record |= {"matrix": matrix, "threads": get_num_threads(), "backend": backend}
+    record |= {"matrix": matrix, "threads": get_num_threads(), "target": target}
     if as_json:
         print(json.dumps({field: record[field] for field in FIELDS}))
     else:
@@ -78,7 +80,7 @@ def run(
 
 
 FIELDS = (
-    "op", "matrix", "shape", "nnz", "features", "dtype", "threads", "backend", "compile_ms",
+    "op", "matrix", "shape", "nnz", "features", "dtype", "threads", "target", "compile_ms",
     "cached", "median_ms", "max_rel_error", "scipy_ms", "ratio_vs_scipy",
 )  # fmt: skip
 
@@ -112,7 +114,7 @@ def _summary(record: Mapping[str, Any], found: Comparison) -> str:
         (
             f"{record['op']} of {record['matrix']}",
             f"matrix    {rows:,} by {columns:,}, {record['nnz']:,} nonzeros{features}, {record['dtype']}",
-            f"on        {count_threads(record['threads'])}, {record['backend']}",
+            f"on        {count_threads(record['threads'])}, {record['target']}",
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
             f"gossamer  {record['median_ms']:.4g} ms",
             f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",

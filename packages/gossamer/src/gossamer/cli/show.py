@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gossamer.cli.options import (
+    DEFAULT_TARGET,
     FEATURES,
     OPERATORS,
     Features,
     MaxBytes,
+    TargetName,
     require_dtype,
     require_range,
 )
@@ -34,7 +36,7 @@ def show(
     dtype: Annotated[
         str | None, typer.Option(help="float32 or float64, for all buffers of floats")
     ] = None,
-    target: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
+    target: TargetName = DEFAULT_TARGET,
     matrix: Annotated[
         str | None, typer.Option(help="a matrix file; the schedule is chosen for its row lengths")
     ] = None,
