@@ -13,7 +13,7 @@ from benchmarks.matrices import NAMES
 from benchmarks.operators import OPERATORS
 from benchmarks.records import RESULTS
 
-PARTS = ("roofline", "kernels", "calls", "startup", "compile", "python")
+PARTS = ("roofline", "kernels", "calls", "startup", "compile", "python", "batches")
 QUICK_MATRICES = (
     "cora",
     "ogbn_arxiv",

@@ -148,6 +148,24 @@ class CallCost(msgspec.Struct, frozen=True):
         return self.limit_us is None or self.median_us < self.limit_us
 
 
+class MiniBatches(msgspec.Struct, frozen=True):
+    """Calls on many different matrices of `rows` rows of a graph in one process: the growth of its resident
+    memory, the files written after the first hundred, the microseconds of a call besides its kernel, and
+    those of SciPy's whole product."""
+
+    graph: str
+    batches: int
+    rows: int
+    grown_mb: float
+    late_files: int
+    overhead_us: float
+    scipy_us: float
+
+    @property
+    def is_met(self) -> bool:
+        return self.grown_mb < 5 and self.late_files == 0 and self.overhead_us <= 25
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of the benchmark."""
 
@@ -161,6 +179,7 @@ class Run(msgspec.Struct, frozen=True):
     python_shares: tuple[PythonShare, ...] = ()
     startups: tuple[Startup, ...] = ()
     call_costs: tuple[CallCost, ...] = ()
+    mini_batches: tuple[MiniBatches, ...] = ()
     missing: dict[str, str] = {}
 
 

@@ -10,7 +10,16 @@ from rich.console import Console
 from benchmarks.goals import GOALS, geometric_mean
 from benchmarks.peers import OURS
 from benchmarks.picture import draw
-from benchmarks.records import FAILED, CallCost, Cell, CompileTime, PythonShare, Run, Startup
+from benchmarks.records import (
+    FAILED,
+    CallCost,
+    Cell,
+    CompileTime,
+    MiniBatches,
+    PythonShare,
+    Run,
+    Startup,
+)
 from benchmarks.tables import Row, Sheet, to_markdown, to_rich
 
 PLACES: dict[str, Callable[[Cell], bool]] = {
@@ -64,6 +73,8 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         yield startup_sheet(run.startups)
     if run.call_costs:
         yield calls_sheet(run.call_costs)
+    if run.mini_batches:
+        yield batches_sheet(run.mini_batches)
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -250,6 +261,26 @@ def startup_sheet(startups: Iterable[Startup]) -> Sheet:
         limit = "-" if one.limit_ms is None else f"{one.limit_ms:.0f}"
         figures = (f"{one.median_ms:.0f}", limit, loaded, verdict)
         sheet.rows.append((one.what, *figures))
+    return sheet
+
+
+def batches_sheet(found: Iterable[MiniBatches]) -> Sheet:
+    """Memory, files and overhead of many different matrices in one process."""
+    columns = (
+        "graph",
+        "batches",
+        "memory, MB",
+        "late files",
+        "besides the kernel, us",
+        "SciPy, us",
+        "",
+    )
+    title = "different matrices in one process; wanted: below 5 MB, no files, 25 us"
+    sheet = Sheet(title, columns)
+    for one in found:
+        figures = (f"{one.batches:,}", f"{one.grown_mb:.1f}", str(one.late_files))
+        times = (f"{one.overhead_us:.1f}", f"{one.scipy_us:.1f}")
+        sheet.rows.append((one.graph, *figures, *times, "met" if one.is_met else "MISSED"))
     return sheet
 
 

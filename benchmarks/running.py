@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from benchmarks import call_overhead, compile_time, options, python_share, startup
+from benchmarks import call_overhead, compile_time, mini_batches, options, python_share, startup
 from benchmarks.compiling import CompilerError, compiler_version
 from benchmarks.fresh import ProcessError
 from benchmarks.harness.cells import measure_cell
@@ -20,7 +20,16 @@ from benchmarks.machine import describe_machine, versions
 from benchmarks.peers import contenders
 from benchmarks.peers.peer import Prepare, UnavailableError
 from benchmarks.peers.torch import Torch
-from benchmarks.records import FAILED, CallCost, Cell, CompileTime, PythonShare, Run, Startup
+from benchmarks.records import (
+    FAILED,
+    CallCost,
+    Cell,
+    CompileTime,
+    MiniBatches,
+    PythonShare,
+    Run,
+    Startup,
+)
 from benchmarks.roofline import Roofline, measure_roofline
 from benchmarks.variants import load_variants
 
@@ -57,6 +66,7 @@ class Findings:
     startups: tuple[Startup, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
     python_shares: tuple[PythonShare, ...] = ()
+    mini_batches: tuple[MiniBatches, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,7 @@ def measure_run(job: Job, console: Console) -> Run:
         startups=findings.startups,
         compile_times=findings.compile_times,
         python_shares=findings.python_shares,
+        mini_batches=findings.mini_batches,
         missing=findings.missing,
     )
 
@@ -181,6 +192,11 @@ def measure_python_shares(job: Job, findings: Findings, bar: Bar) -> None:
     findings.python_shares = python_share.measure_python_shares(bar)
 
 
+def measure_mini_batches(job: Job, findings: Findings, bar: Bar) -> None:
+    """Measures a process that multiplies many different matrices."""
+    findings.mini_batches = mini_batches.measure_mini_batches(bar)
+
+
 PARTS = {
     "roofline": Part(estimate_rooflines, measure_rooflines),
     "kernels": Part(estimate_cells, measure_cells),
@@ -188,4 +204,5 @@ PARTS = {
     "startup": Part(lambda job: startup.estimated_seconds(), measure_startups),
     "compile": Part(estimate_compile_times, measure_compile_times),
     "python": Part(lambda job: python_share.estimated_seconds(), measure_python_shares),
+    "batches": Part(lambda job: mini_batches.estimated_seconds(), measure_mini_batches),
 }

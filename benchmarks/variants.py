@@ -21,7 +21,7 @@ from benchmarks.harness.rounds import timed_call
 from benchmarks.operators.problem import Problem
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operands import CHECKED
+from gossamer.operators.operands import CHECKED, Operands
 from gossamer.operators.program import module_of
 from gossamer.pipeline import build
 from gossamer_formats import from_scipy
@@ -54,10 +54,11 @@ def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared
         raise UnavailableError(f"gossamer has no operator {problem.op}")
     operator = operator_named(problem.op)
     operands = operator.operands(from_scipy(problem.csr), *problem.operands)
+    assert isinstance(operands, Operands), "a tensor is in CSR"
     module = module_of(operator.program, operands.variant())
     schedule = rule(module, TARGET, operands.matrix.stats())
     kernel = build(module, target=TARGET, schedule=schedule).kernel
     result = problem.empty_result()
-    arrays = operands.arguments(operator.program, result)
+    arrays: dict[str, Any] = {**operands.arguments(operator.program, result)}
     bound = kernel.bind(verified=CHECKED, **arrays)
     return Prepared(timed_call(bound, partial(gossamer.set_num_threads, threads)), lambda: result)

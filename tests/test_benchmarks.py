@@ -9,6 +9,7 @@ import sys
 from contextlib import closing
 from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 import pytest
 from rich.console import Console
@@ -22,6 +23,7 @@ from benchmarks import (
     goals,
     machine,
     matrices,
+    mini_batches,
     options,
     page,
     peers,
@@ -102,6 +104,7 @@ def run_of(*found):
         python_shares=(records.PythonShare("200 nodes, lowering", 6.0, 12.0, 1.0),),
         startups=(records.Startup("import gossamer", 90.0, (90.0,), 200.0, loads_llvm=False),),
         call_costs=(records.CallCost("spmv", "bound()", 1.25, 3.0),),
+        mini_batches=(records.MiniBatches("cora", 500, 1000, 0.5, 0, 20.0, 60.0),),
         missing={"cora": "the file does not exist"},
     )
 
@@ -442,6 +445,15 @@ def test_calls_are_right_and_their_costs_are_told_apart(monkeypatch, tmp_path):
     assert {cost.op for cost in costs} == set(call_overhead.OPERATORS)
     assert all(cost.median_us > 0 for cost in costs)
     assert [cost.what for cost in costs if cost.limit_us is not None] == ["bound()"] * 2
+
+
+def test_mini_batches_are_measured_in_a_fresh_process():
+    found = mini_batches.measure_graph("power_law_170k", 3)
+    assert (found.graph, found.batches, found.rows) == ("power_law_170k", 3, 1000)
+    assert found.scipy_us > 0
+    worse = msgspec.structs.replace(found, grown_mb=0.0, late_files=1, overhead_us=0.0)
+    assert not worse.is_met
+    assert msgspec.structs.replace(worse, late_files=0).is_met
 
 
 def test_starts_are_measured_in_processes_of_their_own():

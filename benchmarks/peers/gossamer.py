@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import gossamer
 from benchmarks.harness.rounds import timed_call
 from benchmarks.operators.bsr_spmm import BsrSpmm
 from benchmarks.operators.problem import Array, Problem
 from benchmarks.peers.peer import Prepared, UnavailableError
+from gossamer.operators import NAMES, operator_named
+from gossamer.operators.operator import Operator
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError
 from gossamer_testkit import script
@@ -42,10 +44,8 @@ def bound(problem: Problem, result: Array) -> Call:
     """The operator bound to its arrays."""
     if isinstance(problem, BsrSpmm):
         return bound_script(problem, result)
-    require_operator(problem.op)
-    return getattr(gossamer, problem.op).bind(
-        from_scipy(problem.csr), *problem.operands, out=result
-    )
+    run = require_operator(problem.op)
+    return run.bind(from_scipy(problem.csr), *problem.operands, out=result)
 
 
 def operator(problem: Problem, result: Array) -> Call:
@@ -54,12 +54,11 @@ def operator(problem: Problem, result: Array) -> Call:
     return partial(run, from_scipy(problem.csr), *problem.operands, out=result)
 
 
-def require_operator(op: str) -> Callable[..., Any]:
+def require_operator(op: str) -> Operator[...]:
     """Returns the operator with a name."""
-    if op not in gossamer.__all__:
+    if op not in NAMES:
         raise UnavailableError(f"gossamer has no operator {op}")
-    found: Callable[..., Any] = getattr(gossamer, op)
-    return found
+    return operator_named(op)
 
 
 def bound_script(problem: BsrSpmm, result: Array) -> Call:

@@ -145,18 +145,16 @@ class Stats(Record, frozen=True):
 
         Default rules are given representatives only, so similar matrices share a schedule and its kernel.
         All numbers are rounded down: the mean row to three significant bits, the others to powers of two,
-        except a longest row of at most 8.
+        except a longest row of at most 8. Of empty rows only their presence is kept.
 
         >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).rounded()
-        Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=2)
+        Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=1)
         """
         rows, columns, quarters = size_class(self.rows, self.columns, self.nnz)
-        longest, empty = self.longest_row, self.empty_rows
+        longest = self.longest_row
         if longest > 8:
             longest = 1 << longest.bit_length() - 1
-        return Stats(
-            rows, columns, rows * quarters // 4, longest, empty and 1 << empty.bit_length() - 1
-        )
+        return Stats(rows, columns, rows * quarters // 4, longest, min(self.empty_rows, 1))
 
 
 def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:

@@ -1,0 +1,132 @@
+"""Many different matrices in one process, as in training on neighbourhoods of a graph.
+
+A fresh process with an empty kernel cache multiplies the rows of randomly chosen nodes by a dense matrix,
+each time as a new SciPy matrix. Measured are the growth of its resident memory, the files that it writes
+after the first batches, and the duration of a call besides that of its kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from operator import matmul
+from pathlib import Path
+
+import numpy as np
+
+import gossamer as gs
+from benchmarks.fresh import run_fresh
+from benchmarks.harness.meter import wait_for_quiet
+from benchmarks.harness.progress import Bar
+from benchmarks.matrices import MissingMatrixError, load_matrix
+from benchmarks.records import MiniBatches
+
+GRAPHS = ("cora", "pubmed", "ogbn_arxiv", "power_law_170k")
+BATCHES, ROWS, FEATURES = 100_000, 1000, 16
+WARM = 100
+"""Batches before memory and files are counted: all classes of the graph's batches have occurred."""
+TIMED = 500
+"""Batches at the end whose calls are timed, each in turns with its kernel and with SciPy's product."""
+QUIET_SECONDS = 5.0
+SECONDS_PER_GRAPH = 120.0
+"""Used only to estimate the duration."""
+
+
+def estimated_seconds() -> float:
+    """Returns the estimated duration of all graphs."""
+    return SECONDS_PER_GRAPH * len(GRAPHS)
+
+
+def measure_mini_batches(bar: Bar) -> tuple[MiniBatches, ...]:
+    """Measures all graphs that are available."""
+    found = []
+    for graph in GRAPHS:
+        bar.says(f"{BATCHES:,} mini-batches of {graph}")
+        try:
+            load_matrix(graph)
+        except MissingMatrixError:
+            continue
+        wait_for_quiet(QUIET_SECONDS)
+        found.append(measure_graph(graph, BATCHES))
+        bar.advance(SECONDS_PER_GRAPH)
+    return tuple(found)
+
+
+def measure_graph(graph: str, batches: int) -> MiniBatches:
+    """Measures one graph in a fresh process."""
+    with tempfile.TemporaryDirectory() as cache:
+        output = run_fresh(
+            sys.executable,
+            "-m",
+            "benchmarks.mini_batches",
+            graph,
+            str(batches),
+            GOSSAMER_CACHE_DIR=cache,
+        )
+    return MiniBatches(graph, batches, ROWS, **json.loads(output))
+
+
+# --- in the fresh process
+
+
+def main(graph: str, batches: int) -> None:
+    """Runs the batches of a graph and prints what was measured."""
+    gs.set_num_threads(1)
+    cache = Path(os.environ["GOSSAMER_CACHE_DIR"])
+    matrix, random = load_matrix(graph).csr, np.random.default_rng(0)
+    dense = np.ones((matrix.shape[1], FEATURES), np.float32)
+    memory, files = 0, 0
+    for number in range(batches):
+        batch = matrix[np.sort(random.integers(0, matrix.shape[0], ROWS))]
+        gs.spmm(batch, dense)
+        if number + 1 == min(WARM, batches):
+            memory, files = resident_bytes(), file_count(cache)
+    grown, written = resident_bytes() - memory, file_count(cache) - files
+    overheads, products = [], []
+    for _ in range(TIMED):
+        batch = matrix[np.sort(random.integers(0, matrix.shape[0], ROWS))]
+        bound = gs.spmm.bind(batch, dense, out=np.empty((ROWS, FEATURES), np.float32))
+        steps: tuple[Callable[[], object], ...]
+        steps = (bound, partial(gs.spmm, batch, dense), partial(matmul, batch, dense))
+        kernel, call, product = map(duration, steps)
+        overheads.append(call - kernel)
+        products.append(product)
+    print(
+        json.dumps(
+            {
+                "grown_mb": round(grown / 1e6, 2),
+                "late_files": written,
+                "overhead_us": round(1e6 * statistics.median(overheads), 1),
+                "scipy_us": round(1e6 * statistics.median(products), 1),
+            }
+        )
+    )
+
+
+def duration(step: Callable[[], object]) -> float:
+    """Returns the seconds of the second of two calls: the first loads the caches."""
+    step()
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
+
+
+def resident_bytes() -> int:
+    """Returns the resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def file_count(folder: Path) -> int:
+    """Returns the number of files below a folder."""
+    return sum(path.is_file() for path in folder.rglob("*"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
