@@ -94,7 +94,7 @@ def main(graph: str, batches: int) -> None:
         bound = gs.spmm.bind(batch, dense, out=np.empty((ROWS, FEATURES), np.float32))
         steps: tuple[Callable[[], object], ...]
         steps = (bound, partial(gs.spmm, batch, dense), partial(matmul, batch, dense))
-        kernel, call, product = map(duration, steps)
+        kernel, call, product = [duration(step) for step in steps]
         overheads.append(call - kernel)
         products.append(product)
     print(

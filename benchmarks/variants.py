@@ -14,7 +14,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import gossamer
 from benchmarks.harness.rounds import timed_call

@@ -11,6 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
 from gossamer_schedule.trace.registry import PRIMITIVES
@@ -111,6 +112,29 @@ def test_the_evaluator_says_nothing_of_elements_that_nothing_was_stored_to():
     text = (CHASE % 3).replace("    while", '    R = T.alloc_buffer((4,), "int32")\n    while')
     with pytest.raises(Undecided, match="nothing was stored to"):
         evaluated(parse_module(text.replace("X[C[0]]", "R[C[0]]")), _called(), {})
+
+
+DOMAIN = """
+@T.prim_func
+def main(c: T.handle, y: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    C = T.match_buffer(c, (1,), "int64")
+    Y = T.match_buffer(y, (4,), "int32")
+    for i in T.serial(2):
+        with T.block("b"):
+            vi = T.axis.spatial(C[i] + 2, i)
+            Y[vi] = 1
+"""
+
+
+def test_a_domain_that_reads_out_of_bounds_decides_nothing():
+    """Kernels do not evaluate domains; the interpreter stops at them, without the name of a buffer."""
+    module, arrays = parse_module(DOMAIN), {"c": np.array([1]), "y": np.zeros(4, np.int32)}
+    with pytest.raises(Undecided, match="a domain that reads out of bounds"):
+        evaluated(module, arrays, {})
+    with pytest.raises(InterpreterError, match="The domain of 'vi' in block 'b'") as caught:
+        run(module, arrays)
+    assert caught.value.buffer == ""
 
 
 def test_a_process_that_dies_is_a_finding_and_another_one_goes_on():

@@ -573,10 +573,15 @@ class _Run:
 
 
 def _require_domains(iters: Iterable[tuple[str, Any, Any, Any]], values: Values) -> None:
-    """Raises `Undecided` for a block that runs while an iterator is outside its domain."""
+    """Raises `Undecided` for a block that runs while an iterator is outside its domain, or has none, as that
+    reads out of bounds: kernels do not evaluate domains."""
     for name, _, start, extent in iters:
-        first = start(values)
-        if not first <= values[name] < first + extent(values):
+        try:
+            first = start(values)
+            end = first + extent(values)
+        except Stop:
+            raise Undecided("a domain that reads out of bounds") from None
+        if not first <= values[name] < end:
             raise Undecided("an iterator outside of its domain")
 
 

@@ -249,8 +249,8 @@ class BlockIter(Node, frozen=True):
     """A block variable: its domain, its kind (spatial or reduction) and the value bound to it.
 
     The value must lie in the domain wherever the body or the init of the block runs; where only the
-    predicate is evaluated, it may lie outside. The interpreter raises an error for a program that violates
-    this; kernels do not check it.
+    predicate is evaluated, it may lie outside. The domain may load, in bounds. The interpreter raises an
+    error for a program that violates this; kernels neither evaluate nor check the domain.
     """
 
     var: str

@@ -248,7 +248,10 @@ def bind_iters(iters: Iterable[BlockIter], translator: Translator) -> Exec:
 
 
 def check_domains(iters: Iterable[BlockIter], block: str, translator: Translator) -> Exec:
-    """Raises an error if an iterator of a block is outside of its domain."""
+    """Raises an error if an iterator of a block is outside of its domain, or if that cannot be evaluated.
+
+    The error names no buffer, also if the domain loads out of bounds: kernels do not evaluate domains.
+    """
     parts = tuple(
         (found.var, translator.expr(found.domain.start), translator.expr(found.domain.extent))
         for found in iters
@@ -257,9 +260,12 @@ def check_domains(iters: Iterable[BlockIter], block: str, translator: Translator
     def run(frame: Frame) -> None:
         for name, start, extent in parts:
             # Python's integers, because the end of a domain may not fit int64.
-            value, first, count = (
-                int(x) for x in (frame.values[name], start(frame), extent(frame))
-            )
+            value = int(frame.values[name])
+            try:
+                first, count = int(start(frame)), int(extent(frame))
+            except InterpreterError as error:
+                message = f"The domain of '{name}' in block '{block}' cannot be evaluated: {error}"
+                raise InterpreterError(message) from None
             if not first <= value < first + count:
                 raise InterpreterError(
                     f"In block '{block}', '{name}' is {value}, outside of its domain "
