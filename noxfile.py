@@ -220,8 +220,28 @@ def demo(session: nox.Session) -> None:
     session.run("gossamer", "demo", *session.posargs)
 
 
+LONGEST = ("gossamer", "repository")
+"""The parts whose tests take as long as those of all others together: the two lanes of `.ci/run`."""
+
+
+def parts_of_lane(lane: str) -> list[str]:
+    """Return the parts whose tests run: all, or with `GOSSAMER_TESTS` the `longest` or the `others`."""
+    parts = [*BY_SHORT, "repository"]
+    lanes = {
+        "": parts,
+        "longest": [*LONGEST],
+        "others": [part for part in parts if part not in LONGEST],
+    }
+    if lane not in lanes:
+        raise ValueError(f"GOSSAMER_TESTS is '{lane}'; expected longest or others.")
+    return lanes[lane]
+
+
 @nox.session(requires=["build"])
-@nox.parametrize("part", [*EACH, nox.param("repository", id="repository")])
+@nox.parametrize(
+    "part",
+    [nox.param(part, id=part) for part in parts_of_lane(os.environ.get("GOSSAMER_TESTS", ""))],
+)
 def tests(session: nox.Session, part: str) -> None:
     """Tests one distribution with only its declared requirements, or the repository with all distributions.
 
