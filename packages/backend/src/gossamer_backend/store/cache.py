@@ -223,8 +223,8 @@ class ArtifactCache:
 
 
 def _level_of_the_caller() -> int:
-    """Return the `stacklevel`, for the function that calls this, of the innermost frame outside of gossamer
-    and its plugins."""
+    """Return the `stacklevel` for warnings: the frame of the innermost caller outside gossamer and its
+    plugins."""
     import inspect  # only where there is something to warn of
 
     level, frame = 0, inspect.currentframe()

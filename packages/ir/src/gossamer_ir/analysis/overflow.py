@@ -64,7 +64,7 @@ LARGEST_ARRAY = 2**57
 _RING = ("add", "sub", "mul")
 """Operations that agree for machine and unbounded integers modulo 2**bits."""
 _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
-"""Operations that the prover relates to their operands, which must therefore be exact."""
+"""Operations whose operands the prover inspects; these operands must not overflow."""
 
 
 @memoize_by_identity

@@ -161,7 +161,7 @@ class Bounds:
         return combine(combine(start, affine_of(extent), 1), Affine({}, -1), 1) if up else start
 
     def _end_of_product(self, atom: Binary, loop: For, *, up: bool) -> Affine | None:
-        """The end of a product: one factor depends on the loop, and the others are not negative."""
+        """Bound of a product in which one factor varies with the loop and the others are non-negative."""
         factors = factors_of(atom)
         moving = [factor for factor in factors if loop.var in free_vars(factor)]
         others = [factor for factor in factors if loop.var not in free_vars(factor)]

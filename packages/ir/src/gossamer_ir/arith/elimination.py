@@ -224,12 +224,12 @@ class Elimination:
             yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
 
     def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool]:
-        """The key by which atoms are eliminated, highest first.
+        """Sort key of elimination order, highest first.
 
-        The atom that was bound last comes first, since its bounds mention atoms bound before it, and
-        sizes come last. A load or quotient comes before the variables in it, a remainder before its
-        quotient, and a prefix sum of products before the products, so that what one elimination
-        introduces is eliminated after it.
+        Innermost variables come first and sizes last, since the bounds of a variable contain variables
+        bound before it. Compound atoms come before their variables, remainders before quotients, and
+        prefix sums of products before the products: the atoms that an elimination introduces are
+        eliminated after it.
         """
         inner = unwidened(atom)
         is_sum = isinstance(inner, Load) and self._arrays.has_products(inner.buffer)

@@ -114,8 +114,7 @@ def _is_apart(
     loop: For,
     falls: bool,
 ) -> bool:
-    """True if the first access comes before the second one in a later iteration, or after it if the index
-    `falls`."""
+    """True if a later iteration's access is proved to come after (before, if the index `falls`)."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     earlier, other = first.indices[dim], second.indices[dim]

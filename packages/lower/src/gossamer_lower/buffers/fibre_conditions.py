@@ -115,8 +115,7 @@ class FibreConditions:
 
 
 def ranges_of(function: Function) -> dict[str, Expr]:
-    """Return the ends of the ranges of loop and block variables that start at 0 and lie in them wherever
-    memory is read."""
+    """Return the extents of variables that range over [0, extent) wherever memory is read."""
     found: dict[str, Expr] = {}
     for stmt in statements(function.body):
         if isinstance(stmt, For) and stmt.start == build.ZERO:

@@ -257,7 +257,7 @@ class Storage:
         return elements
 
     def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:
-        """Return the first element of the fibre that the elements of other axes select."""
+        """Return the offset of the fibre selected by the other axes' elements."""
         parent = elements.get(self._axes[name].parent or "")
         return build.ZERO if parent is None else self._first(name, parent)
 

@@ -188,7 +188,10 @@ def where_searchable(nest: Stmt) -> Stmt:
 
 
 def _searches(node: Node, given: frozenset[Expr]) -> Iterator[Search]:
-    """Yield the searches among all elements of an axis that no enclosing condition proves not empty."""
+    """Yield searches over all elements of an axis that may be empty here.
+
+    `given` are the enclosing conditions.
+    """
     if (
         isinstance(node, Search)
         and node.begin == build.ONE

@@ -319,8 +319,8 @@ class _Lowering:
         )
 
     def _is_named(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
-        """Return whether the element's position along some dimension is the position of the iterator, or
-        its coordinate in an axis with a single fibre and unique coordinates."""
+        """Return whether the store's element determines the iterator, directly or through unique
+        coordinates."""
         (iterator,) = (found for found in nest.in_block.values() if found.position == position)
         axis = iterator.axis
         if any(_is_place_of(index, position) for index in store.indices):

@@ -7,24 +7,24 @@ from gossamer_lower.math.terms import Term
 
 
 def nearest(x: Term) -> Term:
-    """The nearest whole number, ties to even."""
+    """Return the nearest integer, ties to even."""
     return _nearest_size(x).with_sign_of(x)
 
 
 def floor(x: Term) -> Term:
-    """The greatest whole number that is not greater."""
+    """Return the greatest integer not greater than x."""
     near = nearest(x)
     return (near - _one_where(near > x, x)).with_sign_of(x)
 
 
 def ceil(x: Term) -> Term:
-    """The least whole number that is not less."""
+    """Return the least integer not less than x."""
     near = nearest(x)
     return (near + _one_where(near < x, x)).with_sign_of(x)
 
 
 def trunc(x: Term) -> Term:
-    """The whole number towards zero."""
+    """Return x rounded towards zero."""
     near = _nearest_size(x)
     return (near - _one_where(near > x.magnitude(), x)).with_sign_of(x)
 

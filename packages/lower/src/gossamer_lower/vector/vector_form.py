@@ -47,9 +47,8 @@ class Vectors:
     """Rewrites the body of one vectorized loop as vector code.
 
     `is_whole` returns whether an access is in bounds in all lanes, also in masked-off ones. Such an access
-    needs no mask; a store then blends with the old values. A condition on lanes that reads memory is
-    evaluated once, in a let: its load has a mask, too, so masks of nested conditions would otherwise grow
-    exponentially.
+    needs no mask; a store then blends with the old values. Conditions that read memory are bound to
+    lets, since masks of nested conditions would be duplicated: their loads are masked, too.
     """
 
     def __init__(self, loop: For, namer: Namer, *, is_whole: IsWhole | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Which elements the statements below a loop touch, as index forms over loop variables."""
+"""The buffers that statements use, and the values of variables at a cursor."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _loop_over(axis: Axis, var: str, namer: Namer) -> tuple[str, tuple[Stmt, ...
 
 
 def axes_of(item: IterationAxis) -> tuple[str, ...]:
-    """Return the axes of one entry of an iteration's axis list.
+    """Return the axes of an `OverAxis`, `FuseAxes` or `AttachAxis`.
 
     >>> from gossamer_ir.nodes import AttachAxis
     >>> axes_of(AttachAxis("J", "I")), axes_of(FuseAxes(("I", "J")))

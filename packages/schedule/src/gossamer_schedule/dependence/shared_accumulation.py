@@ -16,10 +16,9 @@ from gossamer_schedule.errors import schedule_error
 
 
 def required_shared(cursor: Cursor) -> tuple[str, ...]:
-    """Return the buffers of which iterations of the loop at a cursor share elements.
+    """Return the buffers whose elements several iterations of the loop at a cursor may update.
 
-    Iterations only accumulate into them, by an operation that threads can make atomically. Elements of
-    other buffers that the loop writes are provably accessed in one iteration only.
+    Requires that these updates are atomic reductions and that all other written buffers are race-free.
 
     Raises `.not_atomic` and `.no_sum`.
     """

@@ -49,7 +49,7 @@ def _with_block(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
 
 
 def _with_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
-    """Return the inner block with the outer block's init, if that init is what `blockize` makes of it."""
+    """Return the inner block with the outer block's init, if `blockize` would produce it."""
     init_block = single_block(outer.init)
     iters = selecting(inner)
     if inner.init or init_block is None or len(init_block.iters) != len(iters):

@@ -262,7 +262,7 @@ class _Inliner:
         )
 
     def _not_computed(self, load: Load, *, needs: str) -> Exception:
-        """Return the error for an element that may be left from an earlier iteration of a loop."""
+        """Return the error for a load of a value that may be stale (from an earlier iteration)."""
         return schedule_error(
             f"{_NAME}.not_proved",
             f"It is not proved that block '{self._cursor.node.name}' computes {text_of(load)} each time "

@@ -69,8 +69,7 @@ def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Arguments for the row sums of a matrix: its elements are elements of a `wide` matrix, and none is one
-    of a matrix `apart`."""
+    """Inputs for row sums of a matrix that is a subset of `wide` and disjoint from `apart`."""
     none: list[list[int]] = [[], [], []]
     all_columns = [[0, 1, 2, 3]] * 3
     rows = [[0, 2], [], [3]]
