@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import inspect
+import pickle
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -88,6 +91,10 @@ def test_names_and_numbers_of_operands_are_as_those_of_a_function():
     assert repr(gs.spmm) == "<operator spmm>"
     assert gs.spmm.__name__ == "spmm"
     assert "sparse matrix A" in gs.spmm.__doc__
+    assert list(inspect.signature(gs.spmm).parameters)[:2] == ["A", "B"]
+    for operator in map(operator_named, NAMES):
+        assert pickle.loads(pickle.dumps(operator)) is operator
+        assert copy.deepcopy(operator) is operator
 
 
 def broken(change: Callable[[Any], None]) -> Any:

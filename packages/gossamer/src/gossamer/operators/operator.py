@@ -88,6 +88,10 @@ class Operator(Generic[P]):
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 
+    def __reduce__(self) -> str:
+        """Pickle the name, as for a function: other processes have plans of their own."""
+        return self.name
+
     if TYPE_CHECKING:
 
         def __call__(self, *operands: P.args, **options: P.kwargs) -> Array:
