@@ -24,12 +24,12 @@ LoopOrCondition: TypeAlias = For | Expr
 
 def reduction_loops(block: Block, values: Values) -> set[str]:
     """The variables on which the values of reduction iterators depend."""
-    return mentioned((found.value for found in block.iters if found.kind == "R"), values)
+    return variables_used((found.value for found in block.iters if found.kind == "R"), values)
 
 
 def spatial_loops(block: Block, values: Values) -> set[str]:
     """The variables on which the values of spatial iterators depend."""
-    return mentioned((found.value for found in block.iters if found.kind == "S"), values)
+    return variables_used((found.value for found in block.iters if found.kind == "S"), values)
 
 
 def selecting(block: Block) -> tuple[BlockIter, ...]:
@@ -47,11 +47,11 @@ def selecting(block: Block) -> tuple[BlockIter, ...]:
 def needed_by_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
     """The variables on which the element that an init writes depends, directly or through the ranges of
     the loops (outermost first) that are kept for it."""
-    needed = mentioned((found.value for found in selecting(block)), values)
+    needed = variables_used((found.value for found in selecting(block)), values)
     reducing = reduction_loops(block, values)
     for loop in reversed(loops):
         if loop.var in needed or loop.var not in reducing:
-            needed |= mentioned((loop.start, loop.extent), values)
+            needed |= variables_used((loop.start, loop.extent), values)
     return needed
 
 
@@ -91,7 +91,7 @@ def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tu
     outside = {name: value for name, value in values.items() if name not in own}
     dropped = unselecting(block, loops, outside)
     parts = conjuncts(block.predicate)
-    return tuple(part for part in parts if not mentioned((part,), outside) & dropped)
+    return tuple(part for part in parts if not variables_used((part,), outside) & dropped)
 
 
 def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterator[LoopOrCondition]:
@@ -105,7 +105,7 @@ def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterat
             yield found
 
 
-def mentioned(exprs: Iterable[Expr], values: Values) -> set[str]:
+def variables_used(exprs: Iterable[Expr], values: Values) -> set[str]:
     """The variables on which expressions depend, with the variables in `values` replaced by those on which
     their values depend."""
     names = [name for expr in exprs for name in free_vars(expr)]

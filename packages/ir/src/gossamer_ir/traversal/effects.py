@@ -260,7 +260,7 @@ _WITH_BODIES = frozenset(kind for kind in STATEMENTS if has_bodies(kind)) - NAMI
 
 NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
 """The same types as a tuple, in a fixed order."""
-TOUCHING: Any = tuple(kind for kind in NAMING if kind is not Guard)
+INDEXING: Any = tuple(kind for kind in NAMING if kind is not Guard)
 """Those of them that have indices: a `Guard` names a buffer only for its error message."""
 
 READS: tuple[type[Load], type[Search]] = (Load, Search)
@@ -277,14 +277,14 @@ def buffers_named(*nodes: Node) -> frozenset[str]:
     return frozenset().union(*map(_buffers_named_by, nodes))
 
 
-def buffers_touched(*nodes: Node) -> frozenset[str]:
+def buffers_accessed(*nodes: Node) -> frozenset[str]:
     """The buffers that nodes access or prefetch, at any depth.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
-    >>> sorted(buffers_touched(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
+    >>> sorted(buffers_accessed(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
     ['X', 'Y']
     """
-    return frozenset([found.buffer for found in collect(TOUCHING, *nodes)])
+    return frozenset([found.buffer for found in collect(INDEXING, *nodes)])
 
 
 @lru_cache(maxsize=4096)

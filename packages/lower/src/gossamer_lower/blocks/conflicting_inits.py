@@ -29,9 +29,9 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.effects import (
-    TOUCHING,
+    INDEXING,
+    buffers_accessed,
     buffers_allocated,
-    buffers_touched,
     buffers_written,
 )
 from gossamer_ir.traversal.walk import (
@@ -133,7 +133,7 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
     reads = buffers_read(*block.init, *parts_of(block))
     changed = written_in(loop.body, function)
     rest = _without(loop, block).body
-    beside = buffers_touched(*rest)
+    beside = buffers_accessed(*rest)
     if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
         return "the values it writes do not depend on the element alone"
     if _uses_others(block, targets):
@@ -180,7 +180,7 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     do so before that point runs, and would read the new value if the init were hoisted."""
     own = {(store.buffer, store.indices) for store in collect(Store, *block.init)}
     predicate = () if block.predicate is None else (block.predicate,)
-    found = collect(TOUCHING, *block.body, *predicate)
+    found = collect(INDEXING, *block.body, *predicate)
     return any(
         isinstance(node, Search) or (node.buffer, node.indices) not in own
         for node in found

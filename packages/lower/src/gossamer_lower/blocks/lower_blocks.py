@@ -39,7 +39,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.effects import all_buffers, buffers_allocated, buffers_touched
+from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, buffers_allocated
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import (
     buffers_read,
@@ -218,7 +218,7 @@ def _around_init(loop: For) -> For:
 def _require_allocated(loop: For, block: Block) -> None:
     """Raises an error if the init uses a buffer that is allocated in the loop before which it runs."""
     inside = buffers_allocated(loop.body) - buffers_allocated(block.init)
-    used = inside & buffers_touched(*block.init)
+    used = inside & buffers_accessed(*block.init)
     if used:
         raise UnsupportedError(
             "lower.allocated_inside",

@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Store,
     TransposeReduce,
 )  # fmt: skip
-from gossamer_ir.traversal.effects import TOUCHING, buffers_named, buffers_written
+from gossamer_ir.traversal.effects import INDEXING, buffers_named, buffers_written
 from gossamer_ir.traversal.walk import buffers_read, collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
@@ -142,7 +142,7 @@ class _Combining:
         for at, stmt in enumerate(body):
             if not isinstance(stmt, Store) or not self._is_start(stmt):
                 continue
-            after = self._next_touching(body, at, stmt)
+            after = self._next_access(body, at, stmt)
             lanes = None if after is None else _reduced_from(stmt, body[after])
             if after is not None and lanes is not None:
                 dropped.add(at)
@@ -157,12 +157,12 @@ class _Combining:
         for at, stmt in enumerate(body):
             if not isinstance(stmt, Store) or stmt.buffer not in local or not self._is_sum(stmt):
                 continue
-            after = self._next_touching(body, at, stmt)
+            after = self._next_access(body, at, stmt)
             user = None if after is None else body[after]
             if after is None or not isinstance(user, Store) or not self._hands_on(user, stmt):
                 continue
             between = body[at + 1 : after]
-            is_last = self._next_touching(body, after, stmt) is None
+            is_last = self._next_access(body, after, stmt) is None
             if is_last and set(self._read((stmt,))).isdisjoint(self._written(between)):
                 dropped.add(at)
                 body[after] = msgspec.structs.replace(user, value=stmt.value)
@@ -206,10 +206,10 @@ class _Combining:
 
     # --- memory
 
-    def _next_touching(self, body: list[Stmt], at: int, store: Store) -> int | None:
+    def _next_access(self, body: list[Stmt], at: int, store: Store) -> int | None:
         """Return the index of the next statement that may access the stored element; None if none does."""
         for after in range(at + 1, len(body)):
-            found = collect(TOUCHING, body[after])
+            found = collect(INDEXING, body[after])
             if any(self._may_be(node, store) for node in found):
                 return after
         return None

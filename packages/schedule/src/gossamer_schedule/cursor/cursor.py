@@ -163,7 +163,7 @@ def nest_depth(cursor: Cursor) -> int:
     return count
 
 
-def named(top: Cursor, kind: type, name: str) -> list[Cursor]:
+def find_by_name(top: Cursor, kind: type, name: str) -> list[Cursor]:
     """Return cursors at the statements below with a kind and a name.
 
     A schedule looks up names in each step, so no cursors are made at other statements.

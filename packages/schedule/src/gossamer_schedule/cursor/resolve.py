@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_schedule.cursor.cursor import Cursor, name_of, named, statements
+from gossamer_schedule.cursor.cursor import Cursor, find_by_name, name_of, statements
 from gossamer_schedule.errors import listing, schedule_error
 
 
@@ -55,7 +55,7 @@ _WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
 
 
 def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
-    found = named(top, kind, name)
+    found = find_by_name(top, kind, name)
     if len(found) == 1:
         return found[0]
     word = _WORDS[kind]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer_ir.nodes import For, Stmt
-from gossamer_ir.traversal.effects import TOUCHING, all_buffers
+from gossamer_ir.traversal.effects import INDEXING, all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor import Cursor, named, replaced, statements_of
+from gossamer_schedule.cursor.cursor import Cursor, find_by_name, replaced, statements_of
 
 SEEN_BY: dict[str, tuple[str, ...]] = {
     "global": (),
@@ -44,7 +44,7 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
         apart = [buffer for buffer, scope in scopes.items() if _is_apart(loop, scope)]
         if not apart:
             continue
-        cursor = named(top, For, loop.var)[0]
+        cursor = find_by_name(top, For, loop.var)[0]
         outside = _used(replaced(cursor, ()).body).intersection(apart)
         inside = _used(loop.body) if outside else set()
         yield from [(cursor, buffer) for buffer in apart if buffer in outside & inside]
@@ -52,7 +52,7 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
 
 def _used(body: tuple[Stmt, ...]) -> set[str]:
     """Return the names of the buffers that statements access."""
-    return {found.buffer for found in collect(TOUCHING, *body)}
+    return {found.buffer for found in collect(INDEXING, *body)}
 
 
 def _is_apart(loop: For, scope: str) -> bool:

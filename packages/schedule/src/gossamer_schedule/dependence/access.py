@@ -14,7 +14,7 @@ from gossamer_ir.nodes import (
     Let,
     Store,
 )
-from gossamer_ir.traversal.effects import buffers_named, buffers_touched
+from gossamer_ir.traversal import effects
 from gossamer_schedule.cursor.cursor import Cursor, statements
 
 
@@ -35,20 +35,20 @@ def values_within(cursor: Cursor) -> dict[str, Expr]:
     return values_at(cursor) | {found.var: found.value for found in cursor.node.iters}
 
 
-def mentioned(body: Iterable[Any]) -> set[str]:
+def buffers_accessed(body: Iterable[Any]) -> set[str]:
     """Return the buffers that statements or expressions use in any way."""
-    return set(buffers_touched(*body))
+    return set(effects.buffers_accessed(*body))
 
 
-def named(body: Iterable[Any]) -> set[str]:
+def buffers_named(body: Iterable[Any]) -> set[str]:
     """Return the buffers that statements use in any way, including those that bounds checks test."""
-    return set(buffers_named(*body))
+    return set(effects.buffers_named(*body))
 
 
 def used_by(statement: Any) -> set[str]:
     """Return the buffers that a statement uses, without the bodies of loops and conditions."""
     is_whole = isinstance(statement, (Block, Store))
-    return mentioned((statement,) if is_whole else parts_of(statement))
+    return buffers_accessed((statement,) if is_whole else parts_of(statement))
 
 
 def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import Block, If, Stmt
 from gossamer_ir.traversal.effects import Body, Effects, effects_of
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 
 
 def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
@@ -32,7 +32,7 @@ def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
     True
     """
     for statement in body:
-        if buffer in mentioned((statement,)):
+        if buffer in buffers_accessed((statement,)):
             return _gives(statement, buffer)
     return False
 
@@ -41,13 +41,13 @@ def _gives(statement: Stmt, buffer: str) -> bool:
     """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
     found = effects_of(statement)
     domains = statement.iters if isinstance(statement, Block) else ()
-    if buffer in mentioned((*found.evaluates, *found.reads, *domains)):
+    if buffer in buffers_accessed((*found.evaluates, *found.reads, *domains)):
         return False
     if found.writes:
         return _always(found)
     if isinstance(statement, If):
         return all(gives_value(body.statements, buffer) for body in found.bodies)
-    touching = [body for body in found.bodies if buffer in mentioned(body.statements)]
+    touching = [body for body in found.bodies if buffer in buffers_accessed(body.statements)]
     return any(
         _runs(body, statement) and gives_value(body.statements, buffer) for body in touching[:1]
     )

@@ -10,7 +10,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, statements
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.races import accesses_below, is_unshared
 from gossamer_schedule.errors import schedule_error
 
@@ -35,7 +35,7 @@ def _has_another_name(cursor: Cursor, buffer: str) -> bool:
     same = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
         buffer
     }
-    return bool(same & mentioned(cursor.node.body))
+    return bool(same & buffers_accessed(cursor.node.body))
 
 
 def _refused(cursor: Cursor, *, buffer: str) -> ScheduleError:

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.loops import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_places import blocks_with_init, outside, require_inits_in_place
@@ -80,5 +80,5 @@ def _is_combined(top: Cursor, chain: Sequence[For], buffer: str, names: Set[str]
     return all(
         names <= reduction_loops(cursor.node, values_at(cursor))
         for cursor in blocks_with_init(top)
-        if buffer in mentioned(cursor.node.init)
+        if buffer in buffers_accessed(cursor.node.init)
     )

@@ -24,7 +24,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute
 from gossamer_schedule.bounds.predicates import below
 from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
-from gossamer_schedule.dependence.access import is_wide, mentioned
+from gossamer_schedule.dependence.access import buffers_accessed, is_wide
 from gossamer_schedule.errors import schedule_error
 
 
@@ -42,7 +42,7 @@ def required_assignment(cursor: Cursor) -> Store:
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
         raise _not_assigning(cursor)
     store: Store = resolve(last, values)
-    if store.buffer in mentioned((*store.indices, store.value)) or is_wide(store.indices):
+    if store.buffer in buffers_accessed((*store.indices, store.value)) or is_wide(store.indices):
         raise _not_assigning(cursor)
     return store
 

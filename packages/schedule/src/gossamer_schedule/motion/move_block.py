@@ -27,7 +27,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import collect, free_vars, resolve, substitute
 from gossamer_schedule.bounds.predicates import bounded_by_domain, guarded
 from gossamer_schedule.cursor.cursor import Cursor, name_of
-from gossamer_schedule.dependence.access import named, values_at, values_within
+from gossamer_schedule.dependence.access import buffers_named, values_at, values_within
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.produced import ProducedRange
 
@@ -133,7 +133,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     between = top.siblings[position(top) + 1 : position(moving)]
     bound = {found.var.name for found in between if isinstance(found, Let)}
     bound |= {found.buffer.name for found in between if isinstance(found, Allocate)}
-    late = bound & (free_vars(moving.node) | named((moving.node,)))
+    late = bound & (free_vars(moving.node) | buffers_named((moving.node,)))
     if late:
         raise schedule_error(
             f"{moving.primitive}.scope",

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Block, Expr, For
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.walk import free_vars, resolve, walk
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import mentioned, values_at, values_within
+from gossamer_schedule.dependence.access import buffers_accessed, values_at, values_within
 from gossamer_schedule.dependence.races import difference, is_ordered
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, around
@@ -247,4 +247,4 @@ def _used(cursor: Cursor) -> set[str]:
     block: Block = cursor.node
     outside = cursor.parents[1:]  # the first one is the function
     around = (part for parent in outside for part in parts_of(parent))
-    return mentioned((*block.init, *parts_of(block), *around, *values_at(cursor).values()))
+    return buffers_accessed((*block.init, *parts_of(block), *around, *values_at(cursor).values()))

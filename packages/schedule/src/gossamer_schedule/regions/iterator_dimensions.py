@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import is_wide, mentioned
+from gossamer_schedule.dependence.access import buffers_accessed, is_wide
 from gossamer_schedule.errors import listing, schedule_error
 
 
@@ -111,7 +111,7 @@ def _dimension(
     """
     extent, own = item.domain.extent, index_var(item.var)
     sizes = {param.name for param in function.params}
-    if free_vars(extent) <= sizes and not mentioned((extent,)):
+    if free_vars(extent) <= sizes and not buffers_accessed((extent,)):
         return Dimension(own, extent, frozenset({item.var}))
     begin = offset_of_length(extent)
     if begin is None:

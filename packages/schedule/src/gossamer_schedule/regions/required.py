@@ -22,7 +22,7 @@ from gossamer_schedule.bounds.predicates import below
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.produced import ProducedRange
@@ -145,7 +145,7 @@ def _region(
         required = _range(cursor, item, found, access=access, target=target)
         if (
             required is not None
-            and not mentioned((required.base, product_of(required.count or UNIT))) & changing
+            and not buffers_accessed((required.base, product_of(required.count or UNIT))) & changing
         ):
             region[item.var] = required
     return region

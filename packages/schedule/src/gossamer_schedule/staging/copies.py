@@ -26,7 +26,7 @@ from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.walk import buffers_read, free_vars, substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.step.made_names import cache_name, copy_name
@@ -173,7 +173,7 @@ def _loop_extent(
     exist there. The loop is then empty.
     """
     extent, needed = item.domain.extent, free_vars(item.domain.extent)
-    if not needed & tiles.keys() or not mentioned((extent,)):
+    if not needed & tiles.keys() or not buffers_accessed((extent,)):
         return extent
     others = {found.var for found in iters} - needed
     evaluable = (part for part in conditions if not free_vars(part) & others)

@@ -24,7 +24,7 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.result import Result
@@ -168,7 +168,9 @@ def _require_direct(nest: StoreNest, match: Match, *, is_sparse: bool) -> None:
     changing = {nest.store.buffer}
     loops = {loop.var for loop in nest.loops}
     for binding in match.bindings.values():
-        indirect = [at for at in binding.indices if mentioned((at,)) and free_vars(at) & loops]
+        indirect = [
+            at for at in binding.indices if buffers_accessed((at,)) and free_vars(at) & loops
+        ]
         if indirect and not is_sparse:
             raise schedule_error(
                 f"{nest.cursor.primitive}.indirect",
@@ -181,7 +183,7 @@ def _require_direct(nest: StoreNest, match: Match, *, is_sparse: bool) -> None:
         *match.scalars.values(),
         *(at for binding in match.bindings.values() for at in binding.indices),
     )
-    if mentioned((*used, *nest.conditions)) & changing:
+    if buffers_accessed((*used, *nest.conditions)) & changing:
         raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
             f"It is not proved that loop '{nest.name}' does not change its own indices and conditions.",

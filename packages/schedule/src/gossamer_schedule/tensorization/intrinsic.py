@@ -13,7 +13,7 @@ from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Expr, For, Function, Search, Stmt, Store
 from gossamer_ir.traversal.walk import contains, free_vars, resolve
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.reductions.reassociation import single_block
 
@@ -78,7 +78,7 @@ def _parsed(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
     is_complete = sizes <= free_vars(store, *(loop.extent for loop in loops))
     if not isinstance(store, Store) or not is_complete:
         return None
-    if {found.name for found in semantics.buffers} != {store.buffer} | mentioned((store,)):
+    if {found.name for found in semantics.buffers} != {store.buffer} | buffers_accessed((store,)):
         return None
     return ParsedIntrinsic(
         intrinsic.name, f"{intrinsic.name}@{digest}", loops, store, semantics, implementation

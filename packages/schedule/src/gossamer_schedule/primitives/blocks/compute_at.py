@@ -23,7 +23,7 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, named, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
@@ -160,10 +160,10 @@ def _require_no_other_use(
     """
     emptied = target.replaced_by((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
-    used = named(replaced(block.up(len(own)), ()).body)
+    used = buffers_named(replaced(block.up(len(own)), ()).body)
     for statement in statements(target.node.body):
         if isinstance(statement, Block):
-            used |= named(statement.init)
+            used |= buffers_named(statement.init)
     for inner in blocks_with_init(target):
         used |= _read_before_loop(inner, target)
     if used & produced:
@@ -181,13 +181,13 @@ def _read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
     if around.isdisjoint(reduction_loops(cursor.node, values_at(cursor))):
         return set()
     between = cursor.parents[len(target.path) + 1 :]
-    return mentioned(part for parent in (*between, cursor.node) for part in parts_of(parent))
+    return buffers_accessed(part for parent in (*between, cursor.node) for part in parts_of(parent))
 
 
 def _require_no_write_between(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> None:
     """Refuse to move the block past a write of a buffer that it reads."""
     moving = cursor.up(len(own))
-    reads = mentioned((moving.node,)) - outer_writes((cursor.node,))
+    reads = buffers_accessed((moving.node,)) - outer_writes((cursor.node,))
     passed = top.siblings[position(moving) + 1 : position(top) + 1]
     if reads & outer_writes(passed):
         raise schedule_error(

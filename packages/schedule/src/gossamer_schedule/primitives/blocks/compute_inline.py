@@ -36,7 +36,7 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.dependence.access import is_wide, mentioned
+from gossamer_schedule.dependence.access import buffers_accessed, is_wide
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.inline import (
     conditions_at,
@@ -124,7 +124,7 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
 def _require_unchanged_inputs(cursor: Cursor) -> None:
     """Refuse a block if a buffer that it reads is written later, since it is then read later."""
     nest = own_nest(cursor)
-    changed = mentioned((cursor.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
+    changed = buffers_accessed((cursor.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
     if changed:
         raise schedule_error(
             f"{_NAME}.changed",
@@ -157,7 +157,7 @@ def _require_uses_after(cursor: Cursor, store: Store) -> None:
     parent, name, index = nest.path[-1]
     before = replace(parent, **{name: getattr(parent, name)[:index]})
     above = replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
-    if store.buffer in mentioned(above.body):
+    if store.buffer in buffers_accessed(above.body):
         raise schedule_error(
             f"{_NAME}.other_access",
             f"Buffer '{store.buffer}' is used elsewhere than after block '{cursor.node.name}' in the same "
@@ -182,7 +182,7 @@ class _Inliner:
         return tuple(self._statement(stmt) for stmt in body)
 
     def _statement(self, stmt: Any) -> Any:
-        if self._store.buffer not in mentioned((stmt,)):
+        if self._store.buffer not in buffers_accessed((stmt,)):
             return stmt
         with self._point.scope():
             return self._changed(stmt)

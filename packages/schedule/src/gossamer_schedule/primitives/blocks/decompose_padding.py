@@ -44,7 +44,7 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by
+from gossamer_schedule.dependence.access import buffers_accessed, statements_beside, used_by
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
@@ -165,7 +165,9 @@ def _require_sole_user(nest: BlockNest, padded: _PaddedStore) -> None:
     """Refuse other uses of the buffer in the loop: its padding is then stored before the loop."""
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
     conditions = tuple(part for part in (block.predicate, padded.inside) if part is not None)
-    used = mentioned((*padded.indices, padded.value, *conditions)).union(*map(used_by, others))
+    used = buffers_accessed((*padded.indices, padded.value, *conditions)).union(
+        *map(used_by, others)
+    )
     if used & written_in((block,), nest.block.function):
         raise schedule_error(
             f"{_NAME}.other_access",

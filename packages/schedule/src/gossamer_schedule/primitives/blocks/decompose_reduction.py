@@ -23,7 +23,12 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, statements_beside, used_by, values_at
+from gossamer_schedule.dependence.access import (
+    buffers_accessed,
+    statements_beside,
+    used_by,
+    values_at,
+)
 from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
@@ -84,8 +89,8 @@ def decompose_reduction(
     nest = _require_enclosing(cursor, top)
     _require_outside_reduction(cursor, top)
     kept = require_init_nest(cursor, nest.around)
-    read_around = {name for part in kept for name in mentioned(_bounds_or_condition(part))}
-    for name in sorted(mentioned(cursor.node.init) | read_around):
+    read_around = {name for part in kept for name in buffers_accessed(_bounds_or_condition(part))}
+    for name in sorted(buffers_accessed(cursor.node.init) | read_around):
         require_allocated_outside(nest, name)
     _require_one_init(nest, read_around)
 

@@ -37,7 +37,7 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, named, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
     own_nest,
@@ -225,7 +225,7 @@ def _require_operation(
         for load, other in sides if value.op == reduction.op or is_difference else ():
             if not isinstance(load, Load) or load.buffer != result or load.predicate is not None:
                 continue
-            if result not in mentioned((other,)):
+            if result not in buffers_accessed((other,)):
                 return load, value.op, other
     raise schedule_error(
         f"{_NAME}.operation",
@@ -265,10 +265,10 @@ def _require_no_conflict(
     """
     top, moving = nests
     passed = top.siblings[position(top) : position(moving)]
-    target, reads = epilogue.store.buffer, mentioned((epilogue.operand,))
+    target, reads = epilogue.store.buffer, buffers_accessed((epilogue.operand,))
     without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
-    conflicts = ({target} & named(passed)) | (reads & outer_writes(passed))
-    conflicts |= {result} & named(replaced(without, ()).body)
+    conflicts = ({target} & buffers_named(passed)) | (reads & outer_writes(passed))
+    conflicts |= {result} & buffers_named(replaced(without, ()).body)
     conflicts |= {result, target} & with_two_names(top.function)
     if conflicts:
         raise schedule_error(

@@ -21,7 +21,7 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.move_block import (
@@ -172,12 +172,12 @@ def _require_no_conflict(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> 
     """
     consumer = cursor.up(len(own))
     writes = outer_writes((cursor.node,))
-    reads = mentioned((consumer.node,)) - writes
+    reads = buffers_accessed((consumer.node,)) - writes
     between = top.siblings[position(top) + 1 : position(consumer)]
-    conflicts = (writes & mentioned(between)) | (reads & outer_writes(between))
+    conflicts = (writes & buffers_accessed(between)) | (reads & outer_writes(between))
     if conflicts:
         raise _other_access(cursor.node.name, conflicts)
-    return writes & mentioned((top.node,))
+    return writes & buffers_accessed((top.node,))
 
 
 def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
@@ -194,7 +194,7 @@ def _require_producers(
 
     Refuse the loop if it contains none of them, or if there are others in the nest.
     """
-    reads = mentioned((cursor.node,)) - outer_writes((cursor.node,))
+    reads = buffers_accessed((cursor.node,)) - outer_writes((cursor.node,))
     buffers = reads & outer_writes((top.node,))
     inside = _stores(target.node.body, buffers, target)
     is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))

@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, named
+from gossamer_schedule.dependence.access import buffers_accessed, buffers_named
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
@@ -153,9 +153,13 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
             place=cursor.place,
         )
     passed = top.siblings[position(top) : position(moving)]
-    writes, reads = outer_writes((moving.node,)), mentioned((moving.node,)) - {between}
-    others = named(without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body)
-    conflicts = (writes & mentioned(passed)) | (reads & outer_writes(passed)) | ({between} & others)
+    writes, reads = outer_writes((moving.node,)), buffers_accessed((moving.node,)) - {between}
+    others = buffers_named(
+        without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body
+    )
+    conflicts = (
+        (writes & buffers_accessed(passed)) | (reads & outer_writes(passed)) | ({between} & others)
+    )
     if conflicts:
         raise schedule_error(
             f"{_NAME}.other_access",
@@ -172,7 +176,7 @@ def _depends_on_value(cursor: Cursor, store: Store, load: Load) -> bool:
     """
     selectors = [*conjuncts(cursor.node.predicate), *store.indices]
     selectors += [read for read in collect(READS, store.value) if read != load]
-    return bool(collect(Load, *selectors)) and load.buffer in mentioned(selectors)
+    return bool(collect(Load, *selectors)) and load.buffer in buffers_accessed(selectors)
 
 
 def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced: Store) -> None:
@@ -245,4 +249,6 @@ def _predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None:
     that they read may not exist.
     """
     conjunction = (*conjuncts(block.predicate), *conditions)
-    return short_circuit_and(conjunction) if mentioned(conditions) else conjoined(conjunction)
+    return (
+        short_circuit_and(conjunction) if buffers_accessed(conditions) else conjoined(conjunction)
+    )

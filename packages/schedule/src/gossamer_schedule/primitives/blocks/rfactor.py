@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
@@ -185,7 +185,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
 def _require_extent(top: Cursor) -> None:
     known = {param.name for param in top.function.params}
     extent = top.node.extent
-    is_known = free_vars(extent) <= known and not mentioned((extent,))
+    is_known = free_vars(extent) <= known and not buffers_accessed((extent,))
     if not is_known or integer_value(top.node.start) != 0:
         raise schedule_error(
             f"{_NAME}.extent",

@@ -18,7 +18,7 @@ from gossamer_ir.traversal.effects import NAMING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
@@ -162,7 +162,9 @@ def _require_in_place(cursor: Cursor, buffer: str) -> None:
     nodes = [node for node in walk(*cursor.node.body) if isinstance(node, (Load, Store, Combine))]
     is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
     is_written = any(isinstance(node, Store) and node.buffer == buffer for node in nodes)
-    is_combined = any(buffer in mentioned((node,)) for node in nodes if isinstance(node, Combine))
+    is_combined = any(
+        buffer in buffers_accessed((node,)) for node in nodes if isinstance(node, Combine)
+    )
     if not (is_written and (is_read or is_combined)):
         raise schedule_error(
             f"{_NAME}.loads",
@@ -174,7 +176,7 @@ def _require_in_place(cursor: Cursor, buffer: str) -> None:
 def _require_in_body(nest: BlockNest, buffer: str) -> None:
     """Refuse accesses of the buffer in the nest other than loads and stores in the body of the block."""
     block: Block = nest.block.node
-    if buffer in mentioned(block.init):
+    if buffer in buffers_accessed(block.init):
         raise schedule_error(
             f"{_NAME}.init",
             f"The init of block '{block.name}' uses '{buffer}', so no element needs to be copied in.",
@@ -183,7 +185,9 @@ def _require_in_body(nest: BlockNest, buffer: str) -> None:
     require_sole_user(nest.block, nest.top, buffer)
     header = replace(block, body=(), init=(), reads=None, writes=None)
     inside = (node for node in collect(NAMING, *block.body) if node.buffer == buffer)
-    if buffer in mentioned((header,)) or any(type(node) not in (Load, Store) for node in inside):
+    if buffer in buffers_accessed((header,)) or any(
+        type(node) not in (Load, Store) for node in inside
+    ):
         raise schedule_error(
             f"{_NAME}.other_access",
             f"Block '{block.name}' accesses '{buffer}' in other ways than by loads and stores in its body.",

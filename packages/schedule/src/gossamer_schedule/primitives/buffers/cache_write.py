@@ -15,7 +15,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_block
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around, reduction_nest
 from gossamer_schedule.nests.init_places import meeting_loops
@@ -163,7 +163,7 @@ def _require_initialised(cursor: Cursor, element: Element) -> bool:
     is_given = not has_reduction and gives_values(block, store.buffer)
     if is_given or is_initialising(block, store.buffer):
         return False
-    is_changed = store.buffer in mentioned(block.init)
+    is_changed = store.buffer in buffers_accessed(block.init)
     if is_changed or not _is_loaded_once(cursor, store):
         raise _not_initialised(cursor, store.buffer)
     require_element_exists(cursor, element)

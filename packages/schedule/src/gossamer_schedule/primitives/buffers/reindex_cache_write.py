@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block, find_function
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import reduction_nest
@@ -180,7 +180,7 @@ def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
     buffer = element.store.buffer
     if is_initialising(block, buffer) or (not is_reducing and gives_values(block, buffer)):
         return None
-    reduction = None if buffer in mentioned(block.init) else reduction_of(block)
+    reduction = None if buffer in buffers_accessed(block.init) else reduction_of(block)
     if reduction is None or not _is_initialised_once(cursor, element):
         raise schedule_error(
             f"{cursor.primitive}.initialised",

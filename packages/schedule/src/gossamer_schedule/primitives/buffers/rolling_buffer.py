@@ -49,7 +49,7 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, named, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
@@ -308,7 +308,7 @@ def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
     """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
     known = {param.name for param in target.function.params}
     known |= {outer_loop.var for outer_loop in target.loops}
-    if free_vars(*buffer.shape) - known or mentioned(buffer.shape):
+    if free_vars(*buffer.shape) - known or buffers_accessed(buffer.shape):
         raise schedule_error(
             f"{_NAME}.scope",
             f"The shape of '{buffer.name}' is not known before loop '{target.node.var}'.",
@@ -319,10 +319,10 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
     """Refuse uses of the buffer other than loads after the block."""
     at = cursor.path[len(target.path)][2]
     body = target.node.body
-    used = named(body[:at])
+    used = buffers_named(body[:at])
     for statement in statements(body):
         if isinstance(statement, Block) and statement is not cursor.node:
-            used |= named(statement.init)
+            used |= buffers_named(statement.init)
     used |= {node.buffer for node in collect((Guard, Prefetch), *body)}
     if buffer in used:
         raise schedule_error(

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import TOUCHING
+from gossamer_ir.traversal.effects import INDEXING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, rewrite_body
 from gossamer_schedule.bounds.in_bounds import moved_accesses
@@ -45,7 +45,7 @@ from gossamer_schedule.cursor.resolve import (
     find_function,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_map import Layout, layout_of
 from gossamer_schedule.result import Result
@@ -231,14 +231,18 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
     if all(isinstance(result, Var) for result in layout.map.results):
         return
     for loop in statements(function.body):
-        if isinstance(loop, For) and loop.kind == "vectorized" and buffer in mentioned((loop,)):
+        if (
+            isinstance(loop, For)
+            and loop.kind == "vectorized"
+            and buffer in buffers_accessed((loop,))
+        ):
             raise schedule_error(
                 f"{_NAME}.kind",
                 f"Loop '{loop.var}' uses buffer '{buffer}' and is vectorized, and lanes cannot be divided "
                 "into digits.",
                 hint=f"Apply {_NAME} before '{loop.var}' is made vectorized.",
             )
-    accesses = (node for node in collect(TOUCHING, *function.body) if node.buffer == buffer)
+    accesses = (node for node in collect(INDEXING, *function.body) if node.buffer == buffer)
     if any(DType.parse(dtype_of(at)).is_vector for node in accesses for at in node.indices):
         raise schedule_error(
             f"{_NAME}.kind",
@@ -278,5 +282,7 @@ def _declared(
     if all(buffer.name != new.name for buffer in function.buffers):
         return replace(function, body=rewrite_body(body, rule))
     buffers = tuple(new if buffer.name == new.name else buffer for buffer in function.buffers)
-    first = next((at for at, stmt in enumerate(body) if new.name in mentioned((stmt,))), len(body))
+    first = next(
+        (at for at, stmt in enumerate(body) if new.name in buffers_accessed((stmt,))), len(body)
+    )
     return replace(function, buffers=buffers, body=(*body[:first], *nest, *body[first:]))

@@ -26,7 +26,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import substitute_body, walk
 from gossamer_schedule.cursor.cursor import Cursor, statements
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.move_block import position
 from gossamer_schedule.result import Result
@@ -165,7 +165,9 @@ def _require_free_way(cursor: Cursor, target: Cursor) -> None:
     """Refuse statements between the iterations that use what the first one writes, or write what it reads."""
     between = cursor.siblings[position(cursor) + 1 : position(target)]
     writes = outer_writes((cursor.node,))
-    clash = (writes & mentioned(between)) | (mentioned((cursor.node,)) & outer_writes(between))
+    clash = (writes & buffers_accessed(between)) | (
+        buffers_accessed((cursor.node,)) & outer_writes(between)
+    )
     if clash:
         raise schedule_error(
             f"{_NAME}.other_access",
@@ -205,7 +207,7 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
 
     An element is then used at one point of the shared axes only.
     """
-    used = mentioned((first,)) & mentioned((second,))
+    used = buffers_accessed((first,)) & buffers_accessed((second,))
     for buffer in sorted(used & (outer_writes((first,)) | outer_writes((second,)))):
         for number in range(len(shared)):
             own, other = first.vars[number], second.vars[number]

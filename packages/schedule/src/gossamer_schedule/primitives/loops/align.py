@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.result import Result
@@ -121,7 +121,7 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
     values = [found.value for block in blocks for found in block.iters]
     divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
     divisors = [found.rhs for found in divided]
-    if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
+    if buffers_accessed(values) or any(integer_value(divisor) is None for divisor in divisors):
         raise schedule_error(
             "align.not_proved",
             f"It is not proved that the iterators of the blocks in loop '{cursor.node.var}' are defined "

@@ -26,7 +26,7 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, named, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.dependence.iteration_distance import meeting_distance
 from gossamer_schedule.dependence.races import difference, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
@@ -139,7 +139,7 @@ def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> 
     effects = [effects_of(found) for found in statements(before)]
     buffers = {found.allocates.name for found in effects if found.allocates is not None}
     variables = {name for found in effects for name in found.binds}
-    shared = variables & free_vars(*part) | buffers & named(part)
+    shared = variables & free_vars(*part) | buffers & buffers_named(part)
     if shared:
         raise schedule_error(
             f"{_NAME}.scope",
@@ -153,7 +153,9 @@ def _require_independent(before: Statements, part: Statements, cursor: Cursor) -
     """Refuse a part that touches an element in an iteration, and an earlier part in a later one, if one of
     them writes it: the earlier part now runs all its iterations first."""
     loop, varying = cursor.node.var, loops_within((cursor.node,))
-    shared = (outer_writes(before) & mentioned(part)) | (mentioned(before) & outer_writes(part))
+    shared = (outer_writes(before) & buffers_accessed(part)) | (
+        buffers_accessed(before) & outer_writes(part)
+    )
     for buffer in sorted(shared):
         for later, found in _pairs(before, part, buffer, cursor):
             pair = (later, found)
@@ -214,7 +216,7 @@ def _require_late_inits(before: Statements, part: Statements, cursor: Cursor) ->
         ):
             continue
         writes = outer_writes(block.node.init)
-        clash = writes & mentioned(before) | read_by_init(block) & outer_writes(before)
+        clash = writes & buffers_accessed(before) | read_by_init(block) & outer_writes(before)
         if clash:
             raise schedule_error(
                 f"{_NAME}.not_proved",

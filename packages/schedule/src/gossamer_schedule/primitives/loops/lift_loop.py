@@ -18,7 +18,7 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_places import meeting_loops
@@ -137,7 +137,9 @@ def _around(loop: For, block: Block, iterator: str) -> For:
     """Return the loop around the block, with the block's iterators in its bounds replaced by their values."""
     values = {found.var: found.value for found in block.iters}
     start, extent = substitute(loop.start, values), substitute(loop.extent, values)
-    if block.predicate is not None and (free_vars(loop.extent) or mentioned((extent, start))):
+    if block.predicate is not None and (
+        free_vars(loop.extent) or buffers_accessed((extent, start))
+    ):
         # Bounds were evaluated only where the predicate holds; elsewhere they may be undefined.
         predicate = substitute(block.predicate, values)
         start, extent = (IfThenElse(predicate, bound, ZERO) for bound in (start, extent))

@@ -27,7 +27,7 @@ from gossamer_schedule.cursor.resolve import (
     require_serial,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
@@ -218,7 +218,7 @@ def _parts(
         assert isinstance(made, For)
         # A start that loads stays in the header of the first part, where it is read even if the loop has no
         # iteration.
-        if not parts and mentioned((first,)):
+        if not parts and buffers_accessed((first,)):
             parts.append(replace(made, start=first, extent=extent))
             continue
         shifted = {made.var: add(index_var(made.var), first)}

@@ -60,7 +60,7 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_stage,
 )
-from gossamer_schedule.dependence.access import mentioned, values_within
+from gossamer_schedule.dependence.access import buffers_accessed, values_within
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -176,7 +176,7 @@ def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tu
             "prefetch.no_access",
             f"Block '{node.name}' reads no element of '{buffer.name}' that changes with loop "
             f"'{cursor.node.var}'.",
-            hint=listing("buffers that it reads", sorted(mentioned(node.body))),
+            hint=listing("buffers that it reads", sorted(buffers_accessed(node.body))),
             place=inside.place,
         )
     return reads
@@ -268,7 +268,7 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
     for part in (resolve(part, values) for part in _conditions_around(inside, cursor)):
         if free_vars(part) & inner or changed_in(body, part, function=cursor.function):
             is_complete = False
-        elif is_complete or not mentioned((part,)):
+        elif is_complete or not buffers_accessed((part,)):
             kept.append(part)
     return kept
 

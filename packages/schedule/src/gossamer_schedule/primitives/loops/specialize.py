@@ -39,7 +39,7 @@ from gossamer_ir.traversal.walk import (
 from gossamer_schedule.cursor.clones import clones, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_named, require_stage
-from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_nest import left_out
@@ -169,7 +169,9 @@ def _extents_in(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
     return {
         lhs: rhs
         for lhs, rhs in _equalities(condition)
-        if isinstance(lhs, Binary) and isinstance(rhs, Const) and not mentioned((lhs,)) & mutable
+        if isinstance(lhs, Binary)
+        and isinstance(rhs, Const)
+        and not buffers_accessed((lhs,)) & mutable
     }
 
 
