@@ -39,7 +39,7 @@ def _emit_of(defect: Defect) -> Callable[..., str]:
 DEFECTS = (
     Defect(
         "lanes that wrap around are taken for the first ones", home="values.masks",
-        line="return emitter.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST",
+        line="return emitter.overflow.of(ramp.base) + ramp.lanes.count <= _LARGEST",
         instead="return True",
     ),
     Defect(

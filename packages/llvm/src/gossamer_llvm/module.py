@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
@@ -51,7 +51,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
         emitter = FunctionEmitter(
             unit,
             FunctionText(signature),
-            magnitudes=magnitudes_of(function),
+            overflow=overflow_of(function),
             shared=found.passed,
             is_entry=is_entry,
         )

@@ -101,7 +101,7 @@ def is_accumulated(loop: For, buffer: str) -> bool:
     return len(ops) == 1 and None not in ops and len(read) == len(stores)
 
 
-def is_accumulation(store: Store) -> bool:
+def is_atomic_update(store: Store) -> bool:
     """True if a store accumulates by an operator that can be atomic: into one element, or into a different
     element for each lane of a vector."""
     return _accumulating(store) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.overflow import OverflowAnalysis, magnitudes_of
+from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt
 from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import every_statement, resolve, statements
@@ -20,10 +20,10 @@ class Loops(dict[str, For]):
         self._function = function
 
     @property
-    def magnitudes(self) -> OverflowAnalysis:
+    def overflow(self) -> OverflowAnalysis:
         """Bounds of absolute values, computed on demand: most indices are sums of loop variables, which do
         not need them."""
-        return magnitudes_of(self._function)
+        return overflow_of(self._function)
 
 
 @memoize_by_identity

@@ -68,7 +68,7 @@ _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 
 
 @memoize_by_identity
-def magnitudes_of(function: Function) -> OverflowAnalysis:
+def overflow_of(function: Function) -> OverflowAnalysis:
     """Bounds for all variables of a function, and for the index buffers that it does not write."""
     found = OverflowAnalysis(function)
     found.bind_each(every_statement(function))

@@ -24,7 +24,7 @@ from gossamer_ir.analysis.invariants import (
     mutable_buffers,
     written_in,
 )
-from gossamer_ir.analysis.overflow import OverflowAnalysis, extents_passed, magnitudes_of
+from gossamer_ir.analysis.overflow import OverflowAnalysis, extents_passed, overflow_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
@@ -82,9 +82,7 @@ class ProgramPoint:
         """
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
         self.prover = Prover(invariant_facts(function) if facts is None else facts)
-        self.magnitudes = (
-            magnitudes_of(function).copy() if binds_all else OverflowAnalysis(function)
-        )
+        self.overflow = overflow_of(function).copy() if binds_all else OverflowAnalysis(function)
         self.shapes = {buffer.name: buffer.shape for buffer in buffers}
         self.written = mutable_buffers(function)
         self._function = function
@@ -124,7 +122,7 @@ class ProgramPoint:
         """Moves the point past a statement in the same body, and assumes what the statement established."""
         match stmt:
             case Let() if stmt.var.dtype == "int64":
-                self.magnitudes.bind(stmt.var.name, stmt.value)
+                self.overflow.bind(stmt.var.name, stmt.value)
                 self.assume(Compare("eq", stmt.var, stmt.value))
             case Allocate():
                 self.shapes[stmt.buffer.name] = stmt.buffer.shape
@@ -133,7 +131,7 @@ class ProgramPoint:
 
     def bind_loop(self, loop: For) -> None:
         """Bounds the magnitude of the variable of a loop by the ends of its range."""
-        self.magnitudes.bind(loop.var, loop.start, loop.extent)
+        self.overflow.bind(loop.var, loop.start, loop.extent)
 
     # --- assuming
 
@@ -171,7 +169,7 @@ class ProgramPoint:
     def assume_binding(self, item: BlockIter) -> None:
         """Assumes from here on that the variable of an iterator equals its value. This holds where the
         predicate of the block is evaluated; the value may be outside the domain there."""
-        self.magnitudes.bind(item.var, item.value)
+        self.overflow.bind(item.var, item.value)
         self._assume_value(item)
 
     def _assume_value(self, item: BlockIter) -> None:
@@ -197,7 +195,7 @@ class ProgramPoint:
         wrap."""
         if type(expr) in LEAVES:
             return True
-        return self._changing.isdisjoint(buffers_read(expr)) and self.magnitudes.is_exact(expr)
+        return self._changing.isdisjoint(buffers_read(expr)) and self.overflow.is_exact(expr)
 
     def is_unchanging(self, *exprs: Expr) -> bool:
         """True if expressions read no buffer that may change. Their values may wrap."""
@@ -209,7 +207,7 @@ class ProgramPoint:
 
     def is_exact(self, *exprs: Expr | Range) -> bool:
         """True if no operation in expressions wraps."""
-        return all(map(self.magnitudes.is_exact, exprs))
+        return all(map(self.overflow.is_exact, exprs))
 
     def is_in_range(self, index: Expr, extent: Expr) -> bool:
         """True if 0 <= index < extent is proved."""
@@ -218,7 +216,7 @@ class ProgramPoint:
     def is_known(self, index: Expr, extent: Expr) -> bool:
         """True if a proof of 0 <= index < extent in unbounded integers holds for machine integers. The index
         may wrap in intermediate results; the extent may not."""
-        return self.magnitudes.is_sound(index) and self.is_lasting(extent)
+        return self.overflow.is_sound(index) and self.is_lasting(extent)
 
     def is_at_most(self, lesser: Expr, greater: Expr) -> bool:
         """True if lesser <= greater is proved."""

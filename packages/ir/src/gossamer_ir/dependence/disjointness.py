@@ -232,7 +232,7 @@ def _is_narrow(
     2**64."""
     if count == 1 and not form.terms:
         return True
-    width = loops.magnitudes.of(atom) * (1 if _is_natural(atom, loops) else 2)
+    width = loops.overflow.of(atom) * (1 if _is_natural(atom, loops) else 2)
     return abs(count) * width + span(form, varying, loops=loops) < 1 << 64
 
 
@@ -246,7 +246,7 @@ def _is_natural(expr: Expr, loops: Loops) -> bool:
             return (integer_value(expr) or 0) > 0
         case Binary(op="add" | "mul" | "floordiv" | "floormod" | "min" | "max"):
             sides = all(_is_natural(side, loops) for side in (expr.lhs, expr.rhs))
-            return sides and loops.magnitudes.is_exact(expr)
+            return sides and loops.overflow.is_exact(expr)
     return False
 
 

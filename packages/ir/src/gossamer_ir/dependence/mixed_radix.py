@@ -150,7 +150,7 @@ def span(form: LinearForm, varying: Set[str], *, loops: Loops) -> int:
         count, factors = _factored(digit.coefficient, extents)
         values = integer_value(extent)
         if values is None or factors:
-            values = loops.magnitudes.of_product((*factors, *factors_of(extent)))
+            values = loops.overflow.of_product((*factors, *factors_of(extent)))
         whole += abs(count * values)
     return whole
 

@@ -37,7 +37,7 @@ def check_write_conflicts(ctx: Context, node: Iteration, axes: list[str], at: At
     }
     for store, place, lets in _stores(node.body, at, "body", {}):
         missing = sorted(variables - _variables(store.indices, lets))
-        if missing and not is_accumulation(store):
+        if missing and not is_order_independent_update(store):
             ctx.report(
                 "verify.iteration.meet",
                 f"Points with different '{', '.join(missing)}' assign the same element of "
@@ -58,7 +58,7 @@ def check_write_conflicts(ctx: Context, node: Iteration, axes: list[str], at: At
             )
 
 
-def is_accumulation(store: Store) -> bool:
+def is_order_independent_update(store: Store) -> bool:
     """True if a store combines its element, by one reducer, with values that do not read the buffer.
 
     Examples: `X[i] = X[i] + a - b`, `X[i] = max(a, X[i])`. Differences count as sums.

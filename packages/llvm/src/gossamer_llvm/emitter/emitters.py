@@ -114,7 +114,7 @@ class ModuleEmitter:
 class FunctionEmitter:
     """The function being emitted.
 
-    `workspace`: the operand. `magnitudes`: bounds of its integers. `heap`: stack slots with the addresses of
+    `workspace`: the operand. `overflow`: bounds of its integers. `heap`: stack slots with the addresses of
     memory to free. `unchanging`: buffers that nothing writes while it runs. `read`: values loaded from them,
     one table for each enclosing scope. Code in a scope dominates what follows in it, so loads are reused
     there.
@@ -123,7 +123,7 @@ class FunctionEmitter:
     unit: ModuleEmitter
     text: FunctionText
     workspace: str = "%ws"
-    magnitudes: OverflowAnalysis | None = None
+    overflow: OverflowAnalysis | None = None
     values: dict[str, Value] = field(default_factory=dict)
     buffers: dict[str, BufferAddress] = field(default_factory=dict)
     heap: list[str] = field(default_factory=list)

@@ -61,9 +61,9 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
 
 def _is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
-    if emitter.magnitudes is None:
+    if emitter.overflow is None:
         return False
-    return emitter.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST
+    return emitter.overflow.of(ramp.base) + ramp.lanes.count <= _LARGEST
 
 
 def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int) -> Value:

@@ -84,7 +84,7 @@ class _Guarding:
     def __init__(self, function: Function, names: Set[str] | None = None) -> None:
         self._names = names
         self._point = ProgramPoint(function)
-        self._prover, self._magnitudes = self._point.prover, self._point.magnitudes
+        self._prover, self._overflow = self._point.prover, self._point.overflow
         self._lane_vars: set[str] = set()
         self._lane_conditions: list[Expr] = []
         self._answers: dict[tuple[int, Expr, Expr], tuple[Compare, ...]] = {}
@@ -265,13 +265,13 @@ class _Guarding:
         """Return the part of the bounds check of a vector access that is not proved for all lanes."""
         shape, mask = self._point.shapes[access.buffer], access.predicate
         with self._point.scope():
-            self._magnitudes.bind(LANE.name, count_of(lanes))
+            self._overflow.bind(LANE.name, count_of(lanes))
             self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
             if mask is not None:
                 self._point.assume(in_lane(mask, LANE))
             return build.conjoined(
                 in_all_lanes(part, index, mask=mask, lanes=lanes)
-                if mask is not None or not self._magnitudes.is_exact(part.lhs)
+                if mask is not None or not self._overflow.is_exact(part.lhs)
                 else at_the_ends(part, index, lanes=lanes)
                 for index, extent in zip(access.indices, shape, strict=True)
                 for part in self._unproved_parts(in_lane(index, LANE), extent)
@@ -306,7 +306,7 @@ class _Guarding:
         is_above, is_below = self._proved(wide, extent)
         if is_above and is_below:
             return
-        is_exact = self._magnitudes.is_exact(wide)
+        is_exact = self._overflow.is_exact(wide)
         above, below = build.in_range(index, extent)
         if not (is_above and is_exact):
             yield above

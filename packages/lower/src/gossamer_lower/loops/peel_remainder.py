@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.linear_form import along
-from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
@@ -111,7 +111,7 @@ class _Peeling:
     def __init__(self, function: Function) -> None:
         self._function = function
         self._namer = namer_of(function)
-        self._magnitudes = magnitudes_of(function)
+        self._overflow = overflow_of(function)
 
     def body(self, body: tuple[Stmt, ...], unrolled: frozenset[str]) -> tuple[Stmt, ...]:
         """Return the body with remainders peeled; `unrolled` are the variables of unrolled loops around."""
@@ -150,7 +150,7 @@ class _Peeling:
     def _is_as_computed(self, group: _Group) -> bool:
         """Return whether neither the condition of the whole group nor the length of the remainder can
         overflow: only then are they equivalent to the conditions of the iterations."""
-        return all(map(self._magnitudes.is_exact, (group.whole, group.left)))
+        return all(map(self._overflow.is_exact, (group.whole, group.left)))
 
     def _peeled(self, body: tuple[Stmt, ...], group: _Group) -> _Peeled | None:
         """Return the statements before the group, the group in two versions, and the statements after it.

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir.analysis.accesses import parts_of, reads_in
-from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
@@ -153,7 +153,7 @@ class _Known:
         return self._read.issuperset(collect(READS, expr)) and self._is_free(expr)
 
     def _is_exact(self, *exprs: Expr) -> bool:
-        return all(map(magnitudes_of(self._function).is_exact, exprs))
+        return all(map(overflow_of(self._function).is_exact, exprs))
 
     def _is_free(self, expr: Expr) -> bool:
         """Return whether an expression is invariant in the statements."""

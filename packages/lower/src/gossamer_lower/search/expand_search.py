@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
@@ -77,7 +77,7 @@ class _Expanding:
         self._function = function
         self._namer = namer_of(function)
         self._dtypes = buffer_dtypes(function)
-        self._magnitudes = magnitudes_of(function)
+        self._overflow = overflow_of(function)
 
     def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         """Expands statements; `cursors` are the cells with the last result of the searches in a window."""
@@ -106,7 +106,7 @@ class _Expanding:
 
     def _is_exact(self, begin: Expr, end: Expr) -> bool:
         """Return whether neither the length of a window nor a step past its end can overflow."""
-        return self._magnitudes.is_exact(build.add(build.sub(end, begin), end))
+        return self._overflow.is_exact(build.add(build.sub(end, begin), end))
 
     def _search(
         self, let: Let, search: Search, cursors: dict[_Window, str]

@@ -55,7 +55,7 @@ class _Removing:
 
     def __init__(self, function: Function) -> None:
         self._point = ProgramPoint(function)
-        self._point.magnitudes.bind_all(function.body)
+        self._point.overflow.bind_all(function.body)
         self._lane = build.index_var(namer_of(function).fresh("lane"))
         self._holding: dict[Compare, bool] = {}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.atomics import is_accumulation, is_atomic, is_shared, plain_update
+from gossamer_ir.analysis.atomics import is_atomic, is_atomic_update, is_shared, plain_update
 from gossamer_ir.analysis.linear_form import by_variables
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads
@@ -130,7 +130,7 @@ class _Vectorizing:
 
         def rule(node: Any) -> tuple[Stmt, ...] | None:
             is_shared_store = isinstance(node, Store) and is_shared(loop, node.buffer)
-            if not is_shared_store or node.buffer in self._allocated or is_accumulation(node):
+            if not is_shared_store or node.buffer in self._allocated or is_atomic_update(node):
                 return None
             return accumulated_by_lane(node, self._namer, plain_update)
 

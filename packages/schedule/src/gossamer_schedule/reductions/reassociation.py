@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect
-from gossamer_ir.verify.write_conflicts import is_accumulation
+from gossamer_ir.verify.write_conflicts import is_order_independent_update
 from gossamer_schedule.cursor.cursor import BODIES
 
 REASSOCIATES = "reassociates"
@@ -90,7 +90,7 @@ def _without_inits(body: Iterable[Stmt], inits: list[Stmt]) -> Iterator[Stmt]:
 
 def _reducer_of(store: Store) -> str | None:
     """Return the reducer by which a store combines its element with values independent of the buffer."""
-    if not isinstance(store.value, Binary) or not is_accumulation(store):
+    if not isinstance(store.value, Binary) or not is_order_independent_update(store):
         return None
     return "add" if store.value.op == "sub" else store.value.op
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import LARGEST_SIZE, Step
@@ -143,7 +143,7 @@ def _require_lanes(lanes: int, cursor: Cursor) -> None:
 
 def _require_extent(cursor: Cursor, lanes: int) -> None:
     extent = add(cursor.node.extent, index(lanes))
-    if not magnitudes_of(cursor.function).is_exact(extent):
+    if not overflow_of(cursor.function).is_exact(extent):
         raise schedule_error(
             "align.not_proved",
             f"It is not proved that loop '{cursor.node.var}' can have {lanes} more iterations.",

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops, selecting
-from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, places
@@ -214,7 +214,7 @@ def _divides(divisor: Affine, cursor: Cursor) -> bool:
     extent: Expr = cursor.node.extent
     if quotient(affine_of(extent), divisor) is None:
         return False
-    return _is_power_of_two(divisor) or magnitudes_of(cursor.function).is_exact(extent)
+    return _is_power_of_two(divisor) or overflow_of(cursor.function).is_exact(extent)
 
 
 def _is_power_of_two(divisor: Affine) -> bool:
@@ -238,7 +238,7 @@ def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
     """
     extent: Expr = cursor.node.extent
     count = ceildiv_by(extent, divisor)
-    if _divides(divisor, cursor) or magnitudes_of(cursor.function).is_exact(count):
+    if _divides(divisor, cursor) or overflow_of(cursor.function).is_exact(count):
         return count
     by = product_of(divisor)
     return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
@@ -247,7 +247,7 @@ def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
 def _may_wrap(cursor: Cursor, divisor: Affine) -> bool:
     """Return whether the loops may run past the largest int64, where the old variable becomes negative."""
     end = add(cursor.node.extent, product_of(divisor))
-    return not _is_power_of_two(divisor) and not magnitudes_of(cursor.function).is_exact(end)
+    return not _is_power_of_two(divisor) and not overflow_of(cursor.function).is_exact(end)
 
 
 def _nest(
