@@ -3,15 +3,19 @@
 import pytest
 
 from gossamer_backend import required_capabilities
+from gossamer_backend.registry.capabilities import CAPABILITIES, Needs
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    STATEMENTS,
     Allocate,
     Atomic,
     Binary,
     Broadcast,
     Buffer,
     Call,
+    Cast,
     Compare,
     For,
     Function,
@@ -19,22 +23,29 @@ from gossamer_ir.nodes import (
     Lanes,
     Launch,
     Let,
+    Load,
     Module,
     ParallelFor,
+    Param,
     Prefetch,
     Ramp,
+    Reinterpret,
     Search,
     Store,
     Var,
     VScale,
     While,
 )
+from gossamer_ir.traversal.walk import walk
 
 I = index_var("i")  # noqa: E741
 TRUE = constant(True, "bool")
 NEEDS = {
     "nothing": (Let(I, ONE), set()),
     "a dtype": (Let(Var("x", "uint16"), constant(1, "uint16")), {"dtype.uint16"}),
+    "a cast": (Let(I, Cast("uint8", I)), {"dtype.uint8"}),
+    "bits as another dtype": (Let(I, Reinterpret("float64", I)), {"dtype.float64"}),
+    "an element": (Let(I, Load("X", (I,), "float16")), {"dtype.float16"}),
     "a scope": (Allocate(Buffer("S", (ONE,), "int64", scope="shared")), {"scope.shared"}),
     "a function": (
         Let(Var("x", "float32"), Call("exp", (constant(1.0, "float32"),), "float32")),
@@ -72,3 +83,18 @@ NEEDS = {
 def test_each_construct_needs_its_word(statement, words):
     module = Module("flat", (Function("f", (), (statement,)),), "f")
     assert required_capabilities(module) == words
+
+
+def test_every_type_of_node_has_an_entry():
+    assert set(CAPABILITIES) == {*EXPRESSIONS, *STATEMENTS, Buffer, Lanes, Param}
+
+
+def test_every_type_that_requires_words_is_in_an_example():
+    shown = {type(node) for statement, _ in NEEDS.values() for node in walk(statement)}
+    requiring = {kind for kind, needs in CAPABILITIES.items() if needs != Needs()}
+    assert requiring - shown == {Param}
+
+
+def test_a_parameter_requires_its_dtype():
+    module = Module("flat", (Function("f", (Param("a", "float32"),), ()),), "f")
+    assert required_capabilities(module) == {"dtype.float32"}

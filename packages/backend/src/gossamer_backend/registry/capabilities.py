@@ -18,28 +18,47 @@ function that is not in the language) needs `call.<its name>` as any other does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
 
 from gossamer_ir.analysis.atomics import is_atomic
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
+    Allocate,
     Atomic,
+    Binary,
+    Block,
+    Broadcast,
     Buffer,
     Call,
     Cast,
+    Combine,
+    Compare,
     Const,
     For,
     Guard,
+    If,
+    IfThenElse,
+    Iteration,
+    LaneReduce,
     Lanes,
     Launch,
+    Let,
     Load,
     Module,
     Node,
     ParallelFor,
     Param,
     Prefetch,
+    Ramp,
     Reinterpret,
     Search,
+    Select,
+    Store,
+    TransposeReduce,
+    Unary,
     Var,
     VScale,
     While,
@@ -48,20 +67,6 @@ from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.node_index import nodes_by_kind
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
-
-_PLAIN: dict[type[Node], str] = {
-    Search: "search",
-    While: "while",
-    Guard: "guard",
-    ParallelFor: "parallel",
-    Launch: "launch",
-    Prefetch: "prefetch",
-    Atomic: "atomic",
-    VScale: "vectors.scalable",
-}
-_TYPED: frozenset[type[Node]] = frozenset(
-    {Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param}
-)
 
 
 @typed
@@ -76,13 +81,15 @@ def required_capabilities(module: Module) -> frozenset[str]:
     """
     words: set[str] = set()
     for function in module.functions:
-        known = nodes_by_kind(function)
-        words.update(word for kind, word in _PLAIN.items() if kind in known)
-        typed = (node for kind in _TYPED & known.keys() for node in known[kind])
-        for dtype in {node.dtype for node in typed}:
-            words.update(_of_dtype(dtype))
-        for kind in _SPECIAL.keys() & known.keys():
-            words.update(word for node in known[kind] for word in _SPECIAL[kind](node))
+        dtypes: set[str] = set()
+        for kind, nodes in nodes_by_kind(function).items():
+            needs = CAPABILITIES.get(kind, _NONE)
+            words.update(needs.words)
+            if needs.has_dtype:
+                dtypes.update([node.dtype for node in nodes])
+            if needs.words_of is not None:
+                words.update([word for node in nodes for word in needs.words_of(node)])
+        words.update([word for dtype in dtypes for word in _of_dtype(dtype)])
     return frozenset(words - _FREE)
 
 
@@ -115,9 +122,35 @@ def _of_for(node: For) -> tuple[str, ...]:
     return tuple(word for word, is_needed in words if is_needed)
 
 
-_SPECIAL: dict[type[Node], Callable[..., tuple[str, ...]]] = {
-    Call: _of_call,
-    Buffer: _of_buffer,
-    Lanes: _of_lanes,
-    For: _of_for,
+class Needs(msgspec.Struct, frozen=True):
+    """The words that a type of node requires, besides those of the nodes in it."""
+
+    words: tuple[str, ...] = ()
+    """The words that every node of the type requires."""
+    has_dtype: bool = False
+    """True if a node requires the words of its `dtype`."""
+    words_of: Callable[[Any], tuple[str, ...]] | None = None
+    """The words that follow from the other fields of a node."""
+
+
+_NONE = Needs()
+
+CAPABILITIES: dict[type[Node], Needs] = {
+    **dict.fromkeys((Unary, Binary, Compare, Select, IfThenElse), _NONE),
+    **dict.fromkeys((Ramp, Broadcast, LaneReduce, TransposeReduce), _NONE),
+    **dict.fromkeys((Const, Var, Cast, Reinterpret, Load, Param), Needs(has_dtype=True)),
+    Call: Needs(has_dtype=True, words_of=_of_call),
+    Search: Needs(("search",)),
+    VScale: Needs(("vectors.scalable",)),
+    Lanes: Needs(words_of=_of_lanes),
+    **dict.fromkeys((Store, Combine, Let, Allocate, If, Block, Iteration), _NONE),
+    Atomic: Needs(("atomic",)),
+    While: Needs(("while",)),
+    For: Needs(words_of=_of_for),
+    Prefetch: Needs(("prefetch",)),
+    Guard: Needs(("guard",)),
+    ParallelFor: Needs(("parallel",)),
+    Launch: Needs(("launch",)),
+    Buffer: Needs(has_dtype=True, words_of=_of_buffer),
 }
+"""One entry for each type of expression and statement, and for the parts that require words themselves."""
