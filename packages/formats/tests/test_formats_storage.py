@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import gossamer_formats
+from gossamer_formats import descriptions
 from gossamer_formats.storage import Storage, element_count, evaluate, value_count
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import VScale
@@ -57,6 +61,15 @@ PARAMS = ", ".join(
     [f"{name}: T.handle" for name in ("data", "indptr", "indices")]
     + [f"{name}: T.int64" for name in SIZES]
 )
+
+
+def test_every_description_of_the_library_is_listed_and_exported():
+    folder = Path(descriptions.__file__).parent
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert files == set(descriptions.DESCRIPTIONS)
+    for name, describe in descriptions.DESCRIPTIONS.items():
+        assert describe is getattr(descriptions, name) is getattr(gossamer_formats, name)
+        assert describe().name == name
 
 
 def storage_of(body):

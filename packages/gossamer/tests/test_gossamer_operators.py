@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import mmap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer import operators
+from gossamer.cli.bench.references import reference_of
+from gossamer.cli.bench.references.reference import Reference
+from gossamer.operators import operator_named
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import ArgumentError
 
@@ -260,3 +266,22 @@ def test_a_bound_operator_refuses_what_it_would_have_to_copy():
     with pytest.raises(ArgumentError) as caught:
         gs.spmm.bind(matrix, np.ones((6, 4)).T[:, :3], out=np.empty((4, 3)))
     assert caught.value.code == "operand.contiguous"
+
+
+@pytest.mark.parametrize("name", operators.NAMES)
+def test_every_operator_is_exported_and_has_a_reference(name):
+    assert getattr(gs, name) is operator_named(name)
+    assert name in gs.__all__
+    assert isinstance(reference_of(name), Reference)
+
+
+def test_type_checkers_read_the_same_exports():
+    tree = ast.parse(Path(gs.__file__).read_text())
+    (guarded,) = (
+        found
+        for found in tree.body
+        if isinstance(found, ast.If) and ast.unparse(found.test) == "TYPE_CHECKING"
+    )
+    imported = {alias.name: found.module for found in guarded.body for alias in found.names}
+    assert imported == gs._HOMES
+    assert set(imported) == set(gs.__all__) - {"__version__"}

@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 import gossamer_schedule
+from gossamer_ir.core.build import index
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule, Step
+from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder, split
 from gossamer_schedule.cursor.handles import forwarded
 from gossamer_schedule.step.foreign_names import ARGUMENTS, METHODS
@@ -479,6 +482,10 @@ def test_parts_of_a_sum_are_lanes_as_rows_and_as_columns():
     for axis in (0, 1):
         builder = ScheduleBuilder(examples.ROW_SUM).split("j", factors=(None, 4))
         builder.rfactor("j_1", axis=axis).vectorize("j_1")
+        kinds = [(loop.var, loop.kind) for loop in collect(For, builder.module)]
+        assert ("j_1", "vectorized") in kinds
+        buffers = {found.name: found for found in builder.module.functions[0].buffers}
+        assert buffers["Y_rf"].shape[axis] == index(4)
 
 
 def test_a_builder_gives_its_schedule():

@@ -7,7 +7,9 @@ import pytest
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
+from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder
 
@@ -34,6 +36,11 @@ def scatter(body: str, more: str = "T.assume(in_range(P, 0, m))"):
     return parse_module(SCATTER.replace("BODY", body).replace("MORE", more))
 
 
+def kinds(module):
+    """The kind of each loop, by its variable."""
+    return {loop.var: loop.kind for loop in collect(For, module)}
+
+
 PROVED = {
     "a place": "Y[T.int64(P[i, k])] = A[i, k]",
     "a place is read, too": "Y[T.int64(P[i, k])] = Y[T.int64(P[i, k])] * 2.0 + A[i, k]",
@@ -56,8 +63,10 @@ NOT_PROVED = {
 @pytest.mark.parametrize("name", PROVED)
 @pytest.mark.parametrize("loop", ["i", "k"])
 def test_proved(name, loop):
-    ScheduleBuilder(scatter(PROVED[name])).parallel(loop)
-    ScheduleBuilder(scatter(PROVED[name])).split("i", factors=(None, 3)).parallel("i_0")
+    builder = ScheduleBuilder(scatter(PROVED[name]))
+    assert kinds(builder.parallel(loop).module)[loop] == "parallel"
+    builder = ScheduleBuilder(scatter(PROVED[name])).split("i", factors=(None, 3))
+    assert kinds(builder.parallel("i_0").module)["i_0"] == "parallel"
 
 
 @pytest.mark.parametrize("name", PROVED)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops import loops_within
 from gossamer_ir.core.build import index_var
+from gossamer_ir.core.counted import counted
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict, without_changing
 from gossamer_ir.interchange.records import Step
@@ -190,7 +191,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
         raise schedule_error(
             f"{_NAME}.dependence",
             f"An iteration of loop '{loop}' touches an element of '{buffer}' that an earlier part of the "
-            f"loop touches {distance} iteration{'' if distance == 1 else 's'} later, and one writes it.",
+            f"loop touches {counted(distance, 'iteration')} later, and one writes it.",
             hint="Cut the loop elsewhere.",
             place=cursor.place,
         )
