@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For
 from gossamer_schedule import AmbiguousNameWarning, ScheduleBuilder, get_blocks, get_loops, replay
-from gossamer_schedule.cursor.cursor import statements
+from gossamer_schedule.cursor.cursor import addressable_statements
 from gossamer_testkit import examples
 
 FACTORS = st.sampled_from([(None, 2), (None, 3), (2, None), (2, None, 3), (2, 8), (None, 1)])
@@ -66,17 +66,21 @@ def draw_step(data, builder: ScheduleBuilder) -> None:
 
 
 def written_by(module, name: str) -> str:
-    found = [item for item in statements(module.functions[0].body) if isinstance(item, Block)]
+    found = [
+        item for item in addressable_statements(module.functions[0].body) if isinstance(item, Block)
+    ]
     return next(item.body[0].buffer for item in found if item.name == name)
 
 
 def innermost(module) -> list[str]:
     """The innermost loops."""
-    found = [item for item in statements(module.functions[0].body) if isinstance(item, For)]
+    found = [
+        item for item in addressable_statements(module.functions[0].body) if isinstance(item, For)
+    ]
     return [
         item.var
         for item in found
-        if not any(isinstance(inner, For) for inner in statements(item.body))
+        if not any(isinstance(inner, For) for inner in addressable_statements(item.body))
     ]
 
 

@@ -13,7 +13,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import FuseAxes, Iteration, Module
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn
-from gossamer_schedule.cursor.cursor import statements
+from gossamer_schedule.cursor.cursor import addressable_statements
 from gossamer_schedule.cursor.handles import Handle, current, loop_names
 from gossamer_schedule.cursor.lookups import (
     get_blocks,
@@ -341,7 +341,9 @@ def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
     """Return the variables of fused axes, each with the loop over their elements."""
     loops = loop_names(after)
     found: dict[str, tuple[str, ...]] = {}
-    nodes = (node for function in before.functions for node in statements(function.body))
+    nodes = (
+        node for function in before.functions for node in addressable_statements(function.body)
+    )
     for node in nodes:
         if isinstance(node, Iteration):
             at = 0

@@ -32,7 +32,7 @@ def spatial_loops(block: Block, values: Values) -> set[str]:
     return variables_used((found.value for found in block.iters if found.kind == "S"), values)
 
 
-def selecting(block: Block) -> tuple[BlockIter, ...]:
+def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:
     """The iterators that select the element to be initialized: the spatial ones, and the reduction
     iterators that occur in the init or in the domain of a selecting iterator."""
     needed = set(free_vars(*block.init))
@@ -44,10 +44,10 @@ def selecting(block: Block) -> tuple[BlockIter, ...]:
     return tuple(found)
 
 
-def needed_by_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
+def init_dependences(block: Block, loops: Sequence[For], values: Values) -> set[str]:
     """The variables on which the element that an init writes depends, directly or through the ranges of
     the loops (outermost first) that are kept for it."""
-    needed = variables_used((found.value for found in selecting(block)), values)
+    needed = variables_used((found.value for found in iterators_of_init(block)), values)
     reducing = reduction_loops(block, values)
     for loop in reversed(loops):
         if loop.var in needed or loop.var not in reducing:
@@ -55,7 +55,7 @@ def needed_by_init(block: Block, loops: Sequence[For], values: Values) -> set[st
     return needed
 
 
-def left_out(block: Block, loops: Sequence[For], values: Values) -> set[str]:
+def loops_outside_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
     """The loops around a block (given outermost first) that its init leaves out: they feed a reduction
     iterator, and the init does not depend on them.
 
@@ -67,20 +67,22 @@ def left_out(block: Block, loops: Sequence[For], values: Values) -> set[str]:
     ... ]
     >>> block = Block("b", tuple(iters), ())
     >>> i, j = (For(var, index(0), index(8), ()) for var in "ij")
-    >>> left_out(block, (i, j), {})
+    >>> loops_outside_init(block, (i, j), {})
     {'j'}
-    >>> left_out(block, (j, For("i", index(0), index_var("j"), ())), {})
+    >>> loops_outside_init(block, (j, For("i", index(0), index_var("j"), ())), {})
     set()
     """
     found = reduction_loops(block, values).intersection(loop.var for loop in loops)
-    return found - needed_by_init(block, loops, values) if found else found
+    return found - init_dependences(block, loops, values) if found else found
 
 
-def unselecting(block: Block, loops: Sequence[For], values: Values) -> set[str]:
+def variables_outside_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
     """The iterators of a block that do not select the element to be initialized, and the loops that its
     init leaves out."""
-    kept = selecting(block)
-    return left_out(block, loops, values) | {item.var for item in block.iters if item not in kept}
+    kept = iterators_of_init(block)
+    return loops_outside_init(block, loops, values) | {
+        item.var for item in block.iters if item not in kept
+    }
 
 
 def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tuple[Expr, ...]:
@@ -89,7 +91,7 @@ def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tu
         return ()
     own = {item.var for item in block.iters}
     outside = {name: value for name, value in values.items() if name not in own}
-    dropped = unselecting(block, loops, outside)
+    dropped = variables_outside_init(block, loops, outside)
     parts = conjuncts(block.predicate)
     return tuple(part for part in parts if not variables_used((part,), outside) & dropped)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import get_args
 
-from gossamer_ir.analysis.init_nests import left_out, variables_used
+from gossamer_ir.analysis.init_nests import loops_outside_init, variables_used
 from gossamer_ir.analysis.software_pipelining import is_pipelined
 from gossamer_ir.core.marks import COMPOSABLE, PREPROCESS
 from gossamer_ir.nodes import (
@@ -194,7 +194,7 @@ def _unset_in_init(ctx: Context, node: Block) -> set[str]:
     These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
     """
     reductions = {found.var for found in node.iters if found.kind == "R"} - _selecting(node.init)
-    idle = left_out(node, ctx.loops, ctx.lets)
+    idle = loops_outside_init(node, ctx.loops, ctx.lets)
     used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
     lets = {name for name in used if variables_used((ctx.lets[name],), ctx.lets) & idle}
     return reductions | idle | lets

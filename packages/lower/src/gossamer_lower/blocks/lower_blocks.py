@@ -17,8 +17,8 @@ from gossamer_ir.analysis.accesses import is_evaluated, parts_of
 from gossamer_ir.analysis.init_nests import (
     LoopOrCondition,
     conditions_of_init,
-    left_out,
-    selecting,
+    iterators_of_init,
+    loops_outside_init,
     without_loops,
 )
 from gossamer_ir.analysis.program_point import is_invariant
@@ -185,11 +185,11 @@ class _Lowering:
         """Return a copy of the loop nest from `loop` down to the block, around its init; without the loops
         that only feed the reduction and the conditions on them."""
         path = _path_to(loop, block) or ()
-        values = {found.var: found.value for found in selecting(block)}
+        values = {found.var: found.value for found in iterators_of_init(block)}
         loops = [found for found in path if isinstance(found, For)]
         conditions = [substitute(part, values) for part in conditions_of_init(block, loops, {})]
         init = substitute_body(self.body(block.init), values)
-        kept = tuple(without_loops(path, left_out(block, loops, {})))
+        kept = tuple(without_loops(path, loops_outside_init(block, loops, {})))
         return self._renamed_nest(kept, _under(build.conjoined(conditions), init))
 
     def _renamed_nest(

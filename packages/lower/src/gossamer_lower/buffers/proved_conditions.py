@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import selecting
+from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
@@ -150,7 +150,7 @@ class _Proving:
             if free_vars(condition) <= self._params:
                 init._known += _parts(condition)
                 init._point.assume(condition)
-        for found in selecting(block):
+        for found in iterators_of_init(block):
             init._bound(found)
         return init.body(block.init)
 

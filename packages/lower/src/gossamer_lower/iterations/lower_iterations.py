@@ -293,7 +293,7 @@ class _Lowering:
         is the iterator itself, or if the positions along fused axes are all those of the fused iterator.
         """
         is_element = self._has_one_value(found, nest) or all(
-            self._is_selected(stmt, found.var, nest=nest)
+            self._is_determined_by(stmt, found.var, nest=nest)
             for stmt in init
             if isinstance(stmt, Store)
         )
@@ -307,9 +307,10 @@ class _Lowering:
             for iterator in nest.in_block.values()
         )
 
-    def _is_selected(self, store: Store, var: str, *, nest: _Nest) -> bool:
+    def _is_determined_by(self, store: Store, var: str, *, nest: _Nest) -> bool:
+        """Return whether the element of a store is a different one for each value of an iterator."""
         if var not in nest.fused:
-            return self._is_named(store, build.index_var(var), nest=nest)
+            return self._is_indexed_by(store, build.index_var(var), nest=nest)
         buffer = self._buffers.get(store.buffer)
         by_axis = {} if buffer is None else dict(zip(buffer.axes, store.indices, strict=True))
         return all(
@@ -318,7 +319,7 @@ class _Lowering:
             if var in free_vars(iterator.position)
         )
 
-    def _is_named(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
+    def _is_indexed_by(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
         """Return whether the store's element determines the iterator, directly or through unique
         coordinates."""
         (iterator,) = (found for found in nest.in_block.values() if found.position == position)

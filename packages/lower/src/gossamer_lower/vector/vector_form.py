@@ -72,20 +72,20 @@ class Vectors:
     def _statement(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
         match stmt:
             case Store():
-                return self.behind_lets(self._store(stmt, mask))
+                return self.after_lets(self._store(stmt, mask))
             case If():
                 return self._if(stmt, mask)
             case Let():
-                return self.behind_lets(self._let(stmt, mask))
+                return self.after_lets(self._let(stmt, mask))
             case For() if stmt.kind in ("serial", "unrolled"):
                 return self._loop(stmt, mask)
             case Guard():
-                return self.behind_lets(self._guard(stmt, mask))
+                return self.after_lets(self._guard(stmt, mask))
             case Prefetch():
                 return ()
         raise _unsupported(type(stmt).__name__, "has no vector form yet")
 
-    def behind_lets(self, *stmts: Stmt) -> tuple[Stmt, ...]:
+    def after_lets(self, *stmts: Stmt) -> tuple[Stmt, ...]:
         """Return the statements after the lets that were collected since the last call."""
         lets, self._lets = self._lets, []
         return (*lets, *stmts)
@@ -113,11 +113,11 @@ class Vectors:
     def _if(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
         condition = self.value(stmt.condition, mask)
         if not _is_vector(condition):
-            lets = self.behind_lets()
+            lets = self.after_lets()
             then_body, else_body = self.body(stmt.then_body, mask), self.body(stmt.else_body, mask)
             return (*lets, If(condition, then_body, else_body))
         condition = self._once(condition)
-        lets = self.behind_lets()
+        lets = self.after_lets()
         inside = build.conjunction(mask, condition)
         outside = build.conjunction(mask, Unary("not", condition))
         return (*lets, *self.body(stmt.then_body, inside), *self.body(stmt.else_body, outside))
@@ -132,7 +132,7 @@ class Vectors:
         start, extent = self.value(stmt.start, mask), self.value(stmt.extent, mask)
         if _is_vector(start) or _is_vector(extent):
             raise _unsupported("For", f"runs '{stmt.var}' a different number of times in each lane")
-        lets, body = self.behind_lets(), self.body(stmt.body, mask)
+        lets, body = self.after_lets(), self.body(stmt.body, mask)
         return (*lets, msgspec.structs.replace(stmt, start=start, extent=extent, body=body))
 
     # --- expressions

@@ -187,7 +187,7 @@ class _Vectorizing:
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
         value = _accumulated(vectors, partial, msgspec.structs.replace(found, condition=condition))
-        accumulate = vectors.behind_lets(Store(lanes.name, where, value))
+        accumulate = vectors.after_lets(Store(lanes.name, where, value))
         shared = _shared_part(condition, inner.var)
         if shared is not None:
             accumulate = (If(shared, accumulate),)
@@ -195,7 +195,7 @@ class _Vectorizing:
         total = Binary(op, _load_of(store), _lanes_combined(op, partial))
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
         if peeled is not None and whole is not None and _is_masked_rest(inner):
-            masked = vectors.behind_lets(
+            masked = vectors.after_lets(
                 Store(lanes.name, where, _accumulated(vectors, partial, found))
             )
             at = {outer.var: whole}
@@ -326,7 +326,7 @@ def _reduced_at_once(loop: For, found: _LaneReduction, namer: Namer) -> tuple[St
     value = vectors.vector(vectors.value(found.reduction.value, mask))
     lanes = value if mask is None else Select(mask, value, none)
     total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
-    stored = vectors.behind_lets(Store(store.buffer, store.indices, total))
+    stored = vectors.after_lets(Store(store.buffer, store.indices, total))
     shared = _shared_part(found.condition, loop.var)
     return simplify_body(stored if shared is None else (If(shared, stored),))
 

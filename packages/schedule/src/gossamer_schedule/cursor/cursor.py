@@ -192,7 +192,7 @@ def _path(entry: Any) -> tuple[PathStep, ...]:
     return tuple(reversed(hops))
 
 
-def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
+def addressable_statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
     """Return all statements of a body, nested ones included, in program order, parents first."""
     stack = list(body[::-1])
     while stack:
@@ -203,9 +203,9 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
 
 
 @memoize_by_identity
-def statements_of(function: Function) -> tuple[Any, ...]:
-    """Return `statements` of the body of a function."""
-    return tuple(statements(function.body))
+def addressable_statements_of(function: Function) -> tuple[Any, ...]:
+    """Return `addressable_statements` of the body of a function."""
+    return tuple(addressable_statements(function.body))
 
 
 def replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Allocate, Block, Function, Module, Region
 from gossamer_ir.traversal.walk import buffers_read
 from gossamer_ir.verify.regions import without_false_regions
-from gossamer_schedule.cursor.cursor import BODIES, Cursor, cursor_at, statements_of
+from gossamer_schedule.cursor.cursor import BODIES, Cursor, addressable_statements_of, cursor_at
 
 
 def with_true_regions(module: Module) -> Module:
@@ -27,7 +27,7 @@ def with_true_regions(module: Module) -> Module:
 
 def _of_function(top: Cursor) -> Function:
     function = top.function
-    blocks = (found for found in statements_of(function) if isinstance(found, Block))
+    blocks = (found for found in addressable_statements_of(function) if isinstance(found, Block))
     if not any(block.reads or block.writes for block in blocks):
         return function
     for cursor in top.below():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Iteration, Module
-from gossamer_schedule.cursor.cursor import name_of, statements
+from gossamer_schedule.cursor.cursor import addressable_statements, name_of
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 
@@ -62,14 +62,18 @@ def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence
 
 def _names(module: Module) -> frozenset[str]:
     """Return all names that steps can address."""
-    found = [node for function in module.functions for node in statements(function.body)]
+    found = [
+        node for function in module.functions for node in addressable_statements(function.body)
+    ]
     variables = (name for node in found if isinstance(node, Iteration) for name in node.vars)
     return frozenset({*map(name_of, found), *variables})
 
 
 def loop_names(module: Module) -> frozenset[str]:
     """Return the names of all loops."""
-    found = (node for function in module.functions for node in statements(function.body))
+    found = (
+        node for function in module.functions for node in addressable_statements(function.body)
+    )
     return frozenset(node.var for node in found if isinstance(node, For))
 
 

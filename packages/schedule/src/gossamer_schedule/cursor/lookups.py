@@ -12,7 +12,7 @@ from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
 from gossamer_ir.traversal.effects import READS, outer_writes
 from gossamer_ir.traversal.walk import walk
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.filters import is_found
 from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
 
@@ -34,7 +34,9 @@ def get_loops(
     root = find_function(module, "get_loops", function=function)
     if block is not None:
         return tuple(found.var for found in find_block(root, block=block).loops)
-    return tuple(found.var for found in statements(root.function.body) if isinstance(found, For))
+    return tuple(
+        found.var for found in addressable_statements(root.function.body) if isinstance(found, For)
+    )
 
 
 @typed
@@ -48,7 +50,7 @@ def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...
     ('csrmm',)
     """
     root = find_function(module, "get_blocks", function=function)
-    return _found(statements(root.function.body), root.function)
+    return _found(addressable_statements(root.function.body), root.function)
 
 
 @typed
@@ -72,7 +74,9 @@ def get_iterations(module: Module, *, function: str | None = None) -> tuple[str,
     """
     root = find_function(module, "get_iterations", function=function)
     return tuple(
-        found.name for found in statements(root.function.body) if isinstance(found, Iteration)
+        found.name
+        for found in addressable_statements(root.function.body)
+        if isinstance(found, Iteration)
     )
 
 
@@ -88,7 +92,7 @@ def get_child_blocks(module: Module, name: str, *, function: str | None = None) 
     """
     root = find_function(module, "get_child_blocks", function=function)
     cursor = find_named(root, name=name)
-    return _found(statements(cursor.node.body), root.function)
+    return _found(addressable_statements(cursor.node.body), root.function)
 
 
 @typed
@@ -133,8 +137,8 @@ def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
 
 def _others(cursor: Cursor) -> Iterator[Block]:
     """Return the blocks that neither contain a block nor are contained in it."""
-    apart = set(map(id, (*cursor.parents, cursor.node, *statements((cursor.node,)))))
-    for found in statements(cursor.function.body):
+    apart = set(map(id, (*cursor.parents, cursor.node, *addressable_statements((cursor.node,)))))
+    for found in addressable_statements(cursor.function.body):
         if isinstance(found, Block) and id(found) not in apart:
             yield found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_schedule.cursor.cursor import Cursor, find_by_name, name_of, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, find_by_name, name_of
 from gossamer_schedule.errors import listing, schedule_error
 
 
@@ -46,7 +46,9 @@ def find_named(top: Cursor, *, name: str) -> Cursor:
     raise schedule_error(
         f"{top.primitive}.no_name",
         f"There {there} '{name}' in '{top.function.name}'.",
-        hint=listing("names", filter(None, map(name_of, statements(top.function.body)))),
+        hint=listing(
+            "names", filter(None, map(name_of, addressable_statements(top.function.body)))
+        ),
     )
 
 
@@ -59,7 +61,7 @@ def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
     if len(found) == 1:
         return found[0]
     word = _WORDS[kind]
-    every = [node for node in statements(top.function.body) if isinstance(node, kind)]
+    every = [node for node in addressable_statements(top.function.body) if isinstance(node, kind)]
     there = f"are several {word}s" if found else f"is no {word}"
     raise schedule_error(
         f"{top.primitive}.{reason}",

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.effects import INDEXING, all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor import Cursor, find_by_name, replaced, statements_of
+from gossamer_schedule.cursor.cursor import (
+    Cursor,
+    addressable_statements_of,
+    find_by_name,
+    replaced,
+)
 
 SEEN_BY: dict[str, tuple[str, ...]] = {
     "global": (),
@@ -34,7 +39,7 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
     function = top.function
     loops = [
         found
-        for found in statements_of(function)
+        for found in addressable_statements_of(function)
         if isinstance(found, For) and (found.kind == "parallel" or found.thread is not None)
     ]
     if not loops:

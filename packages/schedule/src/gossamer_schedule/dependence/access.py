@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal import effects
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 
 
 def values_at(cursor: Cursor) -> dict[str, Expr]:
@@ -53,8 +53,8 @@ def used_by(statement: Any) -> set[str]:
 
 def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
     """Return the statement at `top` and all below it, without the statement at a cursor and those below."""
-    own = {id(found) for found in statements((cursor.node,))}
-    return (found for found in statements((top.node,)) if id(found) not in own)
+    own = {id(found) for found in addressable_statements((cursor.node,))}
+    return (found for found in addressable_statements((top.node,)) if id(found) not in own)
 
 
 def is_wide(indices: Iterable[Expr]) -> bool:

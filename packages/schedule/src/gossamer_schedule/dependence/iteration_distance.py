@@ -14,7 +14,7 @@ _MOST = 2**16
 """Larger coefficients may overflow, so that different sums give the same index."""
 
 
-def meeting_distance(
+def dependence_distance(
     later: AccessForm, found: AccessForm, loop: For, *, varying: Set[str]
 ) -> int | None:
     """Return the dependence distance between two accesses of a buffer: the number of iterations, at least
@@ -30,9 +30,9 @@ def meeting_distance(
     ...     text: AccessForm("X", (form_of(at, {}, loops={"i": i}),), is_store=True)
     ...     for text, at in at.items()
     ... }
-    >>> meeting_distance(found["X[i]"], found["X[i + 2]"], i, varying={"i"})
+    >>> dependence_distance(found["X[i]"], found["X[i + 2]"], i, varying={"i"})
     2
-    >>> meeting_distance(found["X[i + 2]"], found["X[i]"], i, varying={"i"})
+    >>> dependence_distance(found["X[i + 2]"], found["X[i]"], i, varying={"i"})
     0
     """
     distances = [

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
 from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import substitute
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
@@ -164,7 +164,7 @@ def is_unconditional(body: tuple[Stmt, ...]) -> bool:
     """Return whether nothing in a body is conditional, apart from the trip counts of its loops."""
     return not any(
         isinstance(found, (If, While)) or (isinstance(found, Block) and found.predicate is not None)
-        for found in statements(body)
+        for found in addressable_statements(body)
     )
 
 

@@ -9,7 +9,7 @@ from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.races import accesses_below, is_unshared
 from gossamer_schedule.errors import schedule_error
@@ -60,14 +60,14 @@ def _refused(cursor: Cursor, *, buffer: str) -> ScheduleError:
 
 
 def _stores(cursor: Cursor, buffer: str) -> Iterator[Store]:
-    for found in statements(cursor.node.body):
+    for found in addressable_statements(cursor.node.body):
         if isinstance(found, Store) and found.buffer == buffer:
             yield found
 
 
 def _hint(cursor: Cursor, buffer: str) -> str:
     """Return a hint: the step after which iterations only accumulate."""
-    for found in statements(cursor.node.body):
+    for found in addressable_statements(cursor.node.body):
         if isinstance(found, Block) and buffer in outer_writes(found.init):
             return (
                 f"Apply decompose_reduction to block '{found.name}' with loop='{cursor.node.var}', so that "

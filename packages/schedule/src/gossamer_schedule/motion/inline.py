@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute
 from gossamer_schedule.bounds.predicates import below
-from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.dependence.access import buffers_accessed, is_wide
 from gossamer_schedule.errors import schedule_error
 
@@ -83,7 +83,7 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
         for cursor in top.below()
         if isinstance(cursor.node, Block) and buffer in outer_writes((cursor.node,))
     ]
-    stores = [node for node in statements(top.function.body) if isinstance(node, Store)]
+    stores = [node for node in addressable_statements(top.function.body) if isinstance(node, Store)]
     count = sum(node.buffer == buffer for node in stores)
     if not found or count != 1:
         stores_found = "1 store" if count == 1 else f"{count} stores"

@@ -16,7 +16,7 @@ from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.nests.init_nest import left_out
+from gossamer_schedule.nests.init_nest import loops_outside_init
 
 
 def require_covered(nest: BlockNest, iters: Sequence[BlockIter]) -> None:
@@ -54,7 +54,7 @@ def _visited(
     loops = {**loops_of(cursor.function), **inside}
     values = outer | {found.var: found.value for found in cursor.node.iters}
     idle = {found.var for found in nest.loops if (integer_value(found.extent) or 0) < 1}
-    idle -= left_out(cursor)
+    idle -= loops_outside_init(cursor)
     free = {found.var for found in nest.loops}
     for found in iters:
         form = form_of(found.value, outer, loops=loops)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.analysis import init_nests
-from gossamer_ir.analysis.init_nests import LoopOrCondition, selecting, without_loops
+from gossamer_ir.analysis.init_nests import LoopOrCondition, iterators_of_init, without_loops
 from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.names import Namer
@@ -26,10 +26,10 @@ def require_init_nest(
 
     Raises `.dependence`.
     """
-    nest, dropped = BlockNest(cursor, tuple(found)), unselecting(cursor)
+    nest, dropped = BlockNest(cursor, tuple(found)), variables_outside_init(cursor)
     loops = (found for found in nest.loops if found.var not in dropped)
     used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
-    used |= free_vars(*cursor.node.init, *(item.domain for item in selecting(cursor.node)))
+    used |= free_vars(*cursor.node.init, *(item.domain for item in iterators_of_init(cursor.node)))
     if used & dropped or nest.has_let:
         raise schedule_error(
             f"{cursor.primitive}.dependence",
@@ -50,20 +50,20 @@ def init_nest(
     return _nest(kept, names, (made,)), (made.name, *names.values())
 
 
-def needed_by_init(cursor: Cursor) -> set[str]:
+def init_dependences(cursor: Cursor) -> set[str]:
     """Return the loops around a block that select what its init writes, and those that their bounds use."""
-    return init_nests.needed_by_init(cursor.node, cursor.scope, values_at(cursor))
+    return init_nests.init_dependences(cursor.node, cursor.scope, values_at(cursor))
 
 
-def left_out(cursor: Cursor) -> set[str]:
+def loops_outside_init(cursor: Cursor) -> set[str]:
     """Return the loops around a block, in the same outer block, that do not run for its init."""
-    return init_nests.left_out(cursor.node, cursor.scope, values_at(cursor))
+    return init_nests.loops_outside_init(cursor.node, cursor.scope, values_at(cursor))
 
 
-def unselecting(cursor: Cursor) -> set[str]:
+def variables_outside_init(cursor: Cursor) -> set[str]:
     """Return the iterators of a block that select no element to be initialised, and the loops that do not
     run for its init."""
-    return init_nests.unselecting(cursor.node, cursor.scope, values_at(cursor))
+    return init_nests.variables_outside_init(cursor.node, cursor.scope, values_at(cursor))
 
 
 def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
@@ -78,7 +78,7 @@ def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
 
 def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
     block: Block = cursor.node
-    spatial = [replace(found, kind="S") for found in selecting(block)]
+    spatial = [replace(found, kind="S") for found in iterators_of_init(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {found.var: namer.fresh(init_name(found.var, suffix=suffix)) for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}

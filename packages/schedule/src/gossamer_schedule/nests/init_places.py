@@ -23,7 +23,7 @@ from gossamer_schedule.dependence.access import buffers_accessed, values_at, val
 from gossamer_schedule.dependence.races import difference, is_ordered
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, around
-from gossamer_schedule.nests.init_nest import needed_by_init
+from gossamer_schedule.nests.init_nest import init_dependences
 
 
 def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
@@ -35,7 +35,7 @@ def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
             yield found
 
 
-def meeting_loops(cursor: Cursor, among: Set[str]) -> set[str]:
+def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
     """Return the loops, of those given, in which a block may initialise an element in several iterations.
 
     The init then runs before the outermost of them, once for each element.
@@ -121,7 +121,7 @@ def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
     """
     scope = {loop.var for loop in cursor.scope}
     # The init runs once for what stands in this loop, and anew for each iteration of those around it.
-    sharing = meeting_loops(cursor, scope) | reduction_loops(cursor.node, values_at(cursor))
+    sharing = reinitializing_loops(cursor, scope) | reduction_loops(cursor.node, values_at(cursor))
     top = _outermost(cursor, sharing)
     if top is not None:
         inside = {top.node.var} | (scope - {loop.var for loop in top.scope})
@@ -144,8 +144,8 @@ def require_init_of_nest(nest: BlockNest) -> None:
     """
     cursor = nest.block
     beyond = {loop.var for loop in nest.top.scope}
-    if cursor.node.init and (meeting := meeting_loops(cursor, beyond)):
-        loop = min(meeting)
+    if cursor.node.init and (reinitializing := reinitializing_loops(cursor, beyond)):
+        loop = min(reinitializing)
         raise schedule_error(
             f"{nest.block.primitive}.not_proved",
             f"It is not proved that iterations of loop '{loop}' initialise different elements, and block "
@@ -182,7 +182,7 @@ def require_inits_apart(top: Cursor) -> None:
 
 def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
     """Refuse conditions on loops that come to feed a reduction: these do not run for its init."""
-    idle, values = fed - needed_by_init(cursor), values_at(cursor)
+    idle, values = fed - init_dependences(cursor), values_at(cursor)
     for condition in BlockNest(cursor, around(cursor)).conditions:
         about = sorted(free_vars(resolve(condition, values)) & idle)
         if about:

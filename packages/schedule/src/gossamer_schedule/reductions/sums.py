@@ -11,7 +11,7 @@ from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import Block, Buffer, Expr, For
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.walk import free_vars, resolve
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import is_wide, values_at
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.errors import schedule_error, text_of
@@ -56,7 +56,7 @@ def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
 def require_segments(found: LoopReduction) -> int:
     """Return the only dimension whose index changes with the loop, or refuse an index that may decrease."""
     loop: For = found.cursor.node
-    inner = {below.var for below in statements(loop.body) if isinstance(below, For)}
+    inner = {below.var for below in addressable_statements(loop.body) if isinstance(below, For)}
     changing = [dim for dim, at in enumerate(found.element) if loop.var in free_vars(at)]
     ordered = [
         dim

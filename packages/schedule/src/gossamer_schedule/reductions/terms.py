@@ -8,14 +8,14 @@ from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.nodes import Block, Expr
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.walk import free_vars, resolve
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
 
 def _blocks(cursor: Cursor) -> list[Block]:
-    return [found for found in statements(cursor.node.body) if isinstance(found, Block)]
+    return [found for found in addressable_statements(cursor.node.body) if isinstance(found, Block)]
 
 
 def is_reduction_loop(cursor: Cursor) -> bool:

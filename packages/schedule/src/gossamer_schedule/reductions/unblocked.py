@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import selecting
+from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, For, Stmt
 from gossamer_ir.traversal.names import namer_of
@@ -51,7 +51,7 @@ def _with_block(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
 def _with_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
     """Return the inner block with the outer block's init, if `blockize` would produce it."""
     init_block = single_block(outer.init)
-    iters = selecting(inner)
+    iters = iterators_of_init(inner)
     if inner.init or init_block is None or len(init_block.iters) != len(iters):
         return None
     values = {item.var: index_var(of.var) for item, of in zip(init_block.iters, iters, strict=True)}

@@ -26,7 +26,7 @@ from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.walk import free_vars, rewrite_body
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
@@ -91,7 +91,9 @@ def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
             f"{cursor.primitive}.loads",
             f"The body of block '{cursor.node.name}' does not load from '{buffer}'.",
         )
-    inside = (found for found in statements(cursor.node.body) if isinstance(found, Block))
+    inside = (
+        found for found in addressable_statements(cursor.node.body) if isinstance(found, Block)
+    )
     if any(buffer in buffers_accessed([item.domain for item in found.iters]) for found in inside):
         raise schedule_error(
             f"{cursor.primitive}.domain",

@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import children, resolve
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import BODIES, Cursor
-from gossamer_schedule.nests.init_nest import conditions_of_init, left_out
+from gossamer_schedule.nests.init_nest import conditions_of_init, loops_outside_init
 
 Conditions = tuple[Expr, ...]
 Indices = tuple[Expr, ...]
@@ -159,7 +159,7 @@ class _LoadCollector:
             return
         held = context.above
         own = (_resolved(part, values) for part in conditions_of_init(cursor))
-        for part in (*without_loops(context.within, left_out(cursor)), *own):
+        for part in (*without_loops(context.within, loops_outside_init(cursor)), *own):
             for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
                 yield from self._expression(expr, held)
             held = (*held, *_conditions_of(part))

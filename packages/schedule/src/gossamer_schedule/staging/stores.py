@@ -13,13 +13,13 @@ from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Search, 
 from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
-from gossamer_schedule.cursor.cursor import Cursor, name_of, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
 from gossamer_schedule.dependence.access import statements_beside, used_by
 from gossamer_schedule.dependence.definite_assignment import always_stores, gives_value
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.coverage import required_tiles
-from gossamer_schedule.nests.init_nest import conditions_of_init, unselecting
+from gossamer_schedule.nests.init_nest import conditions_of_init, variables_outside_init
 from gossamer_schedule.staging.copies import (
     require_allocated_outside,
     require_invariant_selectors,
@@ -63,7 +63,7 @@ def required_element(cursor: Cursor, buffer: str) -> Element:
 def _require_one_store(cursor: Cursor, buffer: str) -> Store:
     found = [
         item
-        for item in statements(cursor.node.body)
+        for item in addressable_statements(cursor.node.body)
         if isinstance(item, Store) and item.buffer == buffer
     ]
     if len(found) != 1:
@@ -146,7 +146,7 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
     block: Block = nest.block.node
     at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
     for part in nest.conditions:
-        if not free_vars(part) & unselecting(nest.block):
+        if not free_vars(part) & variables_outside_init(nest.block):
             yield substitute(part, at)
 
 

@@ -13,7 +13,7 @@ from gossamer_ir.analysis.atomics import is_atomic, shared_otherwise
 from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.nodes import For, Function, Module
-from gossamer_schedule.cursor.cursor import cursor_at, name_of, statements_of
+from gossamer_schedule.cursor.cursor import addressable_statements_of, cursor_at, name_of
 from gossamer_schedule.cursor.declared_regions import with_true_regions
 from gossamer_schedule.cursor.thread_scopes import split_buffers
 from gossamer_schedule.errors import schedule_error
@@ -105,7 +105,7 @@ def _result(function: Callable[..., Result], module: Module, given: dict[str, An
 def _require_annotations(module: Module, name: str) -> None:
     """Require that annotated loops satisfy the requirements of their annotations."""
     for function in module.functions:
-        for found in statements_of(function):
+        for found in addressable_statements_of(function):
             if not isinstance(found, For) or not found.annotations:
                 continue
             if is_atomic(found):

@@ -20,8 +20,8 @@ from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import (
-    meeting_loops,
     outside,
+    reinitializing_loops,
     require_points_kept,
     require_same_effect,
 )
@@ -103,7 +103,7 @@ def _runs_before(cursor: Cursor, around: Sequence[tuple[For, Kind]]) -> bool:
     """
     if any(kind == "R" for _, kind in around):
         return True
-    return bool(meeting_loops(cursor, {loop.var for loop, _ in around}))
+    return bool(reinitializing_loops(cursor, {loop.var for loop, _ in around}))
 
 
 def _require_init(

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.bounds.predicates import below
-from gossamer_schedule.cursor.cursor import Cursor, name_of, replaced, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of, replaced
 from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.primitives.loops.split import split
@@ -75,8 +75,10 @@ def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[st
         begin = mul(index_var(outer.node.var), inner.node.extent)
         first = substitute(whole.element[dim], {loop.var: begin})
         changed = segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
-    before = set(map(name_of, statements(root.function.body)))
-    blocks = (name_of(node) for node in statements(changed.body) if isinstance(node, Block))
+    before = set(map(name_of, addressable_statements(root.function.body)))
+    blocks = (
+        name_of(node) for node in addressable_statements(changed.body) if isinstance(node, Block)
+    )
     added = (name for name in blocks if name not in before)
     return root.with_function(changed).module, (*divided.names, *added)
 
@@ -222,7 +224,9 @@ def _under(parts: SplitReduction, block: Block, condition: Expr) -> Block:
     loop = parts.cursor.node
     values = values_at(parts.cursor) | {item.var: item.value for item in block.iters}
     split_loops = {loop.var, loop.body[0].var}
-    inner = {node.var for node in statements(loop.body) if isinstance(node, For)} - split_loops
+    inner = {
+        node.var for node in addressable_statements(loop.body) if isinstance(node, For)
+    } - split_loops
     predicates = tuple(conjuncts(block.predicate))
     free = [free_vars(resolve(part, values)) for part in predicates]
     guards = conjoined(

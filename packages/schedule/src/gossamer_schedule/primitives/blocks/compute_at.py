@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Modu
 from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_writes
 from gossamer_ir.traversal.walk import rewrite_body, walk
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -161,7 +161,7 @@ def _require_no_other_use(
     emptied = target.replaced_by((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
     used = buffers_named(replaced(block.up(len(own)), ()).body)
-    for statement in statements(target.node.body):
+    for statement in addressable_statements(target.node.body):
         if isinstance(statement, Block):
             used |= buffers_named(statement.init)
     for inner in blocks_with_init(target):

@@ -32,7 +32,7 @@ from gossamer_schedule.dependence.access import (
 from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
-from gossamer_schedule.nests.init_places import blocks_with_init, meeting_loops, read_by_init
+from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init, reinitializing_loops
 from gossamer_schedule.result import Result
 from gossamer_schedule.staging.copies import require_allocated_outside
 from gossamer_schedule.step.primitive import primitive
@@ -135,9 +135,9 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
     The new block would run in each iteration of that loop, and discard what earlier ones have reduced.
     """
     fed = reduction_loops(cursor.node, values_at(cursor))
-    meeting = meeting_loops(cursor, {found.var for found in top.scope})
+    reinitializing = reinitializing_loops(cursor, {found.var for found in top.scope})
     for outer in top.scope:
-        if outer.var in meeting:
+        if outer.var in reinitializing:
             raise schedule_error(
                 f"{_NAME}.not_proved",
                 f"It is not proved that iterations of loop '{outer.var}' initialise different elements, "

@@ -13,7 +13,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
 from gossamer_ir.traversal.effects import outer_writes
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -139,7 +139,11 @@ def _require_own_elements(cursor: Cursor) -> None:
     """Refuse a block unless each of its points, or each of its reductions, has an element of its own."""
     block: Block = cursor.node
     is_reducing = block.init or any(item.kind == "R" for item in block.iters)
-    stores = [statement for statement in statements(block.body) if isinstance(statement, Store)]
+    stores = [
+        statement
+        for statement in addressable_statements(block.body)
+        if isinstance(statement, Store)
+    ]
     if is_recurrence(block) or (
         is_reducing and not all(is_own_value(cursor, store) for store in stores)
     ):

@@ -27,7 +27,7 @@ from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.walk import children, collect, contains, free_vars, map_children, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -139,7 +139,7 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
 
 def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
     """Yield the indices of all accesses in statements, except in the headers of loops and blocks."""
-    for statement in statements(body):
+    for statement in addressable_statements(body):
         if isinstance(statement, HEADERS):
             continue
         own = (statement,) if isinstance(statement, Store) else ()
@@ -164,7 +164,7 @@ def _lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
 
 def _bound_variables(block: Block) -> set[str]:
     """Return the variables that the body of a block binds."""
-    blocks = (inner for inner in statements(block.body) if isinstance(inner, Block))
+    blocks = (inner for inner in addressable_statements(block.body) if isinstance(inner, Block))
     return bound_variables(block.body) | {item.var for inner in blocks for item in inner.iters}
 
 

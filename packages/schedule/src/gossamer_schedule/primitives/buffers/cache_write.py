@@ -13,12 +13,12 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, For, Load, Module, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around, reduction_nest
-from gossamer_schedule.nests.init_places import meeting_loops
+from gossamer_schedule.nests.init_places import reinitializing_loops
 from gossamer_schedule.reductions.unblocked import unblocked
 from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
@@ -133,9 +133,13 @@ def cache_write(
 
 def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
     """Return whether an inner block selects the element of the buffer that a block writes."""
-    inside = [inner for inner in statements(cursor.node.body) if isinstance(inner, Block)]
+    inside = [
+        inner for inner in addressable_statements(cursor.node.body) if isinstance(inner, Block)
+    ]
     names = {item.var for inner in inside for item in inner.iters}
-    stores = (store for store in statements(cursor.node.body) if isinstance(store, Store))
+    stores = (
+        store for store in addressable_statements(cursor.node.body) if isinstance(store, Store)
+    )
     return any(free_vars(*store.indices) & names for store in stores if store.buffer == buffer)
 
 
@@ -183,10 +187,12 @@ def _require_no_use_between_iterations(cursor: Cursor, buffer: str) -> None:
     The init of the cache runs once for all of these iterations, so a change of the element in between would
     be lost, and a use would not see the value that the cache holds.
     """
-    meeting = meeting_loops(cursor, {loop.var for loop in reduction_nest(cursor).top.scope})
+    reinitializing = reinitializing_loops(
+        cursor, {loop.var for loop in reduction_nest(cursor).top.scope}
+    )
     outside_first = (cursor.up(count) for count in range(len(cursor.path), 0, -1))
     for top in outside_first:
-        if isinstance(top.node, For) and top.node.var in meeting:
+        if isinstance(top.node, For) and top.node.var in reinitializing:
             require_sole_user(cursor, top, buffer)
 
 

@@ -39,7 +39,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, free_vars, resolve, rewrite_body
 from gossamer_schedule.bounds.prover import point_in
-from gossamer_schedule.cursor.cursor import Cursor, replaced, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -53,7 +53,7 @@ from gossamer_schedule.dependence.access import buffers_accessed, buffers_named,
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
-from gossamer_schedule.nests.init_places import meeting_loops
+from gossamer_schedule.nests.init_places import reinitializing_loops
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -320,7 +320,7 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
     at = cursor.path[len(target.path)][2]
     body = target.node.body
     used = buffers_named(body[:at])
-    for statement in statements(body):
+    for statement in addressable_statements(body):
         if isinstance(statement, Block) and statement is not cursor.node:
             used |= buffers_named(statement.init)
     used |= {node.buffer for node in collect((Guard, Prefetch), *body)}
@@ -392,13 +392,14 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
     The init of the block stores the value of the first point; the new block would store that of the last.
     """
     block: Block = cursor.node
-    meeting = meeting_loops(cursor, {inner_loop.var for inner_loop in own})
-    if meeting and not is_told_by_element(block, own):
+    reinitializing = reinitializing_loops(cursor, {inner_loop.var for inner_loop in own})
+    if reinitializing and not is_told_by_element(block, own):
+        loop = min(reinitializing)
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not proved that iterations of loop '{min(meeting)}' initialise different elements, "
+            f"It is not proved that iterations of loop '{loop}' initialise different elements, "
             f"or one element with the same value; block '{block.name}' initialises each element once.",
-            needs=f"a different element in each iteration of '{min(meeting)}'",
+            needs=f"a different element in each iteration of '{loop}'",
         )
 
 

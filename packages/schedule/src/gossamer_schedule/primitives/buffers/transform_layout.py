@@ -38,7 +38,7 @@ from gossamer_ir.traversal.walk import collect, rewrite_body
 from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import statements
+from gossamer_schedule.cursor.cursor import addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_buffer,
@@ -230,7 +230,7 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
     """Refuse vectors of a buffer whose indices are divided into digits: digits of lanes are not supported."""
     if all(isinstance(result, Var) for result in layout.map.results):
         return
-    for loop in statements(function.body):
+    for loop in addressable_statements(function.body):
         if (
             isinstance(loop, For)
             and loop.kind == "vectorized"

@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import substitute_body, walk
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
@@ -190,10 +190,14 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
         )
     inits = [
         node.init,
-        *(found.init for found in statements(node.body) if isinstance(found, Iteration)),
+        *(
+            found.init
+            for found in addressable_statements(node.body)
+            if isinstance(found, Iteration)
+        ),
     ]
     for init in inits:
-        for store in (found for found in statements(init) if isinstance(found, Store)):
+        for store in (found for found in addressable_statements(init) if isinstance(found, Store)):
             if not all(index_var(name) in store.indices for name in own):
                 raise schedule_error(
                     f"{_NAME}.init",

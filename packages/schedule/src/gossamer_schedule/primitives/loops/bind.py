@@ -11,7 +11,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, ThreadTag
 from gossamer_ir.traversal.walk import free_vars
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -106,7 +106,7 @@ def _require_start(cursor: Cursor) -> None:
 
 
 def _require_unnested(cursor: Cursor, *, thread: str) -> None:
-    for found in (*cursor.loops, *statements(cursor.node.body)):
+    for found in (*cursor.loops, *addressable_statements(cursor.node.body)):
         if isinstance(found, For) and found.thread == thread:
             raise schedule_error(
                 "bind.twice",
@@ -160,4 +160,4 @@ def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
 def _loops_of_kernel(cursor: Cursor) -> list[For]:
     """Return the loops inside the outermost loop that is bound to a thread axis, or will be."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
-    return [found for found in statements(outermost.body) if isinstance(found, For)]
+    return [found for found in addressable_statements(outermost.body) if isinstance(found, For)]

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
 from gossamer_ir.traversal.effects import buffers_written, effects_of, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, substitute_body
-from gossamer_schedule.cursor.cursor import Cursor, name_of, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -28,7 +28,7 @@ from gossamer_schedule.cursor.resolve import (
     require_stage,
 )
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
-from gossamer_schedule.dependence.iteration_distance import meeting_distance
+from gossamer_schedule.dependence.iteration_distance import dependence_distance
 from gossamer_schedule.dependence.races import difference, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import listing, schedule_error
@@ -130,14 +130,14 @@ def _require_unchanged(cursor: Cursor) -> None:
     """
     loop = cursor.node
     require_unchanged_bounds((loop,), at=cursor)
-    blocks = (found for found in statements(loop.body) if isinstance(found, Block))
+    blocks = (found for found in addressable_statements(loop.body) if isinstance(found, Block))
     domains = (item.domain for block in blocks for item in block.iters)
     require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
 
 
 def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> None:
     """Refuse a part that uses a variable or buffer which an earlier part defines."""
-    effects = [effects_of(found) for found in statements(before)]
+    effects = [effects_of(found) for found in addressable_statements(before)]
     buffers = {found.allocates.name for found in effects if found.allocates is not None}
     variables = {name for found in effects for name in found.binds}
     shared = variables & free_vars(*part) | buffers & buffers_named(part)
@@ -162,7 +162,7 @@ def _require_independent(before: Statements, part: Statements, cursor: Cursor) -
             pair = (later, found)
             if verdict(loop, pair, varying=varying, function=cursor.function) == "disjoint":
                 continue
-            distance = meeting_distance(later, found, cursor.node, varying=varying)
+            distance = dependence_distance(later, found, cursor.node, varying=varying)
             if distance == 0:
                 continue
             if distance is None and is_ordered(cursor, buffer):

@@ -29,9 +29,9 @@ from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.init_nest import (
     conditions_around,
-    left_out,
-    needed_by_init,
-    unselecting,
+    init_dependences,
+    loops_outside_init,
+    variables_outside_init,
 )
 from gossamer_schedule.nests.init_places import (
     blocks_with_init,
@@ -201,11 +201,11 @@ def _require_same_inits(cursors: Sequence[Cursor]) -> None:
     require_inits_beside(cursors[0], feeding, factors)
     for block in blocks_with_init(cursors[0]):
         _require_same_points(block, cursors)
-        idle = [loop for loop in cursors if loop.node.var in left_out(block)]
+        idle = [loop for loop in cursors if loop.node.var in loops_outside_init(block)]
         others = [loop for loop in cursors if loop not in idle]
         if idle and others:
             # The fused loop runs for the init either as a whole or not at all.
-            is_run = any(loop.node.var in needed_by_init(block) for loop in others)
+            is_run = any(loop.node.var in init_dependences(block) for loop in others)
             changed = idle if is_run else others
             _require_repeatable_init(block, changed)
             names = {loop.node.var for loop in changed}
@@ -262,7 +262,7 @@ def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) ->
     A condition that depends on a loop which does not run for the init does not apply to it. `loops` begin
     to run for the init (`is_run`), or no longer do.
     """
-    before = unselecting(block)
+    before = variables_outside_init(block)
     after = before - loops if is_run else before | loops
     values = values_at(block)
     for condition in conditions_around(block):

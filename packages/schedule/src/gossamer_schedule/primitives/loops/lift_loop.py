@@ -21,7 +21,7 @@ from gossamer_schedule.cursor.resolve import (
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.init_places import meeting_loops
+from gossamer_schedule.nests.init_places import reinitializing_loops
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -116,7 +116,7 @@ def _require_no_reduction(cursor: Cursor, block: Block) -> None:
         loop, role = cursor.node.var, ""
         if loop in reduction_loops(found.node, values_at(found)):
             role = "is a reduction loop of"
-        elif meeting_loops(found, {loop}):
+        elif reinitializing_loops(found, {loop}):
             role = "may visit an element several times in"
         if role:
             raise schedule_error(

@@ -31,7 +31,7 @@ from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.init_nest import left_out
+from gossamer_schedule.nests.init_nest import loops_outside_init
 from gossamer_schedule.nests.init_places import (
     blocks_with_init,
     require_init_in_copies,
@@ -153,7 +153,7 @@ def _require_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
     loop, once = cursor.node.var, set()
     cut_variables = {name for cut in _resolved(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
-        if loop in left_out(block):
+        if loop in loops_outside_init(block):
             once.add(block.node.name)
             continue
         reducing = reduction_loops(block.node, values_at(block))

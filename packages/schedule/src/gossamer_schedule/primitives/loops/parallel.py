@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, For, Module
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -187,7 +187,7 @@ def parallelize_loop(
 
 
 def _require_not_nested(cursor: Cursor) -> None:
-    for found in (*cursor.loops, *statements(cursor.node.body)):
+    for found in (*cursor.loops, *addressable_statements(cursor.node.body)):
         if isinstance(found, For) and found.kind == "parallel":
             raise schedule_error(
                 "parallel.nested",

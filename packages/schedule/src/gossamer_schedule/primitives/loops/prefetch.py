@@ -52,7 +52,7 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import children, collect, free_vars, resolve, rewrite, substitute
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.sizes import is_count
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     find_block,
     find_buffer,
@@ -148,7 +148,7 @@ def _require_distance(distance: int, cursor: Cursor) -> None:
 
 
 def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
-    inside = statements(cursor.node.body)
+    inside = addressable_statements(cursor.node.body)
     if any(isinstance(made, Allocate) and made.buffer.name == buffer.name for made in inside):
         raise schedule_error(
             "prefetch.changing",

@@ -42,7 +42,7 @@ from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_na
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.init_nest import left_out
+from gossamer_schedule.nests.init_nest import loops_outside_init
 from gossamer_schedule.nests.init_places import blocks_with_init, require_init_in_copies
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -128,7 +128,7 @@ def _require_inits(cursor: Cursor, test: Expr) -> None:
     """
     varying = _varying_loops(cursor, test)
     for block in _blocks_with_init(cursor):
-        idle = reduction_loops(block.node, values_at(block)) | left_out(block)
+        idle = reduction_loops(block.node, values_at(block)) | loops_outside_init(block)
         if idle & varying:
             raise schedule_error(
                 f"{_NAME}.init",

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops, selecting
+from gossamer_ir.analysis.init_nests import iterators_of_init, reduction_loops
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
@@ -31,7 +31,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, free_vars, rewrite_body
 from gossamer_schedule.bounds.predicates import below, bounded, bounded_by_domain, guarded
 from gossamer_schedule.bounds.sizes import is_count
-from gossamer_schedule.cursor.cursor import BODIES, Cursor, statements
+from gossamer_schedule.cursor.cursor import BODIES, Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -269,7 +269,7 @@ def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]
         if not isinstance(node, Block) or not node.init:
             return None
         block = node
-        for found in selecting(node):
+        for found in iterators_of_init(node):
             if set() < free_vars(found.value) & names < names:
                 block = bounded_by_domain(block, found)
         return block
@@ -336,5 +336,5 @@ def _bounded_extent(inner: For, loop: str, *, extent: Expr) -> Expr:
     is_read = _loads_depend_on(inner)
     if is_read and loop in free_vars(inner.start):
         return IfThenElse(below(index_var(loop), extent), inner.extent, ZERO)
-    is_rerun = any(_is_reduced(found, loop) for found in statements(inner.body))
+    is_rerun = any(_is_reduced(found, loop) for found in addressable_statements(inner.body))
     return guarded(inner.extent, loop, extent=extent, always=is_rerun or is_read)

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.atomics import ATOMIC
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, VScale
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_function,
@@ -166,7 +166,7 @@ def _require_rest(rest: str) -> None:
 
 
 def _require_innermost(cursor: Cursor) -> None:
-    for found in statements(cursor.node.body):
+    for found in addressable_statements(cursor.node.body):
         if isinstance(found, For):
             raise schedule_error(
                 "vectorize.innermost",

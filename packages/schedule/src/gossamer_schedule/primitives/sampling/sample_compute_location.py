@@ -9,7 +9,7 @@ from random import Random
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Function, Module
-from gossamer_schedule.cursor.cursor import Cursor, statements
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.primitives.blocks.compute_at import compute_at
@@ -96,7 +96,7 @@ def _require_move(move: str) -> None:
 def _possible_loops(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:
     """Yield the loops into which a block may move, in program order: those that the primitive accepts."""
     around = {loop.var for loop in cursor.nest}
-    for found in statements(owner.body):
+    for found in addressable_statements(owner.body):
         if isinstance(found, For) and found.var not in around:
             with suppress(ScheduleError):
                 _MOVES[move](cursor.module, cursor.node.name, loop=found.var, function=owner.name)
