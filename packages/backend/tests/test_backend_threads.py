@@ -7,21 +7,84 @@ import numpy as np
 import pytest
 
 from gossamer_backend import get_num_threads, set_num_threads
-from gossamer_backend.call.threads import VARIABLE, reset_num_threads
+from gossamer_backend.call.threads import (
+    OPENMP_VARIABLE,
+    VARIABLE,
+    available_cpus,
+    cpu_quotas,
+    reset_num_threads,
+)
 from gossamer_ir.errors import ArgumentError
 
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(OPENMP_VARIABLE, raising=False)
     reset_num_threads()
     yield
     reset_num_threads()
 
 
 def test_the_default_is_what_the_process_may_use():
-    expected = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert 1 <= get_num_threads() == available_cpus() <= most
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("3", 3), (" 5 ", 5), ("6,2,1", 6), ("4096", 4096), (" 7 , 2", 7)]
+)
+def test_the_first_number_of_openmp_counts(monkeypatch, text, expected):
+    monkeypatch.setenv(OPENMP_VARIABLE, text)
     assert get_num_threads() == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "two", ",3", "4097", "9" * 5000, "²", "1.5"])
+def test_an_openmp_number_that_is_malformed_is_ignored(monkeypatch, text):
+    monkeypatch.setenv(OPENMP_VARIABLE, text)
+    assert get_num_threads() == available_cpus()
+
+
+def test_our_own_variable_precedes_that_of_openmp(monkeypatch):
+    monkeypatch.setenv(OPENMP_VARIABLE, "3")
+    monkeypatch.setenv(VARIABLE, "2")
+    assert get_num_threads() == 2
+
+
+V2, V1 = "0::/a/b\n", "5:memory:/m\n4:cpu,cpuacct:/a\n"
+QUOTAS = {
+    "v2": (V2, {"a/b/cpu.max": "150000 100000\n"}, [1.5]),
+    "v2, without a limit": (V2, {"a/b/cpu.max": "max 100000\n"}, []),
+    "v2, of ancestors": (V2, {"a/cpu.max": "50000 100000", "a/b/cpu.max": "max 100000"}, [0.5]),
+    "v2, of a container": (V2, {"cpu.max": "200000 100000"}, [2.0]),
+    "v1": (V1, {"cpu,cpuacct/a/cpu.cfs_quota_us": "250000",
+                "cpu,cpuacct/a/cpu.cfs_period_us": "100000"}, [2.5]),
+    "v1, linked by one name": (V1, {"cpu/a/cpu.cfs_quota_us": "100000",
+                                    "cpu/a/cpu.cfs_period_us": "50000"}, [2.0]),
+    "v1, without a limit": (V1, {"cpu/a/cpu.cfs_quota_us": "-1",
+                                 "cpu/a/cpu.cfs_period_us": "100000"}, []),
+    "malformed": ("0:x\n::\nnonsense\n" + V2, {"a/b/cpu.max": "1 2 3", "cpu.max": "0 0"}, []),
+    "no cgroups": ("", {}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", QUOTAS)
+def test_quotas_of_cgroups(case, tmp_path):
+    line, files, expected = QUOTAS[case]
+    groups = {f"groups/{name}": text for name, text in files.items()}
+    for name, text in {"proc/self/cgroup": line, **groups}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = cpu_quotas(proc=tmp_path / "proc", cgroups=tmp_path / "groups")
+    assert list(found) == expected
+
+
+@pytest.mark.parametrize(("quota", "expected"), [(0.1, 1), (1.0, 1), (1.01, 2), (1000.0, None)])
+def test_the_quota_is_rounded_up(monkeypatch, quota, expected):
+    unlimited = available_cpus()
+    monkeypatch.setattr("gossamer_backend.call.threads.cpu_quotas", lambda: iter([quota]))
+    assert available_cpus() == min(unlimited, expected or unlimited)
 
 
 def test_the_environment_is_read(monkeypatch):

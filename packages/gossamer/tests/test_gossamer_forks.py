@@ -65,7 +65,7 @@ def test_children_compute_and_compile(before, tmp_path):
 
 
 @needs_fork
-@pytest.mark.parametrize("runtime", ["pthread", "none"])
+@pytest.mark.parametrize("runtime", ["gomp", "pthread", "none"])
 def test_children_of_other_ways_to_run_in_parallel(runtime, tmp_path):
     source = FORKS.replace("BEFORE", "call(); start(call_for_ever, call)")
     run(source, tmp_path=tmp_path, GOSSAMER_PARALLEL=runtime)

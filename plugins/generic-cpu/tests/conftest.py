@@ -1,5 +1,8 @@
 """Flat modules built by hand, shaped as the passes leave them, and a helper that runs them."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -39,6 +42,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 ROW, J, M, N, NNZ = (index_var(name) for name in ("i", "j", "m", "n", "nnz"))
 LOW, HIGH, COLUMN = (index_var(name) for name in ("low", "high", "column"))
@@ -263,6 +268,12 @@ def give_dense_of():
 @pytest.fixture(name="build")
 def give_build():
     return build
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """Tests share a temporary cache; none uses the user's cache."""
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer_backend.call.threads import set_num_threads
 from gossamer_generic_cpu.parallel import threads
-from gossamer_generic_cpu.parallel.pool import fallback_parallel
+from gossamer_generic_cpu.parallel.per_region import fallback_parallel
 from gossamer_ir.core.build import add, handle, index, index_var, sub, widen
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 
-RUNTIMES = ["gomp", "pthread", "none"]
+RUNTIMES = ["pool", "gomp", "pthread", "none"]
 WEIGHTS = {
     "all in the first": lambda n: [0] + [100] * n,
     "all in the last": lambda n: [0] * n + [100],
@@ -204,9 +204,13 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_computes_after_its_parent_did():
+@pytest.mark.parametrize("choice", RUNTIMES)
+def test_a_forked_child_computes_after_its_parent_did(choice):
     command = [sys.executable, "-W", "error", "-c", FORK, str(Path(__file__).parent)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    environment = {**os.environ, threads.VARIABLE: choice}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

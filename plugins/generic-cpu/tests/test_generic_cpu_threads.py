@@ -11,7 +11,8 @@ import pytest
 
 from gossamer_backend.call.threads import get_num_threads
 from gossamer_generic_cpu.parallel import threads
-from gossamer_generic_cpu.parallel.pool import fallback_parallel
+from gossamer_generic_cpu.parallel.per_region import fallback_parallel
+from gossamer_generic_cpu.parallel.pool import is_supported, pool
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
@@ -44,12 +45,28 @@ def test_none_keeps_the_calling_thread(monkeypatch):
     assert threads.parallelism_of(Target("generic-cpu", (("threads", "3"),)))() == (3, None)
 
 
-def test_our_own_function_stands_in_where_libgomp_is_missing(monkeypatch):
-    monkeypatch.delenv("GOSSAMER_PARALLEL", raising=False)
+@pytest.fixture
+def no_pool(monkeypatch):
+    monkeypatch.setattr("gossamer_generic_cpu.parallel.pool.pool", lambda: None)
+
+
+@pytest.mark.parametrize("choice", ["", "pool", "gomp"])
+def test_threads_for_each_region_stand_in_for_pool_and_libgomp(monkeypatch, no_pool, choice):
+    monkeypatch.setenv("GOSSAMER_PARALLEL", choice)
     threads.gomp_parallel.cache_clear()
     monkeypatch.setattr(threads, "_LIBRARIES", ("libno_such_library.so.1",))
     assert threads.gomp_parallel() is None
     assert threads.parallel_function() == fallback_parallel()
+
+
+@pytest.mark.skipif(not is_supported(), reason="this system does not support the pool")
+def test_the_pool_is_the_default_and_stands_in_for_libgomp(monkeypatch):
+    monkeypatch.delenv("GOSSAMER_PARALLEL", raising=False)
+    assert threads.parallel_function() == pool().address
+    monkeypatch.setenv("GOSSAMER_PARALLEL", "gomp")
+    monkeypatch.setattr(threads, "_LIBRARIES", ("libno_such_library.so.1",))
+    threads.gomp_parallel.cache_clear()
+    assert threads.parallel_function() == pool().address
 
 
 def test_one_thread_needs_no_function():
@@ -58,8 +75,9 @@ def test_one_thread_needs_no_function():
 
 
 @pytest.mark.skipif(threads.gomp_parallel() is None, reason="this system has no libgomp")
-def test_libgomp_is_the_default(monkeypatch):
-    monkeypatch.delenv("GOSSAMER_PARALLEL", raising=False)
+@pytest.mark.parametrize("choice", ["", "pool"])
+def test_libgomp_stands_in_for_the_pool(monkeypatch, no_pool, choice):
+    monkeypatch.setenv("GOSSAMER_PARALLEL", choice)
     found = ctypes.cast(threads.parallel_function(), ctypes.c_void_p).value
     assert found == threads.gomp_parallel()
 
@@ -72,9 +90,8 @@ child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 from gossamer_generic_cpu.parallel import threads
-from gossamer_generic_cpu.parallel.pool import fallback_parallel
 found = threads.parallel_function()
-os._exit(7 if found == fallback_parallel() else 8 if found == threads.gomp_parallel() else 9)
+os._exit(8 if found == threads.gomp_parallel() else 7)
 """
 THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.parallel.threads as t"
 
@@ -88,5 +105,6 @@ THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.paral
 )
 def test_a_child_does_without_a_libgomp_that_its_parent_may_have_used(before, code):
     source = CHILD.replace("BEFORE", before)
-    done = subprocess.run([sys.executable, "-c", source], check=False, timeout=60)
+    environment = {**os.environ, "GOSSAMER_PARALLEL": "gomp"}
+    done = subprocess.run([sys.executable, "-c", source], check=False, timeout=60, env=environment)
     assert done.returncode == code

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from math import ceil
 from numbers import Integral
+from pathlib import Path
 
 from gossamer_ir.errors import ArgumentError
 
 VARIABLE = "GOSSAMER_NUM_THREADS"
+OPENMP_VARIABLE = "OMP_NUM_THREADS"
+"""A number, or a list of numbers for nested regions, of which the first counts."""
+
 LIMIT = 4096
+_PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 # Each assignment is atomic, so no lock is needed (a lock could be held while another thread forks).
 # The value that was set is kept apart from the default, which is computed on first use.
@@ -34,9 +41,10 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """Return the number that was set, else GOSSAMER_NUM_THREADS, else the number of CPUs of this process.
+    """Return the number that was set, else GOSSAMER_NUM_THREADS, else OMP_NUM_THREADS, else the number of
+    CPUs that this process may use.
 
-    `ArgumentError` (`threads.count`) if the variable is not an integer from 1 to 4096.
+    `ArgumentError` (`threads.count`) if GOSSAMER_NUM_THREADS is not an integer from 1 to 4096.
 
     >>> set_num_threads(3)
     >>> get_num_threads()
@@ -59,17 +67,74 @@ def reset_num_threads() -> None:
 def _find_default() -> int:
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        return available_cpus()
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= LIMIT:
+        return _openmp_number() or available_cpus()
+    count = _number(text)
+    if count is None:
         raise _refused(repr(text), source=f"The environment variable {VARIABLE}")
-    return int(text)
+    return count
+
+
+def _openmp_number() -> int | None:
+    """Return the first number of OMP_NUM_THREADS; None if it is missing, or anything but a number from 1 to
+    4096: the variable is for other libraries, too."""
+    return _number(os.environ.get(OPENMP_VARIABLE, "").partition(",")[0].strip())
+
+
+def _number(text: str) -> int | None:
+    is_number = text.isascii() and text.isdigit() and len(text) < 100
+    return int(text) if is_number and 1 <= int(text) <= LIMIT else None
 
 
 def available_cpus() -> int:
-    """Return the number of CPUs that this process may run on."""
+    """Return how many CPUs this process may use: those that it may run on, or, rounded up, the quota of its
+    cgroup if that is less."""
+    return max(1, min([_runnable_cpus(), *(ceil(quota) for quota in cpu_quotas())]))
+
+
+def _runnable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def cpu_quotas(*, proc: Path = _PROC, cgroups: Path = _CGROUPS) -> Iterator[float]:
+    """Yield the CPU quotas of this process in CPUs: of its cgroups (v1 and v2) and all their ancestors.
+
+    In a container, the path may be that of the host, and only the root exists.
+
+    Source: cgroups(7); Linux documentation, admin-guide/cgroup-v2, `cpu.max`, and scheduler/sched-bwc.
+    """
+    for line in _read(proc / "self" / "cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            root = cgroups
+        elif "cpu" in controllers.split(","):
+            root = cgroups / controllers if (cgroups / controllers).is_dir() else cgroups / "cpu"
+        else:
+            continue
+        parts = [part for part in path.split("/") if part]
+        for length in range(len(parts), -1, -1):
+            yield from _quota_of(root.joinpath(*parts[:length]))
+
+
+def _quota_of(group: Path) -> Iterator[float]:
+    words = _read(group / "cpu.max").split()  # v2: "100000 100000" or "max 100000"
+    if not words:
+        words = [_read(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    if len(words) == 2 and all(
+        word.isascii() and word.isdigit() for word in words
+    ):  # v1: -1 is none
+        quota, period = map(int, words)
+        if quota > 0 and period > 0:
+            yield quota / period
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _refused(value: str, *, source: str) -> ArgumentError:

@@ -1,84 +1,478 @@
-"""Parallel regions without a thread library: threads are started and joined for each region.
+"""A persistent pool of threads, the default way to run parallel regions on Linux.
 
-The function has the signature of GOMP_parallel, and works if libgomp is missing or cannot be used.
+The function has the signature of GOMP_parallel. It differs from libgomp in what a region waits for: the
+caller closes the region as soon as it finds no work left, and waits only for workers that have entered by
+then. A worker that is not scheduled, because another process is busy, costs nothing. Workers that cannot be
+started are missing, and the others do their work, as a region distributes its work dynamically. A caller
+that finds the pool in use, by another thread or in an enclosing region, runs its region alone.
+
+The state is in memory that the kernel fills with zeros in a forked child (`MADV_WIPEONFORK`), and zeros are a
+pool without threads: a child starts anew, whatever the threads of its parent did, and however it was forked.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import mmap
+import sys
 from functools import cache
 
-from gossamer_generic_cpu.codegen.compiler import parse
+from gossamer_backend.artifact import Artifact
+from gossamer_backend.call.threads import available_cpus
+from gossamer_backend.fork import compiling
+from gossamer_backend.store.cache import ArtifactCache
 from gossamer_generic_cpu.loading.loader import load_object
-from gossamer_generic_cpu.target.llvm_cpu import host_cpu
-from gossamer_generic_cpu.target.machine import target_machine, triple
+from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_ir.errors import InternalError
+from gossamer_ir.interchange.records import Signature
 
 SYMBOL = "gossamer_parallel"
 
+SPIN_NANOSECONDS = 50_000
+"""How long a thread waits without sleeping: a worker for the next region, the caller for the workers."""
+
+_WIPE_ON_FORK = 18
+"""MADV_WIPEONFORK of Linux 4.14, for which Python has no name."""
+
+_FUTEX = {"x86_64": 202, "aarch64": 98}
+"""The number of the system call."""
+
+_PAUSES = {
+    "x86_64": "declare void @llvm.x86.sse2.pause()\ndefine internal void @pause() nounwind {\n"
+    "  call void @llvm.x86.sse2.pause()\n  ret void\n}\n",
+    "aarch64": "declare void @llvm.aarch64.hint(i32)\ndefine internal void @pause() nounwind {\n"
+    "  call void @llvm.aarch64.hint(i32 1)\n  ret void\n}\n",
+}
+"""The instruction with which a spinning thread leaves the core to others, by architecture."""
+
+_PLACEHOLDER = 0x5F6C6F6F705F7367
+"""Stands in the object code for the address of the configuration, which differs between processes."""
+
+_FUNCTIONS = ("pthread_create", "pthread_detach", "pthread_sigmask", "syscall", "clock_gettime")
+
+_FAULTS = (4, 7, 8, 11)
+"""SIGILL, SIGBUS, SIGFPE and SIGSEGV. Workers block all other signals, which are for the user's threads."""
+
+
+class _Configuration(ctypes.Structure):
+    """What the code reads, in the order of its type `%config`."""
+
+    _fields_ = (
+        ("state", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in _FUNCTIONS),
+        ("futex", ctypes.c_int64),
+        ("spin", ctypes.c_int64),
+        ("cpus", ctypes.c_int64),
+        ("signals", ctypes.c_uint64 * 16),
+    )
+
+
+class Pool:
+    """The pool of this process: the address of its function, and its settings."""
+
+    def __init__(self, code: bytes, state: int) -> None:
+        library = ctypes.CDLL(None)
+        self._configuration = _Configuration(state=state, futex=_FUTEX[architecture()])
+        for name in _FUNCTIONS:
+            address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            setattr(self._configuration, name, address)
+        self._configuration.signals[:] = [2**64 - 1] * 16
+        for number in _FAULTS:
+            self._configuration.signals[0] &= ~(1 << (number - 1))
+        self.set_cpus(available_cpus())
+        before, found, after = code.partition(_PLACEHOLDER.to_bytes(8, sys.byteorder))
+        if not found:
+            raise InternalError("The object code of the pool has no address of its configuration.")
+        place = ctypes.addressof(self._configuration).to_bytes(8, sys.byteorder)
+        self.address, self._library = load_object(before + place + after, SYMBOL)
+        # Threads of the pool run the code until the process ends.
+        _keep_for_ever(self)
+
+    def set_cpus(self, count: int) -> None:
+        """Let threads spin only in regions with at most this many threads, and never on one CPU."""
+        self._configuration.cpus = count
+        self._configuration.spin = SPIN_NANOSECONDS if count > 1 else 0
+
+
+def pool() -> Pool | None:
+    """Return the pool of this process, or None if the system does not support it."""
+    with compiling:
+        return _pool()
+
 
 @cache
-def fallback_parallel() -> int | None:
-    """Return the address of the function, or None if this system has no POSIX threads."""
-    if not hasattr(ctypes.CDLL(None), "pthread_create"):
+def _pool() -> Pool | None:
+    state = _wiped_memory() if is_supported() else None
+    return None if state is None else Pool(_object_code(), state)
+
+
+def is_supported() -> bool:
+    """Return whether this is a 64-bit Linux with POSIX threads, on an architecture that the pool is written
+    for."""
+    if sys.platform != "linux" or architecture() not in _FUTEX or sys.maxsize < 2**32:
+        return False
+    library = ctypes.CDLL(None)
+    return all(hasattr(library, name) for name in _FUNCTIONS)
+
+
+def _wiped_memory() -> int | None:
+    """Return the address of a page of zeros that a forked child finds as zeros, or None if that is not
+    possible."""
+    library = ctypes.CDLL(None)
+    library.mmap.argtypes = (
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
+    )  # fmt: skip
+    library.mmap.restype = ctypes.c_void_p
+    library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    access = mmap.PROT_READ | mmap.PROT_WRITE
+    address = library.mmap(None, mmap.PAGESIZE, access, flags, -1, 0)
+    if address is None or address == ctypes.c_void_p(-1).value:
         return None
-    code = target_machine(host_cpu()).emit_object(parse(_TEXT.format(triple=triple())))
-    address, library = load_object(code, SYMBOL)
-    _loaded.append(library)
-    return address
+    if library.madvise(address, mmap.PAGESIZE, _WIPE_ON_FORK) != 0:
+        library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE))
+        return None
+    return int(address)
 
 
-_loaded: list[object] = []
+def _object_code() -> bytes:
+    """Return the object code, from the kernel cache if possible: importing LLVM takes longer than that."""
+    text = _PAUSES[architecture()] + _TEXT.replace("PLACEHOLDER", str(_PLACEHOLDER))
+    key = hashlib.sha256(f"pool {architecture()} {text}".encode()).hexdigest()
+    kernels = ArtifactCache()
+    found = kernels.get(key)
+    if found is None:
+        code = _compiled(text)
+        found = Artifact("generic-cpu", "", "generic-cpu", Signature(SYMBOL, (), (), ()), code)
+        kernels.put(key, found)
+    return found.code
 
-# If a thread cannot be started, the others do its work: a region distributes its work dynamically.
+
+def _compiled(text: str) -> bytes:
+    from gossamer_generic_cpu.codegen.compiler import parse
+    from gossamer_generic_cpu.target.llvm_cpu import Cpu
+    from gossamer_generic_cpu.target.machine import target_machine, triple
+
+    any_cpu = Cpu("generic", "", frozenset())
+    module = parse(f'target triple = "{triple()}"\n{text}')
+    return bytes(target_machine(any_cpu).emit_object(module))
+
+
+def _keep_for_ever(value: object) -> None:
+    """Keep an object from being freed, even when the interpreter ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+
+
+# The type %state has the fields below, in cache lines of their own (only the caller that owns the pool uses
+# the last two):
+#
+#   0 busy      1 while a caller owns the pool. Taking it (acquire) and giving it back (release) order what
+#               successive owners do to the fields that are not atomic.
+#   1 gate      The region: its number in the upper 20 bits, in the lower 12 how many more workers may enter.
+#               A worker enters by decrementing the latter with compare-and-swap (acquire). So it reads
+#               `function`, `data` and `spin` only after the caller wrote them and published the gate, and
+#               before the caller can overwrite them: the caller waits for all that have entered. A worker
+#               that is suspended for 2**20 regions and finds the same gate may enter as well: the number only
+#               keeps a worker from entering a region twice, and from sleeping when there is a new one.
+#   2 pending   The workers that left, negative, until the caller has closed the region and added those that
+#               entered: from then on, those that it still waits for. Leaving releases what the worker wrote.
+#               The caller sets bit 30 before it sleeps; the last worker wakes it if that bit is set.
+#   3 sleepers  Workers that sleep or are about to. A worker counts itself and then compares the gate, in the
+#               futex; the caller publishes the gate and then reads the count. Both orders are sequentially
+#               consistent, so either the worker finds the new gate or the caller finds the worker: no wake-up
+#               is lost. A count that is too large only costs a system call.
+#   4 started   The workers of this process, and the regions until threads are started again after that has
+#               failed.
 _TEXT = """\
-target triple = "{triple}"
+%line = type [7 x i64]
+%config = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, i64, [16 x i64] }
+%state = type { { i64, %line }, { i32, i32, ptr, ptr, i64, [4 x i64] }, { i64, %line }, { i64, %line },
+                { i32, i32 } }
 
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_join(i64, ptr)
+; Not 'internal', as the value is unknown to LLVM: it is replaced before the code is loaded.
+@gossamer_pool = weak hidden constant i64 PLACEHOLDER, align 8
 
-define internal ptr @worker(ptr %work) nounwind {{
-  %function = load ptr, ptr %work
-  %field = getelementptr {{ ptr, ptr }}, ptr %work, i32 0, i32 1
-  %data = load ptr, ptr %field
-  call void %function(ptr %data)
-  ret ptr null
-}}
+declare i32 @llvm.umin.i32(i32, i32)
+declare i32 @llvm.umax.i32(i32, i32)
 
-define void @gossamer_parallel(ptr %function, ptr %data, i32 %threads, i32 %flags) nounwind {{
+define void @gossamer_parallel(ptr %function, ptr %data, i32 %threads, i32 %flags) nounwind {
 entry:
-  %work = alloca {{ ptr, ptr }}, align 8
-  store ptr %function, ptr %work
-  %field = getelementptr {{ ptr, ptr }}, ptr %work, i32 0, i32 1
-  store ptr %data, ptr %field
-  %small = call i32 @llvm.umin.i32(i32 %threads, i32 4096)
-  %positive = call i32 @llvm.umax.i32(i32 %small, i32 1)
-  %started.max = sub i32 %positive, 1
-  %ids = alloca i64, i32 %positive, align 8
-  br label %start
+  %place = load i64, ptr @gossamer_pool, align 8
+  %config = inttoptr i64 %place to ptr
+  %state = load ptr, ptr %config, align 8
+  %limited = call i32 @llvm.umin.i32(i32 %threads, i32 4096)
+  %positive = call i32 @llvm.umax.i32(i32 %limited, i32 1)
+  %wanted = sub i32 %positive, 1
+  %is.single = icmp eq i32 %wanted, 0
+  br i1 %is.single, label %alone, label %acquire
+acquire:
+  %taken = cmpxchg ptr %state, i32 0, i32 1 acquire monotonic
+  %is.owner = extractvalue { i32, i1 } %taken, 1
+  br i1 %is.owner, label %start, label %alone
+alone:
+  call void %function(ptr %data)
+  ret void
 start:
-  %count = phi i32 [ 0, %entry ], [ %more, %create ]
-  %all = icmp eq i32 %count, %started.max
-  br i1 %all, label %run, label %create
-create:
-  %id = getelementptr i64, ptr %ids, i32 %count
-  %failed = call i32 @pthread_create(ptr %id, ptr null, ptr @worker, ptr %work)
-  %more = add i32 %count, 1
-  %ok = icmp eq i32 %failed, 0
-  br i1 %ok, label %start, label %run
+  %started.at = getelementptr %state, ptr %state, i32 0, i32 4, i32 0
+  %places = call i32 @start_workers(ptr %config, ptr %started.at, i32 %wanted)
+  %has.none = icmp eq i32 %places, 0
+  br i1 %has.none, label %without, label %publish
+without:
+  call void %function(ptr %data)
+  br label %release
+publish:
+  %gate = getelementptr %state, ptr %state, i32 0, i32 1, i32 0
+  %function.at = getelementptr %state, ptr %state, i32 0, i32 1, i32 2
+  %data.at = getelementptr %state, ptr %state, i32 0, i32 1, i32 3
+  %pending = getelementptr %state, ptr %state, i32 0, i32 2
+  %sleepers = getelementptr %state, ptr %state, i32 0, i32 3
+  store ptr %function, ptr %function.at, align 8
+  store ptr %data, ptr %data.at, align 8
+  %spin.at = getelementptr %state, ptr %state, i32 0, i32 1, i32 4
+  %spin = call i64 @spin_time(ptr %config, i32 %wanted)
+  store i64 %spin, ptr %spin.at, align 8
+  %last = load atomic i32, ptr %gate monotonic, align 4
+  %number = and i32 %last, -4096
+  %next = add i32 %number, 4096
+  %opened = or i32 %next, %places
+  %previous = atomicrmw xchg ptr %gate, i32 %opened seq_cst
+  %asleep = load atomic i32, ptr %sleepers seq_cst, align 4
+  %started = load i32, ptr %started.at, align 4
+  %awake = sub i32 %started, %asleep
+  %missing = sub i32 %places, %awake
+  %is.missing = icmp sgt i32 %missing, 0
+  br i1 %is.missing, label %wake, label %run
+wake:
+  call void @futex(ptr %config, ptr %gate, i32 129, i32 %missing)
+  br label %run
 run:
   call void %function(ptr %data)
-  br label %join
+  %closed = atomicrmw xchg ptr %gate, i32 %next monotonic
+  %left = and i32 %closed, 4095
+  %entered = sub i32 %places, %left
+  %were.none = icmp eq i32 %entered, 0
+  br i1 %were.none, label %release, label %join
 join:
-  %left = phi i32 [ %count, %run ], [ %previous, %wait ]
-  %none = icmp eq i32 %left, 0
-  br i1 %none, label %done, label %wait
+  %before = atomicrmw add ptr %pending, i32 %entered acq_rel
+  %running = add i32 %before, %entered
+  %are.none = icmp eq i32 %running, 0
+  br i1 %are.none, label %release, label %wait
 wait:
-  %previous = sub i32 %left, 1
-  %slot = getelementptr i64, ptr %ids, i32 %previous
-  %thread = load i64, ptr %slot
-  %joined = call i32 @pthread_join(i64 %thread, ptr null)
-  br label %join
-done:
+  call void @wait_for_workers(ptr %config, ptr %pending, i64 %spin)
+  br label %release
+release:
+  store atomic i32 0, ptr %state release, align 4
   ret void
-}}
+}
+
+; Waits until no worker is left in the region that was closed.
+define internal void @wait_for_workers(ptr %config, ptr %pending, i64 %spin) nounwind {
+entry:
+  %is.short = icmp eq i64 %spin, 0
+  br i1 %is.short, label %mark, label %begin
+begin:
+  %start = call i64 @now(ptr %config)
+  %end = add i64 %start, %spin
+  br label %look
+look:
+  %step = phi i32 [ 0, %begin ], [ %step.next, %again ], [ 0, %clock ]
+  %found = load atomic i32, ptr %pending acquire, align 4
+  %is.done = icmp eq i32 %found, 0
+  br i1 %is.done, label %return, label %again.or.clock
+again.or.clock:
+  call void @pause()
+  %step.next = add i32 %step, 1
+  %is.tick = icmp eq i32 %step.next, 16
+  br i1 %is.tick, label %clock, label %again
+again:
+  br label %look
+clock:
+  %time = call i64 @now(ptr %config)
+  %is.over = icmp sge i64 %time, %end
+  br i1 %is.over, label %mark, label %look
+mark:
+  %old = atomicrmw or ptr %pending, i32 1073741824 acq_rel
+  br label %check
+check:
+  %current = load atomic i32, ptr %pending acquire, align 4
+  %is.last = icmp eq i32 %current, 1073741824
+  br i1 %is.last, label %clear, label %sleep
+sleep:
+  call void @futex(ptr %config, ptr %pending, i32 128, i32 %current)
+  br label %check
+clear:
+  store atomic i32 0, ptr %pending monotonic, align 4
+  br label %return
+return:
+  ret void
+}
+
+define internal ptr @worker(ptr %config) nounwind {
+entry:
+  %state = load ptr, ptr %config, align 8
+  %gate = getelementptr %state, ptr %state, i32 0, i32 1, i32 0
+  %function.at = getelementptr %state, ptr %state, i32 0, i32 1, i32 2
+  %data.at = getelementptr %state, ptr %state, i32 0, i32 1, i32 3
+  %spin.at = getelementptr %state, ptr %state, i32 0, i32 1, i32 4
+  %pending = getelementptr %state, ptr %state, i32 0, i32 2
+  %sleepers = getelementptr %state, ptr %state, i32 0, i32 3
+  br label %look
+look:
+  %seen = phi i32 [ -1, %entry ], [ %seen, %try ], [ %seen, %again ], [ %seen, %woken ],
+                  [ %seen, %clock ], [ %number, %leave ], [ %number, %stay ]
+  %end = phi i64 [ 0, %entry ], [ %end, %try ], [ %end, %again ], [ 0, %woken ],
+                 [ %end, %clock ], [ 0, %leave ], [ %later, %stay ]
+  %step = phi i32 [ 0, %entry ], [ 0, %try ], [ %step.next, %again ], [ 0, %woken ],
+                  [ 0, %clock ], [ 0, %leave ], [ 0, %stay ]
+  %found = load atomic i32, ptr %gate monotonic, align 4
+  %number = and i32 %found, -4096
+  %is.open = call i1 @is_open(i32 %found, i32 %seen)
+  br i1 %is.open, label %try, label %rest
+try:
+  %fewer = sub i32 %found, 1
+  %swapped = cmpxchg ptr %gate, i32 %found, i32 %fewer acquire monotonic
+  %is.inside = extractvalue { i32, i1 } %swapped, 1
+  br i1 %is.inside, label %run, label %look
+run:
+  %function = load ptr, ptr %function.at, align 8
+  %data = load ptr, ptr %data.at, align 8
+  %spin = load i64, ptr %spin.at, align 8
+  call void %function(ptr %data)
+  %before = atomicrmw sub ptr %pending, i32 1 acq_rel
+  %is.last = icmp eq i32 %before, 1073741825
+  br i1 %is.last, label %wake, label %leave
+wake:
+  call void @futex(ptr %config, ptr %pending, i32 129, i32 1)
+  br label %leave
+leave:
+  %is.short = icmp eq i64 %spin, 0
+  br i1 %is.short, label %look, label %stay
+stay:
+  %time = call i64 @now(ptr %config)
+  %later = add i64 %time, %spin
+  br label %look
+rest:
+  %is.asleep = icmp eq i64 %end, 0
+  br i1 %is.asleep, label %count, label %pause
+pause:
+  call void @pause()
+  %step.next = add i32 %step, 1
+  %is.tick = icmp eq i32 %step.next, 16
+  br i1 %is.tick, label %clock, label %again
+again:
+  br label %look
+clock:
+  %time.now = call i64 @now(ptr %config)
+  %is.over = icmp sge i64 %time.now, %end
+  br i1 %is.over, label %count, label %look
+count:
+  %asleep = atomicrmw add ptr %sleepers, i32 1 seq_cst
+  %current = load atomic i32, ptr %gate seq_cst, align 4
+  %is.reopened = call i1 @is_open(i32 %current, i32 %seen)
+  br i1 %is.reopened, label %woken, label %sleep
+sleep:
+  call void @futex(ptr %config, ptr %gate, i32 128, i32 %current)
+  br label %woken
+woken:
+  %fewer.asleep = atomicrmw sub ptr %sleepers, i32 1 monotonic
+  br label %look
+}
+
+; Whether a worker may enter, given the gate and the number of the last region that it has entered.
+define internal i1 @is_open(i32 %gate, i32 %seen) nounwind {
+  %places = and i32 %gate, 4095
+  %number = and i32 %gate, -4096
+  %has.place = icmp ne i32 %places, 0
+  %is.new = icmp ne i32 %number, %seen
+  %is.open = and i1 %has.place, %is.new
+  ret i1 %is.open
+}
+
+; Starts workers until there are as many as wanted, and returns how many of these there are.
+define internal i32 @start_workers(ptr %config, ptr %started.at, i32 %wanted) nounwind {
+entry:
+  %id = alloca i64, align 8
+  %mask = alloca [16 x i64], align 8
+  %started = load i32, ptr %started.at, align 4
+  %is.enough = icmp uge i32 %started, %wanted
+  br i1 %is.enough, label %enough, label %check
+enough:
+  ret i32 %wanted
+check:
+  %retry.at = getelementptr i32, ptr %started.at, i32 1
+  %retry = load i32, ptr %retry.at, align 4
+  %has.failed = icmp ne i32 %retry, 0
+  br i1 %has.failed, label %later, label %block
+later:
+  %sooner = sub i32 %retry, 1
+  store i32 %sooner, ptr %retry.at, align 4
+  ret i32 %started
+block:
+  %create.at = getelementptr %config, ptr %config, i32 0, i32 1
+  %create = load ptr, ptr %create.at, align 8
+  %detach.at = getelementptr %config, ptr %config, i32 0, i32 2
+  %detach = load ptr, ptr %detach.at, align 8
+  %sigmask.at = getelementptr %config, ptr %config, i32 0, i32 3
+  %sigmask = load ptr, ptr %sigmask.at, align 8
+  %signals = getelementptr %config, ptr %config, i32 0, i32 9
+  %blocked = call i32 %sigmask(i32 2, ptr %signals, ptr %mask)
+  br label %next
+next:
+  %count = phi i32 [ %started, %block ], [ %more, %detached ]
+  %is.all = icmp eq i32 %count, %wanted
+  br i1 %is.all, label %unblock, label %one
+one:
+  %failed = call i32 %create(ptr %id, ptr null, ptr @worker, ptr %config)
+  %is.started = icmp eq i32 %failed, 0
+  br i1 %is.started, label %detached, label %missing
+detached:
+  %thread = load i64, ptr %id, align 8
+  %ignored = call i32 %detach(i64 %thread)
+  %more = add i32 %count, 1
+  store i32 %more, ptr %started.at, align 4
+  br label %next
+missing:
+  store i32 1000, ptr %retry.at, align 4
+  br label %unblock
+unblock:
+  %restored = call i32 %sigmask(i32 2, ptr %mask, ptr null)
+  ret i32 %count
+}
+
+; The nanoseconds that threads of a region may spin: none if they outnumber the CPUs.
+define internal i64 @spin_time(ptr %config, i32 %wanted) nounwind {
+  %spin.at = getelementptr %config, ptr %config, i32 0, i32 7
+  %spin = load atomic i64, ptr %spin.at monotonic, align 8
+  %cpus.at = getelementptr %config, ptr %config, i32 0, i32 8
+  %cpus = load atomic i64, ptr %cpus.at monotonic, align 8
+  %others = zext i32 %wanted to i64
+  %fits = icmp slt i64 %others, %cpus
+  %result = select i1 %fits, i64 %spin, i64 0
+  ret i64 %result
+}
+
+; The monotonic time in nanoseconds.
+define internal i64 @now(ptr %config) nounwind {
+  %time = alloca { i64, i64 }, align 8
+  %clock.at = getelementptr %config, ptr %config, i32 0, i32 5
+  %clock = load ptr, ptr %clock.at, align 8
+  %failed = call i32 %clock(i32 1, ptr %time)
+  %seconds = load i64, ptr %time, align 8
+  %rest.at = getelementptr { i64, i64 }, ptr %time, i32 0, i32 1
+  %rest = load i64, ptr %rest.at, align 8
+  %scaled = mul i64 %seconds, 1000000000
+  %result = add i64 %scaled, %rest
+  ret i64 %result
+}
+
+; FUTEX_WAIT_PRIVATE is 128, FUTEX_WAKE_PRIVATE 129. Callers look again, whatever the reason for returning.
+define internal void @futex(ptr %config, ptr %word, i32 %operation, i32 %value) nounwind {
+  %syscall.at = getelementptr %config, ptr %config, i32 0, i32 4
+  %syscall = load ptr, ptr %syscall.at, align 8
+  %number.at = getelementptr %config, ptr %config, i32 0, i32 6
+  %number = load i64, ptr %number.at, align 8
+  %result = call i64 (i64, ...) %syscall(i64 %number, ptr %word, i32 %operation, i32 %value, ptr null)
+  ret void
+}
 """

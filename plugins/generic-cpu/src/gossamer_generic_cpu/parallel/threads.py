@@ -1,7 +1,8 @@
-"""Choose the function that runs parallel regions: that of libgomp, or our own.
+"""Choose the function that runs parallel regions: our own pool, that of libgomp, or threads for each region.
 
-libgomp keeps its threads between regions, so that a region costs 2 microseconds. But after a fork it blocks
-in the child, waiting for threads that only the parent has.
+The pool and libgomp keep their threads between regions, so that a region costs 2 microseconds. But libgomp
+waits for threads that are not scheduled, ends the process if a thread cannot be started, and after a fork
+blocks in the child, waiting for threads that only the parent has.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
 VARIABLE = "GOSSAMER_PARALLEL"
-"""The environment variable for the choice: `gomp`, `pthread` or `none`; by default libgomp if it can be used,
-else our own."""
+"""The environment variable for the choice: `pool` (the default), `gomp`, `pthread` or `none`. If one cannot
+be used, another takes its place."""
 
-_CHOICES = ("gomp", "pthread", "none")
+_CHOICES = ("pool", "gomp", "pthread", "none")
 SPINS = "100000"
 """About 0.1 milliseconds: the threads are still awake for a region that follows immediately."""
 
@@ -56,7 +57,7 @@ def parallelism_of(target: Target) -> ParallelismSource:
 
 def parallel_function() -> int | None:
     """Return the address of the function that now runs parallel regions in this process, or None."""
-    choice = os.environ.get(VARIABLE) or "gomp"
+    choice = os.environ.get(VARIABLE) or "pool"
     if choice not in _CHOICES:
         raise ArgumentError(
             "generic_cpu.parallel",
@@ -65,10 +66,27 @@ def parallel_function() -> int | None:
         )
     if choice == "none":
         return None
-    found = gomp_parallel() if choice == "gomp" and not _is_lost else None
-    if found is not None:
-        return found
-    from gossamer_generic_cpu.parallel.pool import fallback_parallel
+    if choice == "pthread":
+        return _fallback_parallel()
+    libraries = (
+        (_usable_gomp, _pool_parallel) if choice == "gomp" else (_pool_parallel, _usable_gomp)
+    )
+    return libraries[0]() or libraries[1]() or _fallback_parallel()
+
+
+def _pool_parallel() -> int | None:
+    from gossamer_generic_cpu.parallel.pool import pool
+
+    found = pool()
+    return None if found is None else found.address
+
+
+def _usable_gomp() -> int | None:
+    return None if _is_lost else gomp_parallel()
+
+
+def _fallback_parallel() -> int | None:
+    from gossamer_generic_cpu.parallel.per_region import fallback_parallel
 
     return fallback_parallel()
 
@@ -152,12 +170,9 @@ would deadlock."""
 
 
 def _before_fork() -> None:
-    """Load our own function before the first fork, for all children, if LLVM is imported already."""
-    is_used = _function.cache_info().currsize and _function() is not None
-    if is_used and "llvmlite.binding" in sys.modules:
-        from gossamer_generic_cpu.parallel.pool import fallback_parallel
-
-        fallback_parallel()
+    """Load our own function before the first fork, for all children, if libgomp and LLVM are loaded."""
+    if gomp_parallel.cache_info().currsize and "llvmlite.binding" in sys.modules:
+        _ = _pool_parallel() or _fallback_parallel()
 
 
 def _after_fork_in_child() -> None:
