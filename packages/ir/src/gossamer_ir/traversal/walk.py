@@ -302,17 +302,17 @@ def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True
     called once for an expression object that occurs several times, and for nodes without children
     (variables, constants) only with `leaves`.
     """
-    return _Rewriting(rule, leaves=leaves).visit(node)
+    return _Rewriter(rule, leaves=leaves).visit(node)
 
 
 def rewrite_body(
     body: tuple[Any, ...], rule: Callable[[Any], Any | None], *, leaves: bool = True
 ) -> tuple[Any, ...]:
     """`rewrite` for a tuple of statements."""
-    return _Rewriting(rule, leaves=leaves).each(body)
+    return _Rewriter(rule, leaves=leaves).each(body)
 
 
-class _Rewriting:
+class _Rewriter:
     """Applies a rule to nodes. Results are cached by `id`, which is safe because all nodes outlive it."""
 
     def __init__(self, rule: Callable[[Any], Any | None], *, leaves: bool) -> None:

@@ -27,10 +27,10 @@ def inline_lets(function: Function) -> tuple[Stmt, ...]:
     A let that reads memory stays, too: the read may stop the program. A let of mutable memory is not
     inlined; that is an error (`lower.let_above_block`) only if an init would be hoisted before it.
     """
-    return _Inlining(function).body(function.body, frozenset())
+    return _LetInliner(function).body(function.body, frozenset())
 
 
-class _Inlining(msgspec.Struct, frozen=True):
+class _LetInliner(msgspec.Struct, frozen=True):
     """Inlines lets in the statements of one function."""
 
     function: Function

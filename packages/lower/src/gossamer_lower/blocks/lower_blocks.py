@@ -87,10 +87,10 @@ def lower_blocks(module: Module) -> Module:
 
 def _lower_function(function: Function) -> Function:
     function = with_body(function, inline_lets(function))
-    return with_body(function, simplify_unguarded(_Lowering(function).body(function.body)))
+    return with_body(function, simplify_unguarded(_BlockLowerer(function).body(function.body)))
 
 
-class _Lowering:
+class _BlockLowerer:
     """Lowers the blocks of one function."""
 
     def __init__(self, function: Function) -> None:

@@ -57,8 +57,8 @@ def hoist_bounds_checks(module: Module) -> Module:
 def _hoist_function(function: Function) -> Function:
     if not any(isinstance(stmt, Guard) for stmt in statements(function.body)):
         return function
-    hoisting = _Hoisting(function)
-    return with_body(function, hoisting.body(function.body))
+    hoister = _BoundsCheckHoister(function)
+    return with_body(function, hoister.body(function.body))
 
 
 class _Line(NamedTuple):
@@ -68,7 +68,7 @@ class _Line(NamedTuple):
     step: Expr
 
 
-class _Hoisting:
+class _BoundsCheckHoister:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:

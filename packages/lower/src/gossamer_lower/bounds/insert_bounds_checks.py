@@ -69,16 +69,16 @@ def insert_bounds_checks(module: Module) -> Module:
 
 
 def _guard_function(function: Function) -> Function:
-    return with_body(function, _Guarding(function).body(function.body))
+    return with_body(function, _BoundsCheckInserter(function).body(function.body))
 
 
 def guard_buffers(function: Function, names: Set[str]) -> Function:
     """Return the function with bounds checks for these buffers only. Vectorized loops count as serial here:
     a condition on a lane protects every access under it."""
-    return with_body(function, _Guarding(function, names).body(function.body))
+    return with_body(function, _BoundsCheckInserter(function, names).body(function.body))
 
 
-class _Guarding:
+class _BoundsCheckInserter:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function, names: Set[str] | None = None) -> None:

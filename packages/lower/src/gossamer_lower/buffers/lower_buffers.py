@@ -81,21 +81,21 @@ def lower_buffers(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
-    lowering = _Lowering(function)
-    body = lowering.body(function.body)
-    ordinary = lowering.buffers
+    lowerer = _BufferLowerer(function)
+    body = lowerer.body(function.body)
+    ordinary = lowerer.buffers
     buffers = ordinary.buffers(function)
-    stated = stated_facts(ordinary, function.facts, lower=lowering.node)
+    stated = stated_facts(ordinary, function.facts, lower=lowerer.node)
     promised = facts_of_axes(ordinary, relations_of_fibres(function))
     facts = tuple(dict.fromkeys((*stated, *promised)))
     lowered = msgspec.structs.replace(
         function, axes=(), relations=(), buffers=buffers, body=body, facts=facts
     )
-    checks = lowering.checks()
+    checks = lowerer.checks()
     return without_proved(lowered, checks) if checks else lowered
 
 
-class _Lowering:
+class _BufferLowerer:
     """Rewrites the accesses of one function."""
 
     def __init__(self, function: Function) -> None:

@@ -43,11 +43,11 @@ def without_proved(function: Function, checks: Checks) -> Function:
 
     They are removed from the conditions of `IfThenElse` and `Guard`.
     """
-    proving = _Proving(function, checks)
-    return replace(function, body=proving.body(function.body))
+    prover = _ConditionProver(function, checks)
+    return replace(function, body=prover.body(function.body))
 
 
-class _Proving:
+class _ConditionProver:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function, checks: Checks) -> None:
@@ -145,7 +145,7 @@ class _Proving:
         """Return the init. It also runs if the reduction loops have no iteration, so fewer assumptions
         hold: the ranges of the iterators that select its elements, and the enclosing conditions that
         depend on parameters only."""
-        init = _Proving(self._function, self._checks)
+        init = _ConditionProver(self._function, self._checks)
         for condition in self._conditions:
             if free_vars(condition) <= self._params:
                 init._known += _parts(condition)

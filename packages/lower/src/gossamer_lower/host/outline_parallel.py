@@ -86,9 +86,9 @@ def outline_parallel(module: Module) -> Module:
     taken = {function.name for function in module.functions}
     functions: list[Function] = []
     for function in module.functions:
-        outlining = _Outlining(function, Namer(taken | set(names_of(function))))
-        body = tuple(outlining.statement(stmt) for stmt in function.body)
-        functions += [msgspec.structs.replace(function, body=body), *outlining.functions]
+        outliner = _LoopOutliner(function, Namer(taken | set(names_of(function))))
+        body = tuple(outliner.statement(stmt) for stmt in function.body)
+        functions += [msgspec.structs.replace(function, body=body), *outliner.functions]
     return _bound(Module("flat", tuple(functions), module.entry))
 
 
@@ -106,7 +106,7 @@ _User: TypeAlias = Var | Load | Store | Prefetch | Guard
 """The nodes that use a variable or a buffer."""
 
 
-class _Outlining:
+class _LoopOutliner:
     """Outlines the loops of one function, and tracks the buffers that they may capture."""
 
     def __init__(self, function: Function, namer: Namer) -> None:

@@ -97,18 +97,18 @@ def take_searches(module: Module, dtype: str) -> Taken:
             f"dtype is '{dtype}'; expected one of {', '.join(STORAGE)}.",
         )
     (entry,) = (found for found in module.functions if found.name == module.entry)
-    taking = _Taking(entry, dtype)
-    body = taking.body(entry.body, (), {})
-    if not taking.found:
+    extractor = _SearchExtractor(entry, dtype)
+    body = extractor.body(entry.body, (), {})
+    if not extractor.found:
         raise UnsupportedError(
             "lower.preprocess.nothing",
             f"'{entry.name}' has no search that depends on index arrays only, in loops each of which has "
             "a fixed extent or is over the fibres of a numbered axis.",
         )
-    return Taken(msgspec.structs.replace(entry, body=body), tuple(taking.found))
+    return Taken(msgspec.structs.replace(entry, body=body), tuple(extractor.found))
 
 
-class _Taking:
+class _SearchExtractor:
     """Extracts the searches of one function."""
 
     def __init__(self, function: Function, dtype: str) -> None:

@@ -108,16 +108,16 @@ class _Nest(msgspec.Struct):
 
 
 def _lower_function(function: Function) -> Function:
-    lowering = _Lowering(function)
+    lowerer = _IterationLowerer(function)
     is_parted = is_composable(function)
-    body = lowering.with_inits_first(function.body) if is_parted else function.body
-    body = lowering.statements(body, {})
-    buffers = (*function.buffers, *lowering.index_buffers.declared())
+    body = lowerer.with_inits_first(function.body) if is_parted else function.body
+    body = lowerer.statements(body, {})
+    buffers = (*function.buffers, *lowerer.index_buffers.declared())
     notes = without_mark(function, COMPOSABLE).annotations
     return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
 
 
-class _Lowering:
+class _IterationLowerer:
     """Lowers the statements of one function."""
 
     def __init__(self, function: Function) -> None:

@@ -36,12 +36,12 @@ def cse_unrolled(
     """
     if not all(isinstance(stmt, Store) for stmt in body):
         return (), body
-    hoisting = _Hoisting(body, varying, namer)
-    new = tuple(hoisting.node(stmt) for stmt in body)
-    return tuple(hoisting.lets.values()), new
+    hoister = _CommonExpressionHoister(body, varying, namer)
+    new = tuple(hoister.node(stmt) for stmt in body)
+    return tuple(hoister.lets.values()), new
 
 
-class _Hoisting:
+class _CommonExpressionHoister:
     def __init__(self, body: tuple[Stmt, ...], varying: str, namer: Namer) -> None:
         self.lets: dict[Expr, Let] = {}
         self._varying = varying

@@ -48,10 +48,10 @@ def peel_last_iteration(module: Module) -> Module:
 def _peel_function(function: Function) -> Function:
     if not any(LAST_APART in loop.annotations for loop in of_kind(function, For)):
         return function
-    return with_body(function, _Peeling(function).body(function.body))
+    return with_body(function, _LastIterationPeeler(function).body(function.body))
 
 
-class _Peeling:
+class _LastIterationPeeler:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:

@@ -76,7 +76,7 @@ def _peel_function(function: Function) -> Function:
         isinstance(stmt, For) and stmt.kind == "unrolled" for stmt in statements(function.body)
     ):
         return function
-    return with_body(function, _Peeling(function).body(function.body, frozenset()))
+    return with_body(function, _RemainderPeeler(function).body(function.body, frozenset()))
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ class _Group(msgspec.Struct, frozen=True):
         return is_var and factor == 1 and counts.get(name, self.count + 1) <= self.count
 
 
-class _Peeling:
+class _RemainderPeeler:
     """Finds groups in one function, and peels their remainders."""
 
     def __init__(self, function: Function) -> None:

@@ -60,10 +60,10 @@ def split_index_set(module: Module) -> Module:
 def _split_function(function: Function) -> Function:
     if not any(isinstance(stmt, If) and stmt.else_body for stmt in statements(function.body)):
         return function
-    return with_body(function, _Splitting(function).body(function.body))
+    return with_body(function, _IndexSetSplitter(function).body(function.body))
 
 
-class _Splitting:
+class _IndexSetSplitter:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:

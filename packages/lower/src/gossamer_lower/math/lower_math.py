@@ -86,11 +86,11 @@ def _is_lowered(node: Node, instructions: Collection[str]) -> bool:
 
 
 def _lower_function(function: Function, instructions: Collection[str]) -> Function:
-    lowering = _Lowering(namer_of(function), instructions)
-    return msgspec.structs.replace(function, body=lowering.body(function.body))
+    lowerer = _MathLowerer(namer_of(function), instructions)
+    return msgspec.structs.replace(function, body=lowerer.body(function.body))
 
 
-class _Lowering:
+class _MathLowerer:
     """Rewrites the statements of one function."""
 
     def __init__(self, namer: Namer, instructions: Collection[str]) -> None:
@@ -280,10 +280,10 @@ def inlined(statements: list[Stmt], *, keep: Expr) -> list[Stmt]:
         for node in walk(stmt):
             if isinstance(node, Var):
                 uses[node.name] = uses.get(node.name, 0) + 1
-    return _Inlining(uses).body(statements, {keep.name} if isinstance(keep, Var) else set())
+    return _LetInliner(uses).body(statements, {keep.name} if isinstance(keep, Var) else set())
 
 
-class _Inlining:
+class _LetInliner:
     def __init__(self, uses: dict[str, int]) -> None:
         self._uses = uses
         self._values: dict[str, tuple[Expr, int]] = {}

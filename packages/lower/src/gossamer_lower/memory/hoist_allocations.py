@@ -68,7 +68,7 @@ def hoist_allocations(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    return with_body(function, _Hoisting(function).body(function.body))
+    return with_body(function, _AllocationHoister(function).body(function.body))
 
 
 class _HoistedBuffer(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class _HoistedBuffer(msgspec.Struct, frozen=True):
         return free_vars(*self.expressions()) - {loop.var for loop in self.loops}
 
 
-class _Hoisting:
+class _AllocationHoister:
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
         self._function = function

@@ -66,11 +66,11 @@ def expand_search(module: Module) -> Module:
 def _expand_function(function: Function) -> Function:
     if Search not in kinds_in(function):
         return function
-    expanding = _Expanding(function)
-    return msgspec.structs.replace(function, body=expanding.body(function.body, {}))
+    expander = _SearchExpander(function)
+    return msgspec.structs.replace(function, body=expander.body(function.body, {}))
 
 
-class _Expanding:
+class _SearchExpander:
     """Expands the searches of one function."""
 
     def __init__(self, function: Function) -> None:

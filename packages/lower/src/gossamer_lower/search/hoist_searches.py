@@ -74,10 +74,10 @@ def hoist_searches(module: Module) -> Module:
 def _hoist_function(function: Function) -> Function:
     if Search not in kinds_in(function):
         return function
-    naming = _Naming(function)
-    body = naming.body(function.body)
+    hoister = _SearchHoister(function)
+    body = hoister.body(function.body)
     placed = _placed(
-        body, lets=naming.lets, unbound=frozenset(bound_variables(body)) | naming.lets.keys()
+        body, lets=hoister.lets, unbound=frozenset(bound_variables(body)) | hoister.lets.keys()
     )
     return msgspec.structs.replace(function, body=placed)
 
@@ -90,7 +90,7 @@ class _Known(msgspec.Struct, frozen=True):
     var: Var
 
 
-class _Naming:
+class _SearchHoister:
     """Replaces each search by a variable; `lets` are those that may be placed anywhere."""
 
     def __init__(self, function: Function) -> None:

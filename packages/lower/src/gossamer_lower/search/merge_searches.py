@@ -79,8 +79,8 @@ def merge_searches(module: Module) -> Module:
 def _merge_function(function: Function) -> Function:
     if Search not in kinds_in(function):
         return function
-    merging = _Merging(function)
-    return msgspec.structs.replace(function, body=merging.body(function.body))
+    merger = _SearchMerger(function)
+    return msgspec.structs.replace(function, body=merger.body(function.body))
 
 
 _MOST_MENTIONS = 4096
@@ -95,7 +95,7 @@ class _EnclosingLoop(msgspec.Struct):
     cursors: list[Stmt]
 
 
-class _Merging:
+class _SearchMerger:
     """Visits the statements in order, and tracks the enclosing loops and the values of lets."""
 
     def __init__(self, function: Function) -> None:

@@ -47,12 +47,12 @@ def remove_unused_args(module: Module) -> Module:
             Y[i] = 0.0
     <BLANKLINE>
     """
-    removing = _Removing(module)
-    functions = tuple(removing.function(found.name) for found in module.functions)
+    remover = _ArgumentRemover(module)
+    functions = tuple(remover.function(found.name) for found in module.functions)
     return msgspec.structs.replace(module, functions=functions)
 
 
-class _Removing:
+class _ArgumentRemover:
     """Prunes the functions of a module, callees first."""
 
     def __init__(self, module: Module) -> None:

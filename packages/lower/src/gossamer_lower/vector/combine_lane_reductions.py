@@ -78,7 +78,7 @@ def _combine_function(function: Function) -> Function:
         for stmt in statements(function.body)
         if isinstance(stmt, Store)
     }
-    return with_body(function, _Combining(memory, changing).body(function.body))
+    return with_body(function, _LaneReductionCombiner(memory, changing).body(function.body))
 
 
 class _Sum(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ class _Sum(msgspec.Struct, frozen=True):
     value: LaneReduce
 
 
-class _Combining:
+class _LaneReductionCombiner:
     """Combines reductions in one function: `memory` maps buffers to their handles, as several buffers may
     share one array, and `changing` is the memory that the function writes."""
 

@@ -41,16 +41,16 @@ def eliminate_redundant_masks(module: Module) -> Module:
 def _remove_in_function(function: Function) -> Function:
     if not any(isinstance(found.lhs, Ramp) for found in in_body(function, Compare)):
         return function
-    removing = _Removing(function)
-    body = rewrite_body(function.body, removing.rule)
+    remover = _MaskEliminator(function)
+    body = rewrite_body(function.body, remover.rule)
     return (
         msgspec.structs.replace(function, body=simplify_body(body))
-        if removing.has_removed
+        if remover.has_removed
         else function
     )
 
 
-class _Removing:
+class _MaskEliminator:
     """Proves comparisons of one function, each once: copies of a body repeat them."""
 
     def __init__(self, function: Function) -> None:

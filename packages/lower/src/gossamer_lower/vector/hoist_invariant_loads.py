@@ -64,10 +64,10 @@ def hoist_invariant_loads(module: Module) -> Module:
 def _hoist_function(function: Function) -> Function:
     if Ramp not in kinds_in(function):
         return function
-    return with_body(function, _Hoisting(function).body(function.body))
+    return with_body(function, _LoadHoister(function).body(function.body))
 
 
-class _Hoisting:
+class _LoadHoister:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
     def __init__(self, function: Function) -> None:

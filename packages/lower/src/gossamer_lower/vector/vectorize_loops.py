@@ -77,11 +77,11 @@ def vectorize_loops(module: Module) -> Module:
 
 
 def _vectorize_function(function: Function) -> Function:
-    vectorizing = _Vectorizing(function)
-    return with_body(function, vectorizing.body(function.body))
+    vectorizer = _LoopVectorizer(function)
+    return with_body(function, vectorizer.body(function.body))
 
 
-class _Vectorizing:
+class _LoopVectorizer:
     """Vectorizes the loops of one function, and tracks the conditions that hold at each statement."""
 
     def __init__(self, function: Function) -> None:
