@@ -81,7 +81,7 @@ def test_a_handle_of_several_loops_is_refused_and_they_are_listed():
     (*_, k) = builder.get_loops()
     builder.split(k, factors=(None, 8))
     assert code_of(builder.unroll, k) == "schedule.handle.several"
-    with pytest.raises(ScheduleError, match="k_0, k_1"):
+    with pytest.raises(ScheduleError, match="'k_0', 'k_1'"):
         builder.unroll(k)
 
 

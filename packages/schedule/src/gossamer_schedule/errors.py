@@ -40,10 +40,10 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def listing(what: str, names: Iterable[str]) -> str:
-    """Return a sentence that lists the names that exist.
+    """Return a sentence that lists the available names.
 
     >>> listing("loops", ["i", "j"])
-    'The loops are i, j.'
+    "Available loops: 'i', 'j'."
     """
-    found = ", ".join(names)
-    return f"The {what} are {found}." if found else f"There are no {what}."
+    found = ", ".join(f"'{name}'" for name in names)
+    return f"Available {what}: {found}." if found else f"There are no {what}."

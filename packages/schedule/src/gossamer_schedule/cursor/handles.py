@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Iteration, Module
 from gossamer_schedule.cursor.cursor import addressable_statements, name_of
-from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.result import Result
 
 
@@ -89,10 +89,10 @@ def current(handle: Handle, given: Module, results: Sequence[Result]) -> str:
         raise schedule_error(
             "handle.gone",
             f"The statement of the handle '{handle}' no longer exists.",
-            hint=listing("names that exist", sorted(_names(results[-1].module) - {""})),
+            hint=listing("names", sorted(_names(results[-1].module) - {""})),
         )
     raise schedule_error(
         "handle.several",
         f"The handle '{handle}' stands for several loops.",
-        hint=listing("loops that it became", names),
+        hint=f"Pass one of {quoted(names)}.",
     )

@@ -155,7 +155,7 @@ def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
         raise schedule_error(
             f"{_NAME}.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
-            hint=listing("loops around it", loops),
+            hint=listing("enclosing loops", loops),
             place=cursor.place,
         )
     return BlockNest(cursor, enclosing[first:])

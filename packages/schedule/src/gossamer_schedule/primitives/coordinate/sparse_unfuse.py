@@ -71,6 +71,6 @@ def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
     raise schedule_error(
         f"{_NAME}.axes",
         f"'{', '.join(axes)}' is not a fused group of iteration '{node.name}'.",
-        hint=listing("fused groups", [f"'{group}'" for group in fused]),
+        hint=listing("fused groups", fused),
         place=cursor.place,
     )

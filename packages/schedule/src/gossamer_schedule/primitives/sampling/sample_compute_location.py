@@ -71,7 +71,7 @@ def sample_compute_location(
         raise schedule_error(
             f"{_NAME}.decision",
             f"{move} may not move block '{block}' into loop '{chosen}'.",
-            hint=listing("possible loops", possible),
+            hint=listing("loops", possible),
         )
 
     taken = step(
