@@ -1,7 +1,7 @@
 """The number of an element among all elements of an axis, at the position stage.
 
 Positions are counted from the beginning of a fibre: `p = e - indptr[q]` in the fibre below element `q`. The
-element is `e = indptr[q] + p`, so no single index determines it. Accesses with different numbers touch
+element is `e = indptr[q] + p`, so no single index determines it. Accesses with different numbers access
 different elements, even if positions are outside their fibres.
 """
 

@@ -74,9 +74,9 @@ def check_shared(ctx: Context, function: Function, at: At) -> None:
     if not ops:
         return
     found = collect((*READS, Store), *function.body)
-    touched = {node.buffer for node in found}
+    accessed = {node.buffer for node in found}
     for name in sorted(ops):
-        if name in touched or len(ops[name]) > 1:
+        if name in accessed or len(ops[name]) > 1:
             ctx.report(
                 "verify.atomic.shared",
                 f"'{name}' is updated atomically, but other statements or another atomic operation "

@@ -84,19 +84,19 @@ class _ArgumentRemover:
 
 
 def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
-    touched = set(_touched(function.body))
+    named = set(_buffers_named(function.body))
     index_handles = {handle for axis in function.axes for handle in _handles(axis)}
     pointed = {var.name for stmt in function.body for var in _pointers(stmt)}
     buffers = tuple(
         found
         for found in function.buffers
-        if found.name in touched
+        if found.name in named
         or found.name in pointed
         or found.handle in pointed
         or found.handle in index_handles
     )
     names = {found.name for found in buffers}
-    facts = tuple(fact for fact in function.facts if set(_touched((fact,))) <= names)
+    facts = tuple(fact for fact in function.facts if set(_buffers_named((fact,))) <= names)
     bare = msgspec.structs.replace(function, params=(), buffers=buffers, facts=facts)
     used = pointed | {node.name for node in collect(Var, bare)}
     used |= {found.handle for found in buffers if found.handle is not None}
@@ -113,7 +113,7 @@ def _handles(axis: Axis) -> Iterator[str]:
     yield from (handle for handle in handles if handle is not None)
 
 
-def _touched(nodes: Iterable[Any]) -> Iterator[str]:
+def _buffers_named(nodes: Iterable[Any]) -> Iterator[str]:
     """Yield the buffers that nodes read, write or name."""
     for top in nodes:
         for node in walk(top):

@@ -47,9 +47,9 @@ def _gives(statement: Stmt, buffer: str) -> bool:
         return _always(found)
     if isinstance(statement, If):
         return all(gives_value(body.statements, buffer) for body in found.bodies)
-    touching = [body for body in found.bodies if buffer in buffers_accessed(body.statements)]
+    accessing = [body for body in found.bodies if buffer in buffers_accessed(body.statements)]
     return any(
-        _runs(body, statement) and gives_value(body.statements, buffer) for body in touching[:1]
+        _runs(body, statement) and gives_value(body.statements, buffer) for body in accessing[:1]
     )
 
 

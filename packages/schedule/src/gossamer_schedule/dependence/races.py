@@ -82,8 +82,8 @@ def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
 
     Raises `.race` if two iterations access the same element, else `.not_proved`.
     """
-    touched = accesses_below(cursor)
-    for buffer in touched if buffers is None else buffers & touched.keys():
+    by_buffer = accesses_below(cursor)
+    for buffer in by_buffer if buffers is None else buffers & by_buffer.keys():
         if not is_unshared(cursor, buffer):
             raise _race(cursor, buffer=buffer)
 
@@ -95,14 +95,14 @@ def _race(cursor: Cursor, *, buffer: str) -> Exception:
     if _verdict(cursor, buffer) == "race" or clash is not None:
         return schedule_error(
             f"{cursor.primitive}.race",
-            f"Different iterations of loop '{loop.var}' touch the same elements of '{buffer}'"
+            f"Different iterations of loop '{loop.var}' access the same elements of '{buffer}'"
             f"{f', {clash}' if clash else ''}, and one writes them.",
             hint="Choose a loop that selects the element.",
             place=cursor.place,
         )
     return schedule_error(
         f"{cursor.primitive}.not_proved",
-        f"It is not proved that different iterations of loop '{loop.var}' touch different "
+        f"It is not proved that different iterations of loop '{loop.var}' access different "
         f"elements of '{buffer}'.",
         needs=difference(loop.var, found, varying=varying),
         place=cursor.place,

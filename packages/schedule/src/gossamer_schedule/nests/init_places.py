@@ -157,7 +157,7 @@ def require_init_of_nest(nest: BlockNest) -> None:
 
 def require_inits_apart(top: Cursor) -> None:
     """Refuses a rewriting by which the inits of different blocks in the loop at `top`, which all run before a
-    loop, change places, unless none of them touches what another one writes.
+    loop, change places, unless none of them accesses what another one writes.
 
     Raises `.not_proved`.
     """
@@ -205,11 +205,11 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
     if not crossed:
         return
     varying = loops_within((top.node,))
-    touched = written_accesses(top.node.body, values=values_at(top), function=top.function)
+    accesses = written_accesses(top.node.body, values=values_at(top), function=top.function)
     _require_allocated(cursor, top)
-    for buffer in sorted(_used(cursor) & touched.keys()):
+    for buffer in sorted(_used(cursor) & accesses.keys()):
         for loop in sorted(crossed):
-            found = touched[buffer]
+            found = accesses[buffer]
             is_own = verdict(loop, found, varying=varying, function=top.function) == "disjoint"
             if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
                 raise schedule_error(

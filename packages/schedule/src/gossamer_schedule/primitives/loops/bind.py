@@ -36,7 +36,7 @@ MAX_THREADS = 1024
 def bind(module: Module, loop: str, *, thread: str, function: str | None = None) -> Result:
     """Bind a serial loop to a thread axis such as "blockIdx.x" or "threadIdx.x".
 
-    The loop starts at 0, and different iterations touch different elements, as in `parallel`. A loop bound
+    The loop starts at 0, and different iterations access different elements, as in `parallel`. A loop bound
     to the threads of a block (a "threadIdx" axis) may instead feed only reduction iterators of reductions:
     the threads combine the terms, and the blocks are annotated `reassociates`.
 
@@ -47,7 +47,7 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
     Raises `ScheduleError`: `schedule.bind.thread` (not a thread axis), `.twice` (a loop around or inside is
     bound to the axis), `.extent` (another loop on the axis has another extent, the number of threads of a
     block is not a constant from 1 to 1024, or an extent varies within the kernel), `.start` (the loop does
-    not start at 0), `.race` (iterations touch the same element), `.not_proved` (they may), `.not_reducer`
+    not start at 0), `.race` (iterations access the same element), `.not_proved` (they may), `.not_reducer`
     (a block of a reduction loop is not a reduction), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE

@@ -54,7 +54,7 @@ def fission(
 
     Raises `ScheduleError`: `schedule.fission.parts` (the body has no statement to cut after), `.scope` (a
     part uses a variable or buffer that an earlier one defines), `.dependence` (a later iteration of an
-    earlier part touches the same element), `.not_proved` (it may do so, an init may not run later, or the
+    earlier part accesses the same element), `.not_proved` (it may do so, an init may not run later, or the
     bounds of the loop may change), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import STAGED
@@ -151,7 +151,7 @@ def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> 
 
 
 def _require_independent(before: Statements, part: Statements, cursor: Cursor) -> None:
-    """Refuse a part that touches an element in an iteration, and an earlier part in a later one, if one of
+    """Refuse a part that accesses an element in an iteration, and an earlier part in a later one, if one of
     them writes it: the earlier part now runs all its iterations first."""
     loop, varying = cursor.node.var, loops_within((cursor.node,))
     shared = (outer_writes(before) & buffers_accessed(part)) | (
@@ -190,15 +190,15 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
     if distance is not None and is_unconditional(cursor.node.body):
         raise schedule_error(
             f"{_NAME}.dependence",
-            f"An iteration of loop '{loop}' touches an element of '{buffer}' that an earlier part of the "
-            f"loop touches {counted(distance, 'iteration')} later, and one writes it.",
+            f"An iteration of loop '{loop}' accesses an element of '{buffer}' that an earlier part of the "
+            f"loop accesses {counted(distance, 'iteration')} later, and one writes it.",
             hint="Cut the loop elsewhere.",
             place=cursor.place,
         )
     varying = loops_within((cursor.node,))
     raise schedule_error(
         f"{_NAME}.not_proved",
-        f"It is not proved that the parts of loop '{loop}' touch different elements of '{buffer}' in "
+        f"It is not proved that the parts of loop '{loop}' access different elements of '{buffer}' in "
         "different iterations.",
         needs=difference(loop, sorted(pair, key=lambda found: found.is_store), varying=varying),
         place=cursor.place,

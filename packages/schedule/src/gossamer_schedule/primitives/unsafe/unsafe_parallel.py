@@ -18,9 +18,9 @@ def unsafe_parallel(
     grain: int | None = None,
     function: str | None = None,
 ) -> Result:
-    """Mark a serial loop as parallel without a proof that different iterations touch different elements.
+    """Mark a serial loop as parallel without a proof that different iterations access different elements.
 
-    `weight` and `grain` are those of `parallel`. If iterations touch the same element and one of them
+    `weight` and `grain` are those of `parallel`. If iterations access the same element and one of them
     writes it, results are undefined. The function is annotated `unsafe`. The result's name is that of the
     loop.
 

@@ -13,7 +13,7 @@ from gossamer_schedule.step.unsafe_mark import marked_result, trusted
 def unsafe_vectorize(
     module: Module, loop: str, *, rest: str = "scalar", function: str | None = None
 ) -> Result:
-    """Vectorize an innermost loop without a proof that its lanes touch different elements.
+    """Vectorize an innermost loop without a proof that its lanes access different elements.
 
     `rest` is that of `vectorize`. If two lanes store to one element, either value may remain; the value
     that a lane reads from an element that another lane writes is undefined. The function is annotated
