@@ -17,7 +17,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.examples import program
 from gossamer_lower.lowering_pass import CONTENTS, record_of
-from gossamer_lower.pass_manager import PASSES, apply_pass, require_kept_promise
+from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass, require_kept_promise
 from gossamer_lower.pipeline import FLAT_PASSES, LISTED, lower_to_flat
 
 COORDINATE = parse_module("""
@@ -75,6 +75,12 @@ def test_every_pass_can_be_imported_from_the_package():
     assert set(gossamer_lower.__all__) == {*own, "FLAT_PASSES"}
     for name in own:
         assert getattr(gossamer_lower, name) is PASSES[name].function
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_each_argument_of_a_pass_can_be_read(name):
+    _, *parameters = inspect.signature(PASSES[name].function).parameters.values()
+    assert {parameter.annotation for parameter in parameters} <= ARGUMENT_TYPES.keys()
 
 
 def test_each_content_that_a_pass_must_not_find_is_removed_by_a_pass_before():

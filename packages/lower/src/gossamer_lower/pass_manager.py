@@ -8,25 +8,18 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.regions import declare_regions
-from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.lowering_pass import Pass, holds, record_of
+from gossamer_lower.passes import LANGUAGE_PASSES
 from gossamer_lower.pipeline import LISTED, lower_to_flat
 
 _COMPOSED = tuple(filter(None, map(record_of, (lower_to_flat, bounds_check_flat))))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""
 
-_OF_THE_LANGUAGE = (
-    Pass(function=simplify, on_request=True),
-    Pass(function=declare_regions, on_request=True),
-)
-"""Passes of gossamer-ir, which has no passes to order and thus no decorator for them."""
-
 PASSES: dict[str, Pass] = {
-    record.name: record for record in (*LISTED, *_COMPOSED, *_OF_THE_LANGUAGE)
+    record.name: record for record in (*LISTED, *_COMPOSED, *LANGUAGE_PASSES)
 }
 """Every pass by its name, in the order in which they run."""
 
@@ -84,19 +77,20 @@ def _arguments(record: Pass, given: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _read(record.name, known[key], value) for key, value in given.items()}
 
 
-_ARGUMENT_TYPES: Mapping[str, tuple[Any, str]] = {
+ARGUMENT_TYPES: Mapping[str, tuple[Any, str]] = {
     "bool": (bool, "true or false"),
     "str": (str, "text"),
     "Collection[str]": (frozenset[str], "a list of names"),
     "tuple[str, ...]": (tuple[str, ...], "a list of names"),
     "tuple[int, ...]": (tuple[int, ...], "a list of integers"),
 }
-"""The annotations of the arguments of passes: the type, and its description in errors."""
+"""The text of each annotation of an argument of a pass: the type, and its description in errors. A test
+checks that each argument has one of these annotations."""
 
 
 def _read(name: str, parameter: inspect.Parameter, value: object) -> object:
     """Return an argument, converted from JSON or from literals."""
-    wanted, described = _ARGUMENT_TYPES[parameter.annotation]
+    wanted, described = ARGUMENT_TYPES[parameter.annotation]
     try:
         return msgspec.convert(value, wanted)
     except msgspec.ValidationError:
