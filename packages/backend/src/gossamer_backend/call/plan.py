@@ -13,19 +13,35 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from gossamer_backend.arguments.arrays import address, numpy_dtype
 from gossamer_backend.arguments.sizes import Array, to_linear
-from gossamer_backend.call.abi import NOT_GUARDED, Parallelism, Workspace
+from gossamer_backend.call.abi import NOT_GUARDED, Parallelism, ParallelismSource, Workspace
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr
 
-if TYPE_CHECKING:
-    from gossamer_backend.call.kernel import Kernel
+
+class PlannedKernel(Protocol):
+    """The parts of a `Kernel` that its plans use."""
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters of the kernel."""
+
+    @property
+    def function(self) -> Callable[..., int]:
+        """The machine code."""
+
+    @property
+    def parallelism(self) -> ParallelismSource:
+        """The source of the number of threads and of the function that runs them."""
+
+    def raise_status(self, status: int, failed: int) -> NoReturn:
+        """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
 
 
 class FixedArguments(NamedTuple):
@@ -75,7 +91,7 @@ class CallPlan:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: PlannedKernel,
         *,
         pointers: Sequence[str],
         scalars: Sequence[str],
