@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Union
 
 import msgspec
 import numpy as np
@@ -78,16 +78,23 @@ class GeneratedCheck:
         found = {name: arrays[name] for name in names}
         if sum(array.size for array in found.values()) <= self._small:
             return False
-        single = [fact for fact in facts if isinstance(fact, _SINGLE)]
+        several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
+        single = (fact for fact in facts if isinstance(fact, _SINGLE))
         if not all(_holds(fact, scalars, arrays) for fact in single):
             return False
-        several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
         if not several:
             return True
-        read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in several}
-        layouts = tuple((name, array.dtype, array.ndim) for name, array in read.items())
-        plans = _plans(several, layouts)
-        if plans is None or not all(_is_plain(array) for array in found.values()):
+        return all(map(_is_plain, found.values())) and self._all_pass(several, scalars, arrays)
+
+    def _all_pass(
+        self, facts: tuple[Fact, ...], scalars: Scalars, arrays: Mapping[str, Array]
+    ) -> bool:
+        """Run the kernel for these facts; False also if there is none."""
+        read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in facts}
+        plans = _plans(
+            facts, tuple((name, found.dtype, found.ndim) for name, found in read.items())
+        )
+        if plans is None:
             return False
         kernel = self._kernel(tuple(plan.test for plan in plans))
         values = [_values(plan, scalars, arrays) for plan in plans]
@@ -167,57 +174,103 @@ def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) 
     offsets must have been tested before."""
     name, dtype, dimensions = layout
     orders = [fact for fact in facts if isinstance(fact, (Monotone, SortedSegments))]
-    if dtype.kind not in "iu" or len(orders) > 1:
-        return None
     ranges = tuple(fact for fact in facts if isinstance(fact, InRange))
     is_distinct = any(isinstance(fact, Distinct) for fact in facts)
-    if is_distinct and dtype == np.uint64:
+    is_testable = dtype.kind in "iu" and not (is_distinct and dtype == np.uint64)
+    if not is_testable or len(orders) > 1:
         return None
-    is_unique = any(isinstance(fact, SortedSegments) and fact.unique for fact in orders)
-    pads = [fact for fact in facts if isinstance(fact, PaddedSlots) and (is_unique or is_distinct)]
-    test = ArrayTest(dtype.name, in_range=bool(ranges), padded=bool(pads), distinct=is_distinct)
-    pad = pads[0] if pads else None
-    if not orders:
-        return _Plan(name, test, ranges, pad, None)
-    offsets = orders[0].indptr if isinstance(orders[0], SortedSegments) else None
-    test = msgspec.structs.replace(test, order="unique" if is_unique else "sorted")
+    pad = _pad(facts)
+    test = ArrayTest(
+        dtype.name, in_range=bool(ranges), padded=pad is not None, distinct=is_distinct
+    )
+    plan = _Plan(name, test, ranges, pad, None)
+    return _ordered(plan, orders[0], dimensions, before=before) if orders else plan
+
+
+def _pad(facts: Sequence[_Local]) -> PaddedSlots | None:
+    """Return the fact about padding if it matters: if values must not be repeated otherwise."""
+    if not any(isinstance(fact, Distinct) or _is_unique(fact) for fact in facts):
+        return None
+    return next((fact for fact in facts if isinstance(fact, PaddedSlots)), None)
+
+
+def _is_unique(fact: _Local) -> bool:
+    return isinstance(fact, SortedSegments) and fact.unique
+
+
+def _ordered(
+    plan: _Plan, order: Monotone | SortedSegments, dimensions: int, *, before: Sequence[_Plan]
+) -> _Plan | None:
+    """Return the plan with the test of an order; None if that is within segments whose offsets were not
+    tested before."""
+    kind: Literal["unique", "sorted"] = "unique" if _is_unique(order) else "sorted"
+    offsets = order.indptr if isinstance(order, SortedSegments) else None
     if offsets is None:
-        test = msgspec.structs.replace(test, in_rows=dimensions > 1)
-    else:
-        at = [plan.buffer for plan in before if plan.test.order and not plan.test.in_segments]
-        if offsets not in at:
-            return None
-        number = [plan.buffer for plan in before].index(offsets)
-        test = msgspec.structs.replace(test, offsets=number)
-    return _Plan(name, test, ranges, pad, offsets)
+        in_rows = msgspec.structs.replace(plan.test, order=kind, in_rows=dimensions > 1)
+        return plan._replace(test=in_rows)
+    tested = [
+        number
+        for number, found in enumerate(before)
+        if found.buffer == offsets and found.test.order and not found.test.in_segments
+    ]
+    if not tested:
+        return None
+    in_segments = msgspec.structs.replace(plan.test, order=kind, offsets=tested[0])
+    return plan._replace(test=in_segments, offsets=offsets)
 
 
 def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[Array | int] | None:
     """Return the arguments of a test in the order of its parameters; None if they cannot be passed."""
-    array, limits = arrays[plan.buffer], np.iinfo(plan.test.dtype)
-    values: list[Array | int] = [array, array.size]
+    array = arrays[plan.buffer]
     if plan.offsets is not None and not _cuts(arrays[plan.offsets], array):
         return None
-    if plan.ranges:
-        low = max(evaluate(fact.low, scalars, arrays=arrays) for fact in plan.ranges)
-        last = min(evaluate(fact.high, scalars, arrays=arrays) for fact in plan.ranges) - 1
-        low, last = max(low, int(limits.min)), min(last, int(limits.max), 2**63 - 1)
-        if low > last:
+    values: list[Array | int] = [array, array.size]
+    for arguments_of in _ARGUMENTS:
+        found = arguments_of(plan, scalars, arrays)
+        if found is None:
             return None
-        values += low, last
-    if plan.test.in_rows:
-        values.append(array.shape[-1])
-    if plan.test.distinct:
-        span = _span(array)
-        if span is None:
-            return None
-        values += span
-    if plan.pad is not None:
-        pad = evaluate(plan.pad.length, scalars, arrays=arrays)
-        if not limits.min <= pad <= limits.max:
-            return None
-        values.append(pad)
+        values += found
     return values
+
+
+def _of_range(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...] | None:
+    """Return the least and the greatest value allowed; None if there is no such value."""
+    if not plan.ranges:
+        return ()
+    limits = np.iinfo(plan.test.dtype)
+    low = max(evaluate(fact.low, scalars, arrays=arrays) for fact in plan.ranges)
+    last = min(evaluate(fact.high, scalars, arrays=arrays) for fact in plan.ranges) - 1
+    low, last = max(low, int(limits.min)), min(last, int(limits.max), 2**63 - 1)
+    return (low, last) if low <= last else None
+
+
+def _of_rows(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...]:
+    """Return the length of a row."""
+    return arrays[plan.buffer].shape[-1:] if plan.test.in_rows else ()
+
+
+def _of_distinct(
+    plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]
+) -> tuple[int, ...] | None:
+    """Return the span of the values; None if it is too large for a list of marks."""
+    return _span(arrays[plan.buffer]) if plan.test.distinct else ()
+
+
+def _of_pad(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...] | None:
+    """Return the value of padding; None if the dtype of the array cannot represent it."""
+    if plan.pad is None:
+        return ()
+    limits = np.iinfo(plan.test.dtype)
+    pad = evaluate(plan.pad.length, scalars, arrays=arrays)
+    return (pad,) if limits.min <= pad <= limits.max else None
+
+
+_Arguments: TypeAlias = Callable[
+    [_Plan, Scalars, Mapping[str, Array]], Union[tuple[int, ...], None]
+]
+_ARGUMENTS: tuple[_Arguments, ...] = (_of_range, _of_rows, _of_distinct, _of_pad)
+"""The arguments of each property that a test can have, in the order of its parameters. A property that is
+not tested has none."""
 
 
 def _span(array: Array) -> tuple[int, int] | None:

@@ -185,6 +185,8 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
 
 def _check_contents(storage: Storage, axis: Axis) -> None:
     """Checks the elements of index arrays whose shapes have been checked."""
+    # By axis rather than by the facts of `axis_facts`: errors name what to change in the axis, and no fact
+    # expresses that unsorted coordinates are unique.
     if isinstance(axis, (DenseVaried, CompressedVaried)):
         indptr = storage.arrays[axis.indptr]
         check_indptr(indptr, segments=indptr.size - 1, total=int(indptr[-1]), name=axis.indptr)
