@@ -283,7 +283,7 @@ def main(y: T.handle, indptr_k: T.handle, n0: T.int64, n1: T.int64) -> None:
 
 
 def test_a_cache_that_no_init_fills_holds_what_was_there():
-    """The init initialises another buffer than the cached one."""
+    """The init initializes another buffer than the cached one."""
     module = parse_module("""
 @T.prim_func
 def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64) -> None:

@@ -103,7 +103,7 @@ FOUND = {
             )
         },
     ),
-    "an element that a reduction selects is initialised where the rest of it is empty": (
+    "an element that a reduction selects is initialized where the rest of it is empty": (
         MEETING,
         {"y": np.full(2, 7, I32), "indptr_j": np.zeros(4, I32), "n0": 3, "n1": 3, "n2": 2},
         {"position": (Step("fuse", {"loops": ("k", "j")}),)},
@@ -570,17 +570,17 @@ LATER = {
         {"y": np.full(2, 7, I32), "p": np.array([0, 1, 3, 2]), "n": 2},
         {"loop": (Step("loop_partition", {"loop": "j", "points": (0,)}),)},
     ),
-    "points of an outer loop that write one element are not split into parts that each initialise it": (
+    "points of an outer loop that write one element are not split into parts that each initialize it": (
         TOGETHER % (1, 0, 0, 0),
         {"y": np.full(8, 7, I32)},
         {"loop": (Step("loop_partition", {"loop": "i", "points": ("t // 2",)}),)},
     ),
-    "points that write one element across an outer loop are not of parts that each initialise it": (
+    "points that write one element across an outer loop are not of parts that each initialize it": (
         TOGETHER % (4, *3 * ("vt + vi",)),
         {"y": np.full(8, 7, I32)},
         {"loop": (Step("loop_partition", {"loop": "i", "points": (2,)}),)},
     ),
-    "points that write one element across an outer loop are not of versions that each initialise it": (
+    "points that write one element across an outer loop are not of versions that each initialize it": (
         TOGETHER % (4, *3 * ("vt + vi",)),
         {"y": np.full(8, 7, I32)},
         {"loop": (Step("specialize", {"name": "step", "condition": "i < 2"}),)},
@@ -613,7 +613,7 @@ LATER = {
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
     ),
-    "a cache that is initialised once for points that meet beyond its nest holds what others store": (
+    "a cache that is initialized once for points that meet beyond its nest holds what others store": (
         STARTED,
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},

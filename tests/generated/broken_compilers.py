@@ -52,12 +52,12 @@ DEFECTS = (
         line="buffer.fill if buffer.fill is not None else ", instead="",
     ),
     Defect(
-        "fused axes do not initialise empty rows",
+        "fused axes do not initialize empty rows",
         of="lower_iterations", home="iterations.lower_iterations",
         line="if node.init and init_visits_others(", instead="if False and init_visits_others(",
     ),
     Defect(
-        "points that meet in one element each initialise it",
+        "points that meet in one element each initialize it",
         of="lower_iterations", home="iterations.lower_iterations",
         line="return found if is_element else ", instead="return found if found else ",
     ),
@@ -73,7 +73,7 @@ DEFECTS = (
         instead="build.add(start, node.begin), node.end",
     ),
     Defect(
-        "an element is initialised in every step of its reduction",
+        "an element is initialized in every step of its reduction",
         of="lower_blocks", home="blocks.lower_blocks",
         line="if block.init and self._place(loop, block).before == loop.var:", instead="if False:",
     ),

@@ -82,7 +82,7 @@ DEFECTS = (
         instead="    if False:\n",
     ),
     Defect(
-        "an element is initialised again in each iteration",
+        "an element is initialized again in each iteration",
         of="decompose_reduction", home="primitives.blocks.decompose_reduction",
         line="    _require_outside_reduction(cursor, top)\n",
         instead="",

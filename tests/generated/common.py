@@ -1,4 +1,4 @@
-"""Random programs of the patterns that default rules recognise, large enough for vectors: sparse times
+"""Random programs of the patterns that default rules recognize, large enough for vectors: sparse times
 dense products, sampled products, sums over fibres, element-wise programs.
 """
 

@@ -215,7 +215,7 @@ class _Evaluation:
     def iteration(self, stmt: Iteration, around: Points) -> None:
         members = list(_members(stmt))
         if stmt.init:
-            self.initialise(stmt, members, around)
+            self.initialize(stmt, members, around)
         points = around
         for axis, var, attached in members:
             points = self.iterated(axis, var, attached, points)
@@ -225,10 +225,10 @@ class _Evaluation:
         else:
             self.body(stmt.body, points)
 
-    def initialise(
+    def initialize(
         self, stmt: Iteration, members: Sequence[tuple[str, str, str | None]], around: Points
     ) -> None:
-        """Initialises each element once, over all values of the variables that the init uses and of those
+        """Initializes each element once, over all values of the variables that the init uses and of those
         that select their fibres."""
         needed = {name for found in stmt.init for name in free_vars(found)}
         above: set[str | None] = set()

@@ -37,7 +37,7 @@ def dtype_of(manifest, name):
     return next(found["dtype"] for found in manifest["parameters"] if found["name"] == name)
 
 
-def test_a_script_is_specialised_and_exported(tmp_path):
+def test_a_script_is_specialized_and_exported(tmp_path):
     files = gs.export(
         TWICE, tmp_path, name="twice4", specialize={"k": 4}, dtypes={"X": "float64", "Y": "float64"}
     )

@@ -150,7 +150,7 @@ def in_blocks(mask, size, rows):
 
 
 def block_copies(shape, rows):
-    """The arguments, and the expected result: rows that some part visits are initialised once, and the parts
+    """The arguments, and the expected result: rows that some part visits are initialized once, and the parts
     are added."""
     (m, n), feat = shape, 2
     mask = np.add.outer(np.arange(m) * 3, np.arange(n) * 7) % 11 == 1

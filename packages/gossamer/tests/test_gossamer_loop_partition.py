@@ -35,7 +35,7 @@ PRODUCTS = {
     "rows by parity": lambda builder: builder.reorder("i", "l", "j").specialize(
         "l", condition="i % 2 == 0"
     ),
-    "initialised before": lambda builder: (
+    "initialized before": lambda builder: (
         builder.decompose_reduction("matmul", loop="j").fission("i").parallel("i_0").parallel("i_1")
     ),
     "unit loops": lambda builder: (

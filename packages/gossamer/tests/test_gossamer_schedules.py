@@ -302,7 +302,7 @@ def test_rows_of_a_length_that_is_asked_for_are_unrolled(stages):
 @pytest.mark.parametrize("stages", [1, 2])
 @pytest.mark.parametrize("condition", ["i > 3", f"{LENGTH} < 6"])
 @pytest.mark.parametrize("loop", ["j", "k"])
-def test_versions_of_a_sampled_product_initialise_rows_of_their_own(stages, condition, loop):
+def test_versions_of_a_sampled_product_initialize_rows_of_their_own(stages, condition, loop):
     builder = lowered(SDDMM, stages).specialize(loop, condition=condition)
     require_sddmm(gs.compile(SDDMM, schedule=builder))
 

@@ -164,7 +164,7 @@ def test_an_init_that_mentions_reduction_iterators(kinds):
     np.testing.assert_array_equal(y, [1.0, -1.0, 6.0])
 
 
-def test_a_unit_reduction_that_its_predicate_excludes_still_initialises():
+def test_a_unit_reduction_that_its_predicate_excludes_still_initializes():
     y, _ = summed(nest(ROWS, K, vj="0", where="vj < P[vi + 1] - P[vi]"))
     np.testing.assert_array_equal(y[:, 0], [1, 0, 3, 6, 0])
 

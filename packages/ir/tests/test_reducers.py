@@ -1,4 +1,4 @@
-"""Identities of reducers are neutral for every dtype; reductions are recognised in stores."""
+"""Identities of reducers are neutral for every dtype; reductions are recognized in stores."""
 
 from __future__ import annotations
 

@@ -429,7 +429,7 @@ def test_every_code_in_the_source_has_a_case():
     assert set(re.findall(r'"(verify\.[a-z.]+)"', source)) == CASES.keys() | FORMAT_CODES
 
 
-def initialised(*at, value, lets=()):
+def initialized(*at, value, lets=()):
     """An iteration with an init of the elements at some indices."""
     place, bound = f"L{len(at)}", tuple(Let(Var(name, "int64"), found) for name, found in lets)
     init = (*bound, Store(place, at, Cast("float32", value)))
@@ -475,10 +475,10 @@ MORE_CASES = {
         ),
     ),
     "an init by a number of which the element tells a digit": (
-        "verify.iteration.init", initialised(Binary("floormod", V0, N), value=V0)
+        "verify.iteration.init", initialized(Binary("floormod", V0, N), value=V0)
     ),
     "an init by a term of a sum": (
-        "verify.iteration.init", initialised(Binary("add", V0, V1), value=V0)
+        "verify.iteration.init", initialized(Binary("add", V0, V1), value=V0)
     ),
     "two structures in one array": (
         "verify.handle.conflict",
@@ -676,14 +676,14 @@ RIGHT = {
         facts=(InRange("C", ZERO, N),),
     ),
     "an accumulation": sparse(over(["I", "J"], "SR", accumulate("C", V0), init=(Store("C", (V0,), HALF),))),
-    "an init of the number that digits make": initialised(
+    "an init of the number that digits make": initialized(
         Binary("floordiv", V0, N), Binary("floormod", V0, N), value=V0
     ),
-    "an init of what selects the element": initialised(
+    "an init of what selects the element": initialized(
         Binary("floormod", V0, N), value=Binary("floormod", V0, N)
     ),
-    "an init of one of two that make a sum": initialised(Binary("add", V0, V1), V0, value=V1),
-    "an init of a number that is bound": initialised(Var("v", "int64"), value=V0, lets=(("v", V0),)),
+    "an init of one of two that make a sum": initialized(Binary("add", V0, V1), V0, value=V1),
+    "an init of a number that is bound": initialized(Var("v", "int64"), value=V0, lets=(("v", V0),)),
     "an axis of one element may be left out": sparse(over(["U", "I"], "SS", Store("C", (V1,), HALF))),
     "a nested iteration over a child": sparse(
         over(["I"], "S", over(["J"], "R", accumulate("C", V0), name="inner", variables=("w",)))

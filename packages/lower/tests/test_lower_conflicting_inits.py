@@ -1,4 +1,4 @@
-"""Points of a block that write one element initialise it once, before any of them updates it."""
+"""Points of a block that write one element initialize it once, before any of them updates it."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ FIRST = SCATTER.replace("KINDS", "SS")
 LATER = FIRST.replace("for i in T.serial(n)", "for i in T.serial(3)").replace("P[vi]", "P[vi + 1]")
 MARKED = {
     "other statements of the loop use it": FIRST + "    Z[i, 0] = Y[P[i]]",
-    "the loop changes what it is initialised from": FIRST.replace("= 1.0", "= Z[0, 0]")
+    "the loop changes what it is initialized from": FIRST.replace("= 1.0", "= Z[0, 0]")
     + "    Z[0, 0] = Z[0, 0] + 2.0",
     "it is computed from what was there": FIRST.replace("= 1.0", "= Y[P[vi]] * 0.5"),
     "the value is that of the first point": FIRST.replace("= 1.0", "= X[vi, 0]"),
@@ -185,7 +185,7 @@ def adds(y, z, i):
 
 STARTS = {
     "other statements of the loop use it": (lambda x, y, z, i: 1.0, keeps),
-    "the loop changes what it is initialised from": (lambda x, y, z, i: z[0, 0], adds),
+    "the loop changes what it is initialized from": (lambda x, y, z, i: z[0, 0], adds),
     "it is computed from what was there": (lambda x, y, z, i: y[ROWS[i]] * 0.5, nothing),
     "the value is that of the first point": (lambda x, y, z, i: x[i, 0], nothing),
     "before a reduction": (lambda x, y, z, i: x[i, 0], nothing),
@@ -194,7 +194,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize("name", MARKED)
-def test_elements_are_initialised_by_the_first_point_that_meets_others_there(name):
+def test_elements_are_initialized_by_the_first_point_that_meets_others_there(name):
     expected = np.full(3, 7.0), np.full((4, 3), 7.0)
     start, after = STARTS[name]
     first_points(*expected, start=start, after=after)

@@ -1,4 +1,4 @@
-"""Rules recognise a pattern for every order of its axes."""
+"""Rules recognize a pattern for every order of its axes."""
 
 import pytest
 

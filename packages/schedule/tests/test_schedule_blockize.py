@@ -143,7 +143,7 @@ for j in T.serial(4):
 """
 
 
-def test_an_outer_block_that_initialises_fewer_elements_is_not_cached(program):
+def test_an_outer_block_that_initializes_fewer_elements_is_not_cached(program):
     whole = ScheduleBuilder(program(UNKNOWN_INIT.format(extent=8)))
     whole.cache_write("sum_o", buffer="V", scope="local")
     part = ScheduleBuilder(program(UNKNOWN_INIT.format(extent=7)))

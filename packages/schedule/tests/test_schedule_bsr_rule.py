@@ -1,4 +1,4 @@
-"""The rule for sums over dense blocks: the programs that it recognises, the tiles that it chooses, and
+"""The rule for sums over dense blocks: the programs that it recognizes, the tiles that it chooses, and
 correct results for every kind of size.
 """
 
@@ -20,7 +20,7 @@ from gossamer_schedule.rules import choose
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.cost.machine import accumulators_of
 from gossamer_schedule.rules.cost.register_tiles import best_tile
-from gossamer_schedule.rules.recognise.block_reduction import block_reduction
+from gossamer_schedule.rules.recognize.block_reduction import block_reduction
 
 PARAMETERS = """
 @T.prim_func
@@ -81,7 +81,7 @@ def pattern_of(**sizes):
     return block_reduction(sized(COORDINATE, **sizes))
 
 
-def test_blocks_are_recognised_with_their_sizes():
+def test_blocks_are_recognized_with_their_sizes():
     found = pattern_of(height=5, width=3)
     assert (found.height, found.width, found.features) == (5, 3, None)
     loops = (found.row, found.position, found.inner_row, found.inner_position, found.feature)

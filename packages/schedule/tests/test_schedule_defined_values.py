@@ -118,7 +118,7 @@ for i in T.serial(8):
 @pytest.mark.parametrize(
     "init", ["if W[vi] > T.float32(0): V[vi] = T.float32(0)", "for k in T.serial(n): V[vi] = 0.0"]
 )
-def test_an_init_that_may_do_nothing_initialises_no_cache(program, init):
+def test_an_init_that_may_do_nothing_initializes_no_cache(program, init):
     head, body = init.split(": ")
     text = INITIALISED_SOMETIMES.format(init=f"{head}:\n                    {body}")
     module = program(text)

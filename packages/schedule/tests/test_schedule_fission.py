@@ -124,7 +124,7 @@ for j in T.serial({terms}):
 
 @pytest.mark.parametrize("terms", ["0", "3", "n"])
 @pytest.mark.parametrize("n", [0, 1, 5])
-def test_each_reduction_is_initialised_before_its_loop(program, terms, n):
+def test_each_reduction_is_initialized_before_its_loop(program, terms, n):
     module = program(INITS.format(terms=terms, buffer="W"))
     assert same(ScheduleBuilder(module).fission("j"), module, n=n)
     one = program(INITS.format(terms=terms, buffer="V"))

@@ -204,7 +204,7 @@ for i in T.serial(8):
 """
 
 
-def test_elements_of_iterations_that_a_split_adds_are_not_initialised(program):
+def test_elements_of_iterations_that_a_split_adds_are_not_initialized(program):
     """The added iterations are those of reduction loops, which select elements through the extent of another
     loop."""
     module = program(COLUMNS)
@@ -237,7 +237,7 @@ def values(module):
     ("op", "loops"), [("reorder", ("i", "t")), ("reorder", ("j", "i")), ("fuse", ("i", "j"))]
 )
 def test_inits_that_stay_in_place(program, op, loops):
-    """Within each iteration of `t`, elements are initialised before the first term."""
+    """Within each iteration of `t`, elements are initialized before the first term."""
     module = program(SUM)
     changed = apply(module, Step(op, {"loops": loops})).module
     np.testing.assert_array_equal(values(changed), values(module))
@@ -268,7 +268,7 @@ for i in T.serial(4):
 """
 
 
-def test_loops_of_an_init_count_where_iterations_may_initialise_the_same_elements(program):
+def test_loops_of_an_init_count_where_iterations_may_initialize_the_same_elements(program):
     """Blocks of 1, 2, 3 and 4 elements that start at 0, 1, 2 and 3 overlap; adjacent blocks of 2 do not."""
     overlapping = program(BLOCKS.replace("LENGTH", "wi + 1").replace("START", "wi"))
     step = Step("decompose_reduction", {"block": "rows", "loop": "i"})
@@ -281,7 +281,7 @@ def test_loops_of_an_init_count_where_iterations_may_initialise_the_same_element
 
 def test_an_init_of_rows_that_may_meet_is_not_decomposed_within_their_loop(program):
     """It would reset the sum that an earlier row of the same element has accumulated."""
-    with pytest.raises(ScheduleError, match="initialise different elements") as caught:
+    with pytest.raises(ScheduleError, match="initialize different elements") as caught:
         apply(program(MEETING), Step("decompose_reduction", {"block": "sum", "loop": "j"}))
     assert caught.value.code == "schedule.decompose_reduction.not_proved"
 

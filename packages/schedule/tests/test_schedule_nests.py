@@ -89,14 +89,14 @@ REPEATED = {
 
 
 @pytest.mark.parametrize("body", REPEATED.values(), ids=REPEATED.keys())
-def test_elements_may_be_initialised_several_times_before_a_reduction(program, body):
+def test_elements_may_be_initialized_several_times_before_a_reduction(program, body):
     module = program(body)
     outer = get_loops(module, "sum")[0]
     step = Step("decompose_reduction", {"block": "sum", "loop": outer})
     np.testing.assert_array_equal(values(apply(module, step).module, 1), values(module, 1))
 
 
-def test_a_block_initialises_no_more_elements_than_its_block_inside_did(program):
+def test_a_block_initializes_no_more_elements_than_its_block_inside_did(program):
     """A reduction loop selects the rows of a tile."""
     module = program(nest(TERMS, "for i in T.serial(j + 1):"))
     tiled = apply(module, Step("split", {"loop": "i", "factors": (None, 4)})).module

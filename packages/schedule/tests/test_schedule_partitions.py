@@ -90,7 +90,7 @@ def test_a_product_of_parts(spmm, require_spmm, features, loop, points):
     require_spmm(builder.module, features, rows=1, columns=9)
 
 
-def test_only_the_first_part_of_a_reduction_initialises(program):
+def test_only_the_first_part_of_a_reduction_initializes(program):
     module = ScheduleBuilder(examples.ROW_SUM).loop_partition("j", points=(4,)).module
     assert body_text(module).count("T.init()") == 1
     assert get_blocks(module) == ("row_sum_0", "row_sum_1")
@@ -280,7 +280,7 @@ def test_a_block_is_computed_at_a_unit_loop():
     np.testing.assert_array_equal(y, x * 2)
 
 
-def test_positions_are_parted_and_specialised(require_spmm):
+def test_positions_are_parted_and_specialized(require_spmm):
     builder = ScheduleBuilder(examples.SPMM_POSITION).loop_partition(
         "j", points=("T.int64(J_indptr[i])", 2)
     )

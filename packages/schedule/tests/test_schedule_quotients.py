@@ -1,4 +1,4 @@
-"""Loops that are fused and split again: accesses to consecutive elements are recognised."""
+"""Loops that are fused and split again: accesses to consecutive elements are recognized."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ for i in T.serial(n % 9):
 
 
 @pytest.mark.parametrize("factors", [(None, 2, 8), (None, 3, 4), (None, 3), (5, None, 8)])
-def test_rows_that_a_split_adds_to_a_fused_loop_are_not_initialised(program, factors):
+def test_rows_that_a_split_adds_to_a_fused_loop_are_not_initialized(program, factors):
     schedule, _ = fused_and_split(program(ROWS), factors)
     given = np.arange(64, dtype=np.float32).reshape(8, 8)
     sums = np.full(64, 7, np.float32)

@@ -1,4 +1,4 @@
-"""Every error code of the primitives that partition, distribute and specialise loops, decompose padding and
+"""Every error code of the primitives that partition, distribute and specialize loops, decompose padding and
 change dtypes, with a smallest program that raises it.
 """
 

@@ -1,4 +1,4 @@
-"""The programs that the rules recognise, and those that they leave unchanged."""
+"""The programs that the rules recognize, and those that they leave unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.recognise.row_reduction import sparse_reduction
+from gossamer_schedule.rules.recognize.row_reduction import sparse_reduction
 
 TARGET = Target("generic-cpu")
 CSR = """

@@ -1,4 +1,4 @@
-"""The rule for sampled dot products: the programs that it recognises, and correct results for every number
+"""The rule for sampled dot products: the programs that it recognizes, and correct results for every number
 of features.
 """
 
@@ -100,7 +100,7 @@ def ops(schedule):
 VECTORIZED = ["split", "split", "decompose_reduction", "vectorize", "unroll", "unroll", "parallel"]
 
 
-def test_products_are_recognised_with_their_sizes():
+def test_products_are_recognized_with_their_sizes():
     found = pattern_of(sized(COORDINATE, 40))
     assert (found.block, found.row, found.position, found.feature) == ("products", "i", "j", "k")
     assert (found.features, found.dtype, found.gathered) == (40, "float32", "Y_data")

@@ -30,7 +30,7 @@ DEFECTS = (
     Defect(
         "elements that the block does not store to are published",
         of="cache_write", home="primitives.buffers.cache_write",
-        line="    is_loading = _require_initialised(writer, element)\n", instead="    is_loading = False\n",
+        line="    is_loading = _require_initialized(writer, element)\n", instead="    is_loading = False\n",
     ),
     Defect(
         "statements that depend on each other are in two loops",

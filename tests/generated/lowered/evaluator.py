@@ -545,7 +545,7 @@ class _Run:
         return run
 
     def _once(self, node: Block, run: Exec, seen: set[Any]) -> Exec:
-        """The same points; each element may be initialised once in one run of the nest."""
+        """The same points; each element may be initialized once in one run of the nest."""
         stores = [stmt for stmt in node.init if isinstance(stmt, Store)]
         if len(stores) != len(node.init):
             raise NoOracle("an init with other statements")

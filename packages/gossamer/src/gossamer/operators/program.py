@@ -1,4 +1,4 @@
-"""Programs of operators: scripts over a sparse matrix, which are specialised before they are compiled."""
+"""Programs of operators: scripts over a sparse matrix, which are specialized before they are compiled."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def coordinate_store(node: Store, translator: Translator) -> Exec:
         if positions is None:
             raise GuardFailed(name, ": a store to an absent coordinate")
         view = frame.views[name]
-        if frame.initialised is None or frame.initialised.is_new(view, positions):
+        if frame.initialized is None or frame.initialized.is_new(view, positions):
             view.write(positions, value(frame))
 
     return run

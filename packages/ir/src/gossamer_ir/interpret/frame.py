@@ -31,7 +31,7 @@ class Views(dict[str, View]):
         return view
 
 
-class Initialised:
+class Initialized:
     """The elements that an init has written, which later runs of the init must not write again."""
 
     def __init__(self) -> None:
@@ -54,12 +54,12 @@ class Frame:
     """The variables, arrays and buffers of a running function, and the state of its iterations.
 
     `elements` and `coordinates` are the current ones of the axes being iterated, `iterators` the positions
-    of iteration variables. `initialised` has the elements written by the running init, None outside of
+    of iteration variables. `initialized` has the elements written by the running init, None outside of
     inits; `inits` those of each block, by the values of the loops that repeat its init.
     """
 
     __slots__ = (
-        "arrays", "coordinates", "elements", "initialised", "inits", "iterators", "layouts", "levels",
+        "arrays", "coordinates", "elements", "initialized", "inits", "iterators", "layouts", "levels",
         "values", "views",
     )  # fmt: skip
 
@@ -69,8 +69,8 @@ class Frame:
         self.elements: dict[str, int | None] = {}
         self.coordinates: dict[str, int] = {}
         self.iterators: dict[str, FibrePosition] = {}
-        self.initialised: Initialised | None = None
-        self.inits: dict[str, dict[tuple[int, ...], Initialised]] = {}
+        self.initialized: Initialized | None = None
+        self.inits: dict[str, dict[tuple[int, ...], Initialized]] = {}
         self.layouts: dict[str, Layout] = {}
         self.levels: Levels
         self.views: Views

@@ -21,7 +21,7 @@ import numpy as np
 
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interpret.errors import InterpreterError
-from gossamer_ir.interpret.frame import Exec, Frame, Initialised
+from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.translator import Entry, Translator
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
 from gossamer_ir.traversal.walk import free_vars
@@ -186,11 +186,11 @@ def _init(
 def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     def run(frame: Frame) -> None:
         now = tuple(int(frame.values[name]) for name in repeats)
-        outer = frame.initialised
-        frame.initialised = frame.inits[block].setdefault(now, Initialised())
+        outer = frame.initialized
+        frame.initialized = frame.inits[block].setdefault(now, Initialized())
         init(frame)
-        frame.initialised.end()
-        frame.initialised = outer
+        frame.initialized.end()
+        frame.initialized = outer
 
     return run
 

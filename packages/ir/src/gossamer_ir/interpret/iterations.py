@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.frame import Exec, FibrePosition, Frame, Initialised
+from gossamer_ir.interpret.frame import Exec, FibrePosition, Frame, Initialized
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.translator import Translator, in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
@@ -45,12 +45,12 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
     nest = _apart(_nest(loops, body))
     if not node.init:
         return nest
-    initialise = _apart(
-        _initialising(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
+    initialize = _apart(
+        _initializing(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
     )
     if translator.inits is None:
-        return in_order((initialise, nest))
-    translator.inits.append(initialise)
+        return in_order((initialize, nest))
+    translator.inits.append(initialize)
     return nest
 
 
@@ -65,11 +65,11 @@ def _apart(nest: Exec) -> Exec:
     return run
 
 
-def _initialising(nest: Exec) -> Exec:
+def _initializing(nest: Exec) -> Exec:
     def run(frame: Frame) -> None:
-        outer, frame.initialised = frame.initialised, Initialised()
+        outer, frame.initialized = frame.initialized, Initialized()
         nest(frame)
-        frame.initialised = outer
+        frame.initialized = outer
 
     return run
 
@@ -77,8 +77,8 @@ def _initialising(nest: Exec) -> Exec:
 def _once_for_each_element(init: Exec) -> Exec:
     def run(frame: Frame) -> None:
         init(frame)
-        if frame.initialised is not None:
-            frame.initialised.end()
+        if frame.initialized is not None:
+            frame.initialized.end()
 
     return run
 

@@ -11,7 +11,7 @@ import numpy as np
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.coordinates import coordinate_load, coordinate_store
-from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialised
+from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialized
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import Array, is_vector
 from gossamer_ir.interpret.views import Indices, View
@@ -97,7 +97,7 @@ def _write(node: Store, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         view, where = frame.views[name], indices(frame)
-        if frame.initialised is None or frame.initialised.is_new(view, where):
+        if frame.initialized is None or frame.initialized.is_new(view, where):
             view.write(where, value(frame))
 
     return run
@@ -111,14 +111,14 @@ def _scatter(node: Store, translator: Translator) -> Exec:
     def run(frame: Frame) -> None:
         view, where = frame.views[name], indices(frame)
         mask = predicate(frame) if predicate is not None else None
-        if frame.initialised is not None:
-            mask = _new_lanes(frame.initialised, view, where, mask)
+        if frame.initialized is not None:
+            mask = _new_lanes(frame.initialized, view, where, mask)
         view.scatter(where, value(frame), mask)
 
     return run
 
 
-def _new_lanes(done: Initialised, view: View, indices: Indices, mask: Array | None) -> Array:
+def _new_lanes(done: Initialized, view: View, indices: Indices, mask: Array | None) -> Array:
     """A mask of the lanes whose elements no earlier run of the init has written."""
     *outer, lanes = indices
     return np.array([

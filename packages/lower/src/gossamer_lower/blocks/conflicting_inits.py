@@ -137,7 +137,7 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
     if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
         return "the values it writes do not depend on the element alone"
     if _uses_others(block, targets):
-        return "the body uses other elements than it initialises"
+        return "the body uses other elements than it initializes"
     if beside & targets:
         return "other statements of the loop use what it writes"
     if headers & changed or reads & (changed - targets):

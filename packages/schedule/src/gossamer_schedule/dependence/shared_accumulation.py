@@ -71,7 +71,7 @@ def _hint(cursor: Cursor, buffer: str) -> str:
         if isinstance(found, Block) and buffer in outer_writes(found.init):
             return (
                 f"Apply decompose_reduction to block '{found.name}' with loop='{cursor.node.var}', so that "
-                f"'{buffer}' is initialised before the loop."
+                f"'{buffer}' is initialized before the loop."
             )
     return (
         f"Give each iteration elements of '{buffer}' of its own, or let it accumulate into others and "

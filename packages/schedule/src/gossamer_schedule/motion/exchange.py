@@ -73,7 +73,7 @@ def _dependent_buffers(
 
 
 def _is_combined(top: Cursor, chain: Sequence[For], buffer: str, names: Set[str]) -> bool:
-    """Return whether the nest only combines elements of a buffer, and initialises them, if at all, before
+    """Return whether the nest only combines elements of a buffer, and initializes them, if at all, before
     all iterations of the loops `names`."""
     if combiner_of(chain[-1].body, buffer) is None:
         return False

@@ -61,7 +61,7 @@ def loops_outside_init(cursor: Cursor) -> set[str]:
 
 
 def variables_outside_init(cursor: Cursor) -> set[str]:
-    """Return the iterators of a block that select no element to be initialised, and the loops that do not
+    """Return the iterators of a block that select no element to be initialized, and the loops that do not
     run for its init."""
     return init_nests.variables_outside_init(cursor.node, cursor.scope, values_at(cursor))
 

@@ -36,7 +36,7 @@ def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
 
 
 def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
-    """Return the loops, of those given, in which a block may initialise an element in several iterations.
+    """Return the loops, of those given, in which a block may initialize an element in several iterations.
 
     The init then runs before the outermost of them, once for each element.
     """
@@ -148,8 +148,8 @@ def require_init_of_nest(nest: BlockNest) -> None:
         loop = min(reinitializing)
         raise schedule_error(
             f"{nest.block.primitive}.not_proved",
-            f"It is not proved that iterations of loop '{loop}' initialise different elements, and block "
-            f"'{cursor.node.name}' initialises each once.",
+            f"It is not proved that iterations of loop '{loop}' initialize different elements, and block "
+            f"'{cursor.node.name}' initializes each once.",
             needs=f"a different element in each iteration of {loop}",
             hint=f"Only loops may stand between loop '{loop}' and the block.",
         )
@@ -198,7 +198,7 @@ def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
 
 def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
     """Refuse the init of the block at a cursor unless different iterations of the `crossed` loops, which are
-    the loop at `top` or inside it, initialise different elements.
+    the loop at `top` or inside it, initialize different elements.
 
     Raises `.not_proved`.
     """

@@ -188,7 +188,7 @@ def _conditions(
     """Return the conditions that depend on the loop but not on the remaining reduction, and the others.
 
     The former must not be in the predicate: partial results for which they are false would not be
-    initialised. They select the identity as the value instead.
+    initialized. They select the identity as the value instead.
     """
     values = values_at(cursor)
     known = values | {item.var: item.value for item in cursor.node.iters}

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
 from gossamer_schedule.rules.plan import AccumulatorLoops, Plan, VectorLoops
-from gossamer_schedule.rules.recognise.block_reduction import BlockReduction, block_reduction
+from gossamer_schedule.rules.recognize.block_reduction import BlockReduction, block_reduction
 
 UNROLLED_PANELS = 8
 """Maximum number of panels that are unrolled if the last one is partial, so that no row is masked. (Masks of

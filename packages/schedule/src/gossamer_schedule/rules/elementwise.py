@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
-from gossamer_schedule.rules.recognise.elementwise import Elementwise, elementwise_pattern
+from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
 
 SHORT_ROW = 4
 """Maximum length of all rows for scalar code, in a loop over rows."""

@@ -20,9 +20,9 @@ from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_com
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.elementwise import elementwise_by_rows
-from gossamer_schedule.rules.recognise.gathers import PrefetchThresholds
-from gossamer_schedule.rules.recognise.regular_reads import is_dense_root
-from gossamer_schedule.rules.recognise.row_reduction import (
+from gossamer_schedule.rules.recognize.gathers import PrefetchThresholds
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
+from gossamer_schedule.rules.recognize.row_reduction import (
     Fibre,
     axes_of,
     is_clashing,

@@ -10,8 +10,8 @@ from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Tar
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.plan import Plan
-from gossamer_schedule.rules.recognise.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.recognise.row_reduction import axes_of, single_iteration
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.recognize.row_reduction import axes_of, single_iteration
 
 
 def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> ScheduleReport | None:

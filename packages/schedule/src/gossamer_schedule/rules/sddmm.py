@@ -17,19 +17,19 @@ from gossamer_ir.nodes import CompressedVaried, DenseVaried, Module
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
-from gossamer_schedule.rules.recognise.gathers import (
+from gossamer_schedule.rules.recognize.gathers import (
     Gather,
     PrefetchThresholds,
     gathered_operand,
     megabytes,
     prefetched,
 )
-from gossamer_schedule.rules.recognise.regular_reads import (
+from gossamer_schedule.rules.recognize.regular_reads import (
     is_dense_root,
     reads_regularly,
     selects_by_ragged,
 )
-from gossamer_schedule.rules.recognise.row_reduction import (
+from gossamer_schedule.rules.recognize.row_reduction import (
     axes_of,
     has_taken,
     may_reassociate,

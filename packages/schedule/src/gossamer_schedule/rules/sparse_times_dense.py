@@ -15,13 +15,13 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan, VectorLoops
-from gossamer_schedule.rules.recognise.gathers import (
+from gossamer_schedule.rules.recognize.gathers import (
     Gather,
     PrefetchThresholds,
     gathered_operand,
     prefetched,
 )
-from gossamer_schedule.rules.recognise.row_reduction import (
+from gossamer_schedule.rules.recognize.row_reduction import (
     SparseReduction,
     single_iteration,
     sparse_reduction,

@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
-from gossamer_schedule.rules.recognise.row_reduction import SparseReduction, sparse_reduction
+from gossamer_schedule.rules.recognize.row_reduction import SparseReduction, sparse_reduction
 
 MIDDLE_ROW = 16
 """Minimum mean number of gathered terms per row for vectors to pay, if the remainder is one masked vector.

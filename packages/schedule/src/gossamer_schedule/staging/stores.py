@@ -190,7 +190,7 @@ def gives_values(block: Block, buffer: str) -> bool:
     return not block.init and gives_value(block.body, buffer)
 
 
-def is_initialising(block: Block, buffer: str) -> bool:
+def is_initializing(block: Block, buffer: str) -> bool:
     """Return whether the init of a block gives its element of a buffer a new value."""
     return gives_value(block.init, buffer)
 

@@ -211,7 +211,7 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
     if accumulating and nest.cursor.node.init:
         raise schedule_error(
             f"{nest.cursor.primitive}.init",
-            f"Iterations of the spatial loop '{accumulating[0]}' initialise the same elements of "
+            f"Iterations of the spatial loop '{accumulating[0]}' initialize the same elements of "
             f"'{binding.buffer}'.",
             hint="Apply decompose_reduction before.",
             place=nest.cursor.place,

@@ -114,7 +114,7 @@ def _require_init(
         if kind == "R" and loop.var in free_vars(*init):
             raise schedule_error(
                 f"{cursor.primitive}.dependence",
-                f"The elements that the init of block '{cursor.node.name}' initialises depend on loop "
+                f"The elements that the init of block '{cursor.node.name}' initializes depend on loop "
                 f"'{loop.var}' of its reduction.",
             )
 

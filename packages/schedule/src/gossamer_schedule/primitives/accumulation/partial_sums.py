@@ -70,7 +70,7 @@ def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[st
     outer, inner = (find_loop(root, loop=name) for name in divided.names)
     parts = SplitReduction(outer, require_loop_reduction(outer), count)
     if form == "privatised":
-        changed = privatised(parts)
+        changed = privatized(parts)
     else:
         begin = mul(index_var(outer.node.var), inner.node.extent)
         first = substitute(whole.element[dim], {loop.var: begin})
@@ -83,7 +83,7 @@ def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[st
     return root.with_function(changed).module, (*divided.names, *added)
 
 
-def privatised(parts: SplitReduction) -> Function:
+def privatized(parts: SplitReduction) -> Function:
     """Return the function in which each part accumulates into a copy of the buffer.
 
     The copies start at the identity of the reducer, and are combined with the buffer after the loop.

@@ -29,7 +29,7 @@ def blockize(module: Module, loop: str, *, function: str | None = None) -> Resul
     in a row of a block-sparse matrix.
 
     If the init runs before one of these loops, because the loop feeds the reduction or its iterations may
-    initialise one element, the init moves to the outer block: block `<block>_init` in loops `<loop>_init`,
+    initialize one element, the init moves to the outer block: block `<block>_init` in loops `<loop>_init`,
     as in `decompose_reduction`. The result's names are the outer block, its iterators, and the block and
     loops of the init.
 

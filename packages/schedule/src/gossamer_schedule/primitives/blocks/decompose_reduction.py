@@ -50,14 +50,14 @@ def decompose_reduction(
     The new block stands in loops `<l>_init`, one for each loop from `loop` down to the block, except those
     that feed only reduction iterators that the init does not use. Conditions between the loops are kept
     unless they depend on such a loop. If a kept loop also feeds the reduction, or only determines the
-    extent of another kept loop, elements are initialised several times. The result's names are the new
+    extent of another kept loop, elements are initialized several times. The result's names are the new
     block and its loops.
 
     Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
     around the block, or a statement other than a loop or condition is in between), `.too_deep` (a
     reduction loop encloses it), `.inner` (a buffer of the init is allocated in the loop), `.dependence`
     (the init or its loops depend on a let or on the reduction), `.not_proved` (an element may be
-    initialised too often or is used elsewhere in the loop, or a buffer that the init reads is written
+    initialized too often or is used elsewhere in the loop, or a buffer that the init reads is written
     there), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
@@ -130,7 +130,7 @@ def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
 
 
 def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
-    """Refuse a loop inside a reduction loop, or inside one whose iterations may initialise one element.
+    """Refuse a loop inside a reduction loop, or inside one whose iterations may initialize one element.
 
     The new block would run in each iteration of that loop, and discard what earlier ones have reduced.
     """
@@ -140,8 +140,8 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
         if outer.var in reinitializing:
             raise schedule_error(
                 f"{_NAME}.not_proved",
-                f"It is not proved that iterations of loop '{outer.var}' initialise different elements, "
-                f"and block '{cursor.node.name}' initialises each element once.",
+                f"It is not proved that iterations of loop '{outer.var}' initialize different elements, "
+                f"and block '{cursor.node.name}' initializes each element once.",
                 needs=f"a different element in each iteration of '{outer.var}'",
                 hint=f"Decompose at '{outer.var}' or a loop around it.",
             )
@@ -157,7 +157,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
 def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
     """Refuse an init that may not run before `top` instead of before the outermost reduction loop.
 
-    Each iteration of the loops in between must initialise elements of its own, which nothing else in `top`
+    Each iteration of the loops in between must initialize elements of its own, which nothing else in `top`
     uses. Nothing there may write a buffer that the init reads, or that its loops and conditions read
     (`read_around`).
     """

@@ -70,7 +70,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     0, or its extent is not known before the function runs), `.axis` (there is no such dimension), `.init`
     (the init depends on more than the element), `.reads`, `.element`, `.domain`, `.predicate`,
     `.other_access` (as for `cache_write`), `.not_proved` (as for `cache_write`; or several points may
-    select one element, a partial result may be initialised more than once, or an element without an init
+    select one element, a partial result may be initialized more than once, or an element without an init
     may not exist), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import ROW_SUM
@@ -241,7 +241,7 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
 
 
 def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
-    """Refuse a nest in which partial results may be initialised more than once.
+    """Refuse a nest in which partial results may be initialized more than once.
 
     Their init runs outside the remaining reduction loops, so each loop there must select an element.
     """
@@ -254,7 +254,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
         if loop.var not in selecting | {top.node.var} and integer_value(loop.extent) != 1:
             raise schedule_error(
                 f"{_NAME}.not_proved",
-                f"It is not proved that each partial result of block '{cursor.node.name}' is initialised "
+                f"It is not proved that each partial result of block '{cursor.node.name}' is initialized "
                 "once.",
                 needs=f"loop '{loop.var}' selects an element, or is inside a loop of the reduction",
                 hint="Change the order of the loops with reorder.",

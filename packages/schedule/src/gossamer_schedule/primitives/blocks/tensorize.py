@@ -37,7 +37,7 @@ def tensorize(
     loops around one block), `.store` (the block is more than one store), `.match` (the nest and the
     intrinsic are not equivalent; the error shows both), `.layout` (the elements of a vector are not
     contiguous), `.indirect` (elements are selected through an index array), `.alias` (other elements of the
-    buffer that is written are read), `.init` (several spatial points initialise one element), `.not_proved`
+    buffer that is written are read), `.init` (several spatial points initialize one element), `.not_proved`
     (several points may share an element, or an index may change in the loop), `.predicate` (the condition
     under which the nest is complete is not known), `.mixed`, `.dependence` (as for `blockize`), `.kind`,
     `.no_loop`, `.no_function`, `.stage`.

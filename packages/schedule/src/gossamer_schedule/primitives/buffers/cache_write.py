@@ -31,7 +31,7 @@ from gossamer_schedule.staging.copies import (
 from gossamer_schedule.staging.stores import (
     Element,
     gives_values,
-    is_initialising,
+    is_initializing,
     redirected,
     require_element_exists,
     require_sole_user,
@@ -61,7 +61,7 @@ def cache_write(
     Raises `ScheduleError`: `schedule.cache_write.scope` (unknown scope), `.inner` (the buffer is allocated
     in the nest), `.stores` (the block does not store to the buffer in exactly one place), `.reads` (it
     reads other elements of the buffer), `.element` (the element depends on a reduction iterator, or no
-    statement initialises it), `.not_proved` (the loops may not visit the whole domain of an iterator, or an
+    statement initializes it), `.not_proved` (the loops may not visit the whole domain of an iterator, or an
     old value may not exist), `.predicate` (a condition depends on more than the element), `.domain` (a
     domain depends on more than the element, or a condition on a buffer that the nest writes),
     `.other_access` (the nest uses the buffer elsewhere, or so does a loop around it in which several
@@ -96,9 +96,9 @@ def cache_write(
     )
     writer = unblocked(cursor) if _is_written_by_inner(cursor, buffer) else cursor
     element = required_element(writer, buffer)
-    is_loading = _require_initialised(writer, element)
+    is_loading = _require_initialized(writer, element)
     if is_loading and writer is not cursor:
-        raise _not_initialised(writer, buffer)
+        raise _not_initialized(writer, buffer)
 
     require_constant_size(old, cursor)
     indices, dtype = element.store.indices, dtype_of(element.store.value)
@@ -150,26 +150,26 @@ def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
     return BlockNest(cursor, enclosing[len(enclosing) - count :])
 
 
-def _not_initialised(cursor: Cursor, buffer: str) -> ScheduleError:
+def _not_initialized(cursor: Cursor, buffer: str) -> ScheduleError:
     return schedule_error(
         f"{_NAME}.element",
-        f"No statement that always runs initialises the element of '{buffer}' that block "
+        f"No statement that always runs initializes the element of '{buffer}' that block "
         f"'{cursor.node.name}' writes.",
         hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum starts at 0.",
     )
 
 
-def _require_initialised(cursor: Cursor, element: Element) -> bool:
+def _require_initialized(cursor: Cursor, element: Element) -> bool:
     """Return whether the cache must first load the old value, or refuse a block for which it cannot."""
     block: Block = cursor.node
     store = element.store
     has_reduction = any(item.kind == "R" for item in block.iters)
     is_given = not has_reduction and gives_values(block, store.buffer)
-    if is_given or is_initialising(block, store.buffer):
+    if is_given or is_initializing(block, store.buffer):
         return False
     is_changed = store.buffer in buffers_accessed(block.init)
     if is_changed or not _is_loaded_once(cursor, store):
-        raise _not_initialised(cursor, store.buffer)
+        raise _not_initialized(cursor, store.buffer)
     require_element_exists(cursor, element)
     return True
 

@@ -25,7 +25,7 @@ from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting
 from gossamer_schedule.staging.stores import (
     Element,
     gives_values,
-    is_initialising,
+    is_initializing,
     redirected,
     require_element_exists,
     required_element,
@@ -57,7 +57,7 @@ def reindex_cache_write(
     element. In all other cases the copy stores, and different points must select different elements.
 
     Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither assigned nor
-    reduced, or the cache would be initialised several times), `.not_proved` (as in `cache_write`; or two
+    reduced, or the cache would be initialized several times), `.not_proved` (as in `cache_write`; or two
     points may select one element, also in iterations around the nest for which one init runs), `.order`
     and `.shape` as in `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`, `.element`,
     `.predicate`, `.domain`, `.other_access` and `.race` as in `cache_write`, `.no_buffer`, `.no_block`,
@@ -117,7 +117,7 @@ def scattered(
     dimensions = required_dimensions(
         cursor, element.iters, order, elements=(element.store.indices,)
     )
-    reduction = _require_initialised(cursor, element)
+    reduction = _require_initialized(cursor, element)
     require_init_of_nest(reduction_nest(cursor))
 
     namer = namer_of(cursor.function)
@@ -173,15 +173,15 @@ def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
     return find_block(points, block=block.name)
 
 
-def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
-    """Return the reduction whose identity initialises the cache, or None if the block initialises it."""
+def _require_initialized(cursor: Cursor, element: Element) -> Reduction | None:
+    """Return the reduction whose identity initializes the cache, or None if the block initializes it."""
     block: Block = cursor.node
     is_reducing = any(item.kind == "R" for item in block.iters)
     buffer = element.store.buffer
-    if is_initialising(block, buffer) or (not is_reducing and gives_values(block, buffer)):
+    if is_initializing(block, buffer) or (not is_reducing and gives_values(block, buffer)):
         return None
     reduction = None if buffer in buffers_accessed(block.init) else reduction_of(block)
-    if reduction is None or not _is_initialised_once(cursor, element):
+    if reduction is None or not _is_initialized_once(cursor, element):
         raise schedule_error(
             f"{cursor.primitive}.initialised",
             f"Block '{block.name}' neither assigns a value to its element of '{buffer}', nor reduces "
@@ -192,7 +192,7 @@ def _require_initialised(cursor: Cursor, element: Element) -> Reduction | None:
     return reduction
 
 
-def _is_initialised_once(cursor: Cursor, element: Element) -> bool:
+def _is_initialized_once(cursor: Cursor, element: Element) -> bool:
     """Return whether each loop outside of the reduction selects elements of the cache."""
     values = values_at(cursor)
     selecting = spatial_loops(replace(cursor.node, iters=element.iters), values)

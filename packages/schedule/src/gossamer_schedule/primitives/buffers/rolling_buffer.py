@@ -90,7 +90,7 @@ def rolling_buffer(
     iterations compute the elements that enter it, and depend on earlier iterations.
 
     An `init` becomes a block of its own, directly before the loops of the block, because each element of
-    the circular buffer is reused and must be initialised repeatedly. The result's names are the buffer and,
+    the circular buffer is reused and must be initialized repeatedly. The result's names are the buffer and,
     if there is an `init`, its block and loops as in `decompose_reduction`.
 
     Raises `ScheduleError`: `schedule.rolling_buffer.scope` (the buffer is not allocated in the body of a
@@ -101,7 +101,7 @@ def rolling_buffer(
     width and step, or the block depends on the iteration in another way), `.overlap` (consecutive windows
     share no element), `.other_access` (the buffer is used before the block or by an `init`, or is searched,
     prefetched or guarded), `.not_proved` (an access may be outside the window or the buffer, or points of
-    the block may initialise one element with different values), `.no_buffer`, `.no_block`, `.no_function`,
+    the block may initialize one element with different values), `.no_buffer`, `.no_block`, `.no_function`,
     `.stage`.
 
     >>> from gossamer_ir.script import print_expr
@@ -387,7 +387,7 @@ def _with_new_elements_only(
 
 
 def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
-    """Refuse points that may initialise one element with different values.
+    """Refuse points that may initialize one element with different values.
 
     The init of the block stores the value of the first point; the new block would store that of the last.
     """
@@ -397,8 +397,8 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
         loop = min(reinitializing)
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not proved that iterations of loop '{loop}' initialise different elements, "
-            f"or one element with the same value; block '{block.name}' initialises each element once.",
+            f"It is not proved that iterations of loop '{loop}' initialize different elements, "
+            f"or one element with the same value; block '{block.name}' initializes each element once.",
             needs=f"a different element in each iteration of '{loop}'",
         )
 

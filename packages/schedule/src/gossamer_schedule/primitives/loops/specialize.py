@@ -124,7 +124,7 @@ def _require_inits(cursor: Cursor, test: Expr) -> None:
     """Refuse inits that would run in the wrong version, or overwrite what the other version has computed.
 
     An init runs before its reduction loops, so the condition must have the same value before them as inside.
-    Both versions have the init, so neither may initialise elements that the other has begun to accumulate.
+    Both versions have the init, so neither may initialize elements that the other has begun to accumulate.
     """
     varying = _varying_loops(cursor, test)
     for block in _blocks_with_init(cursor):

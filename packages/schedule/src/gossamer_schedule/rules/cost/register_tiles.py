@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Target
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
-from gossamer_schedule.rules.recognise.block_reduction import BlockReduction
+from gossamer_schedule.rules.recognize.block_reduction import BlockReduction
 
 MOST_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""

@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import free_vars, statements, walk
-from gossamer_schedule.rules.recognise.regular_reads import (
+from gossamer_schedule.rules.recognize.regular_reads import (
     is_dense_root,
     reads_regularly,
     selects_by_ragged,
@@ -226,7 +226,7 @@ def accumulated_buffer(
         return None
     if store.indices != tuple(index_var(name) for name in element):
         return None
-    if not initialises(iteration, store) or not is_within(function, iteration, store):
+    if not initializes(iteration, store) or not is_within(function, iteration, store):
         return None
     for buffer in function.buffers:
         if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
@@ -234,7 +234,7 @@ def accumulated_buffer(
     return None
 
 
-def initialises(iteration: Iteration, store: Store) -> bool:
+def initializes(iteration: Iteration, store: Store) -> bool:
     """Return whether the init, if there is one, stores the same element as the body."""
     return all(
         isinstance(init, Store) and (init.buffer, init.indices) == (store.buffer, store.indices)

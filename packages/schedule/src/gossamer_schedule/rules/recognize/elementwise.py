@@ -23,8 +23,8 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.traversal.walk import children
-from gossamer_schedule.rules.recognise.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.recognise.row_reduction import (
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.recognize.row_reduction import (
     Fibre,
     axes_of,
     has_taken,

@@ -10,7 +10,7 @@ from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Arg, Decision, Stats, Step
 from gossamer_ir.nodes import DenseFixed, Function, Iteration, Load, SparseBuffer
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.rules.recognise.row_reduction import has_taken
+from gossamer_schedule.rules.recognize.row_reduction import has_taken
 
 DISTANCE = 16
 """Nonzeros between the prefetch of a row and its use: enough work to hide the latency of memory."""

@@ -20,11 +20,11 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.traversal.walk import collect, free_vars
-from gossamer_schedule.rules.recognise.regular_reads import is_dense_root
-from gossamer_schedule.rules.recognise.row_reduction import (
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
+from gossamer_schedule.rules.recognize.row_reduction import (
     axes_of,
     has_taken,
-    initialises,
+    initializes,
     is_within,
     single_iteration,
 )
@@ -106,7 +106,7 @@ def _reduction_of(iteration: Iteration) -> Store | None:
     if len(iteration.body) != 1 or len(iteration.init) > 1:
         return None
     store = iteration.body[0]
-    if not isinstance(store, Store) or not initialises(iteration, store):
+    if not isinstance(store, Store) or not initializes(iteration, store):
         return None
     return store if match_reduction(store) is not None else None
 

@@ -1,0 +1,1 @@
+"""The patterns of computations that rules recognize."""
