@@ -43,7 +43,7 @@ def _has_loops(kind: str) -> _Finder:
 
 
 def _has_declared(function: Function) -> bool:
-    return any(found.handle is None for found in function.buffers)
+    return any(buffer.handle is None for buffer in function.buffers)
 
 
 CONTENTS: dict[str, _Finder] = {

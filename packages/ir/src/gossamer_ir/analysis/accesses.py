@@ -161,7 +161,7 @@ def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
     whenever the statement is executed."""
     for part in effects.evaluates:
         yield from reads_in(part)
-    yield from ((found, True) for found in effects.reads)
+    yield from ((read, True) for read in effects.reads)
     for write in effects.writes:
         yield write, isinstance(write, Atomic) or write.predicate is None
 

@@ -82,9 +82,9 @@ def _unchanged(function: Function) -> dict[str | None, str]:
     """The buffers that the function does not write, by handle."""
     changing = mutable_buffers(function)
     return {
-        found.handle: found.name
-        for found in function.buffers
-        if found.handle is not None and found.handle not in changing
+        buffer.handle: buffer.name
+        for buffer in function.buffers
+        if buffer.handle is not None and buffer.handle not in changing
     }
 
 

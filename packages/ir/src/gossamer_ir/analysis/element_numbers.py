@@ -49,9 +49,9 @@ def _varied(function: Function) -> Mapping[str, tuple[str, ...]]:
     """The varied axes of each sparse buffer that has any."""
     varied = {a.name for a in function.axes if isinstance(a, (DenseVaried, CompressedVaried))}
     return {
-        found.name: tuple(name for name in found.axes if name in varied)
-        for found in function.buffers
-        if isinstance(found, SparseBuffer) and varied.intersection(found.axes)
+        buffer.name: tuple(name for name in buffer.axes if name in varied)
+        for buffer in function.buffers
+        if isinstance(buffer, SparseBuffer) and varied.intersection(buffer.axes)
     }
 
 
@@ -109,7 +109,7 @@ def offset_of_fibre(
     """
     if axis.indptr in mutable_buffers(function):
         return None
-    bound = [found for found in function.buffers if found.handle == axis.indptr]
+    bound = [buffer for buffer in function.buffers if buffer.handle == axis.indptr]
     above = _number(function, axis.parent or "", positions) if bound else None
     for found in bound:
         is_flat = isinstance(found, Buffer) or len(found.axes) == 1

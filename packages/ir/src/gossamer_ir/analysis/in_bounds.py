@@ -47,7 +47,7 @@ class BoundedReads:
     def __init__(self, function: Function, point: ProgramPoint) -> None:
         self._function, self._point = function, point
         self._axes = {axis.name: axis for axis in function.axes}
-        self._buffers = {found.name: found for found in all_buffers(function)}
+        self._buffers = {buffer.name: buffer for buffer in all_buffers(function)}
 
     def are_in_bounds(self, *nodes: Node) -> bool:
         """True if every load and search in expressions is proved to be in bounds. The operands of an

@@ -24,12 +24,16 @@ LoopOrCondition: TypeAlias = For | Expr
 
 def reduction_loops(block: Block, values: Values) -> set[str]:
     """The variables on which the values of reduction iterators depend."""
-    return variables_used((found.value for found in block.iters if found.kind == "R"), values)
+    return variables_used(
+        (iterator.value for iterator in block.iters if iterator.kind == "R"), values
+    )
 
 
 def spatial_loops(block: Block, values: Values) -> set[str]:
     """The variables on which the values of spatial iterators depend."""
-    return variables_used((found.value for found in block.iters if found.kind == "S"), values)
+    return variables_used(
+        (iterator.value for iterator in block.iters if iterator.kind == "S"), values
+    )
 
 
 def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:

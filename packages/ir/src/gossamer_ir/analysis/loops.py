@@ -46,4 +46,4 @@ def loops_of(function: Function) -> Loops:
 
 def loops_within(body: Iterable[Stmt]) -> set[str]:
     """The names of the loops in a body, including those of inits."""
-    return {found.var for found in statements(body) if isinstance(found, For)}
+    return {stmt.var for stmt in statements(body) if isinstance(stmt, For)}

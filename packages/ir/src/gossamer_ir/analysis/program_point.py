@@ -80,7 +80,7 @@ class ProgramPoint:
         `facts` replace the `invariant_facts` of the function, if more are known to hold everywhere. With
         `binds_all`, queries may mention all variables of the function, wherever they are bound.
         """
-        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
+        buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]
         self.prover = Prover(invariant_facts(function) if facts is None else facts)
         self.overflow = overflow_of(function).copy() if binds_all else OverflowAnalysis(function)
         self.shapes = {buffer.name: buffer.shape for buffer in buffers}

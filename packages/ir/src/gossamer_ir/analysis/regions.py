@@ -61,11 +61,11 @@ class Regions(msgspec.Struct, frozen=True):
 
     def read(self, buffer: str) -> AccessedRegion | None:
         """The region that is read of a buffer; None if there is none."""
-        return next((found for found in self.reads if found.region.buffer == buffer), None)
+        return next((read for read in self.reads if read.region.buffer == buffer), None)
 
     def written(self, buffer: str) -> AccessedRegion | None:
         """The region that is written of a buffer; None if there is none."""
-        return next((found for found in self.writes if found.region.buffer == buffer), None)
+        return next((write for write in self.writes if write.region.buffer == buffer), None)
 
 
 def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:

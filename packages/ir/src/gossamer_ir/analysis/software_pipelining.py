@@ -78,14 +78,14 @@ def without_stale_pipelines(function: Function) -> Function:
 def _is_own(name: str, loop: For, function: Function) -> bool:
     """True if a buffer could be private to each iteration: the caller does not pass it, and it is not used
     outside the loop."""
-    if any(found.name == name and found.handle is not None for found in function.buffers):
+    if any(buffer.name == name and buffer.handle is not None for buffer in function.buffers):
         return False
     return _uses(function.body, name) == _uses((loop,), name)
 
 
 def _written(body: Iterable[Stmt]) -> frozenset[str]:
     """The buffers that statements write, without those that are allocated inside a single one of them."""
-    return frozenset().union(*[outer_writes((found,)) for found in body])
+    return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
 
 
 def _read(body: Iterable[Stmt]) -> frozenset[str]:

@@ -74,8 +74,8 @@ class Bounds:
         facts = invariant_facts(function)
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
-        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-        self._lengths = {found.name: found.shape[-1] for found in buffers if found.shape}
+        buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]
+        self._lengths = {buffer.name: buffer.shape[-1] for buffer in buffers if buffer.shape}
         self._point = ProgramPoint(function, binds_all=True)
         for stmt in _around(function, body):
             self._assume(stmt)
@@ -87,8 +87,8 @@ class Bounds:
             case Let():
                 self._point.after(stmt)
             case Block():
-                for found in stmt.iters:
-                    self._point.assume_domain(found)
+                for iterator in stmt.iters:
+                    self._point.assume_domain(iterator)
 
     def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         """The least and the greatest value of an index while loops (given outermost first) run, over all
@@ -213,6 +213,6 @@ def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
 
 def _in_ranges(stmt: Stmt) -> set[str]:
     """The variables on which the range of a bound variable depends; for a block, those of its domains."""
-    domains = [found.domain for found in stmt.iters] if isinstance(stmt, Block) else []
+    domains = [iterator.domain for iterator in stmt.iters] if isinstance(stmt, Block) else []
     parts = domains or effects_of(stmt).evaluates
     return {name for part in parts for name in free_vars(part)}

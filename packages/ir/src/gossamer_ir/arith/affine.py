@@ -137,7 +137,7 @@ def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
     factors = factors_of(atom)
     if len(factors) == 1:
         return []
-    products = [factors_of(found) for found in form.terms if found != atom]
+    products = [factors_of(term) for term in form.terms if term != atom]
     return [
         factor
         for factor in dict.fromkeys(factors)

@@ -81,7 +81,7 @@ def _loses_read(node: Any, new: Any) -> bool:
     """True if evaluating a node reads memory that evaluating its replacement does not."""
     reads = _reads(*always_evaluated(node))
     kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
-    return any(found not in kept for found in reads)
+    return any(read not in kept for read in reads)
 
 
 def _reads(*nodes: Any) -> tuple[Expr, ...]:

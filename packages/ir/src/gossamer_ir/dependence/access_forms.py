@@ -62,7 +62,7 @@ def forms_of_accesses(found: Iterable[Access], function: Function) -> Iterator[A
 @memoize_by_identity
 def with_two_names(function: Function) -> frozenset[str]:
     """The buffers of a function that have elements with two names."""
-    return frozenset([found.name for found in function.buffers if has_two_names(found)])
+    return frozenset([buffer.name for buffer in function.buffers if has_two_names(buffer)])
 
 
 def has_two_names(buffer: AnyBuffer) -> bool:

@@ -54,12 +54,12 @@ def may_meet(
     changing = written_in(loop.body, function)
     return not all(
         are_unshared(
-            [found for found in stores if found.buffer == buffer],
+            [store for store in stores if store.buffer == buffer],
             loop,
             changing=changing,
             function=function,
         )
-        for buffer in sorted({found.buffer for found in stores})
+        for buffer in sorted({store.buffer for store in stores})
     )
 
 
@@ -67,11 +67,11 @@ def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> 
     """The stores of an init, each with its context in terms of the loops around the block."""
     parts = tuple(around)
     loops = tuple(
-        For(found.var, resolve(found.start, values), resolve(found.extent, values), ())
-        for found in parts
-        if isinstance(found, For)
+        For(part.var, resolve(part.start, values), resolve(part.extent, values), ())
+        for part in parts
+        if isinstance(part, For)
     )
-    conditions = tuple(resolve(found, values) for found in parts if not isinstance(found, For))
+    conditions = tuple(resolve(part, values) for part in parts if not isinstance(part, For))
     held = at_init(EnclosingContext(loops, conditions), block, values)
     fed = reduction_loops(block, values)
     # The init runs outside the reduction loops, so conditions on their variables do not apply.

@@ -238,7 +238,7 @@ def _when(
 
 def bind_iters(iters: Iterable[BlockIter], translator: Translator) -> Exec:
     """Binds block iterators to their values."""
-    parts = tuple((found.var, translator.expr(found.value)) for found in iters)
+    parts = tuple((iterator.var, translator.expr(iterator.value)) for iterator in iters)
 
     def run(frame: Frame) -> None:
         for name, value in parts:
@@ -253,8 +253,12 @@ def check_domains(iters: Iterable[BlockIter], block: str, translator: Translator
     The error names no buffer, also if the domain loads out of bounds: kernels do not evaluate domains.
     """
     parts = tuple(
-        (found.var, translator.expr(found.domain.start), translator.expr(found.domain.extent))
-        for found in iters
+        (
+            iterator.var,
+            translator.expr(iterator.domain.start),
+            translator.expr(iterator.domain.extent),
+        )
+        for iterator in iters
     )
 
     def run(frame: Frame) -> None:

@@ -108,7 +108,7 @@ def _parse(source: Source, captured: Captured) -> FormatDescription:
 
 def _description(ctx: Context, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
     parts = ctx.function
-    sparse = [found for found in parts.buffers if isinstance(found, SparseBuffer)]
+    sparse = [buffer for buffer in parts.buffers if isinstance(buffer, SparseBuffer)]
     if has_body or parts.relations or parts.facts or not sparse:
         message = f"'{node.name}' is not a format description."
         hint = "Expected axes, sparse buffers, index arrays and optionally T.sp.map."
@@ -118,7 +118,7 @@ def _description(ctx: Context, node: ast.FunctionDef, *, has_body: bool) -> Form
         tuple(parts.params),
         tuple(parts.axes),
         sparse[0],
-        tuple([found for found in parts.buffers if isinstance(found, Buffer)]),
+        tuple([buffer for buffer in parts.buffers if isinstance(buffer, Buffer)]),
         parts.map,
         tuple(sparse[1:]),
     )

@@ -53,7 +53,7 @@ def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
 
 def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]:
     """The new dtypes of the operands of reducers, which are those of the buffers that they combine."""
-    reducers = {found.name: found for found in function.reducers}
+    reducers = {reducer.name: reducer for reducer in function.reducers}
     new: dict[str, str] = {}
     for node in statements(function.body):
         for store, pair in _combined(node, reducers):

@@ -64,10 +64,10 @@ def specialize(
             X[i] = 1.0
     <BLANKLINE>
     """
-    entry = next(found for found in module.functions if found.name == module.entry)
+    entry = next(function for function in module.functions if function.name == module.entry)
     changed = _retyped(entry, dtypes or {})
     changed = _fixed(changed, values)
-    functions = tuple(changed if found is entry else found for found in module.functions)
+    functions = tuple(changed if function is entry else function for function in module.functions)
     return module if changed is entry else replace(module, functions=functions)
 
 
@@ -101,7 +101,7 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
     if not dtypes:
         return function
     axes = {axis.name: axis for axis in function.axes}
-    buffers = {found.name: found for found in all_buffers(function)}
+    buffers = {buffer.name: buffer for buffer in all_buffers(function)}
     for name in dtypes:
         if name not in axes and name not in buffers:
             raise _unknown(name, "buffer or axis", {**buffers, **axes})

@@ -150,8 +150,8 @@ def _block(stmt: Block) -> Effects:
     init = (Body(stmt.init, is_init=True),) if stmt.init else ()
     conditions = tuple(conjuncts(stmt.predicate))
     body = Body(stmt.body, conditions, always_runs=stmt.predicate is None)
-    values = (*[found.value for found in stmt.iters], *_present(stmt.predicate))
-    binds = tuple([found.var for found in stmt.iters])
+    values = (*[iterator.value for iterator in stmt.iters], *_present(stmt.predicate))
+    binds = tuple([iterator.var for iterator in stmt.iters])
     return Effects(values, binds=binds, labels=(stmt.name,), bodies=(*init, body))
 
 
@@ -308,9 +308,7 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
 
 def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
     """The buffers that statements allocate, at any depth."""
-    return frozenset(
-        [found.buffer.name for found in statements(body) if isinstance(found, Allocate)]
-    )
+    return frozenset([stmt.buffer.name for stmt in statements(body) if isinstance(stmt, Allocate)])
 
 
 def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
@@ -350,7 +348,7 @@ _WRITING = frozenset({*WRITES, *CALLS}) - {Store}
 BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     Let: lambda stmt: (stmt.var.name,),
     For: lambda stmt: (stmt.var,),
-    Block: lambda stmt: tuple([found.var for found in stmt.iters]),
+    Block: lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
     Iteration: lambda stmt: stmt.vars,
     ParallelFor: lambda stmt: (stmt.var,),
 }
@@ -358,7 +356,7 @@ BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
 nothing else; a test compares it with the table."""
 TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     **BINDING,
-    Block: lambda stmt: (stmt.name, *[found.var for found in stmt.iters]),
+    Block: lambda stmt: (stmt.name, *[iterator.var for iterator in stmt.iters]),
     Iteration: lambda stmt: (stmt.name, *stmt.vars),
     Allocate: lambda stmt: (stmt.buffer.name,),
 }

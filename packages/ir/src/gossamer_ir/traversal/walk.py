@@ -420,12 +420,12 @@ def free_vars(*nodes: Node) -> frozenset[str]:
     """The names of all variables that occur in nodes."""
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _free_vars_of(nodes[0])
-    return frozenset([found.name for found in collect(Var, *nodes)])
+    return frozenset([var.name for var in collect(Var, *nodes)])
 
 
 @lru_cache(maxsize=4096)
 def _free_vars_of(expr: Node) -> frozenset[str]:
-    return frozenset([found.name for found in collect(Var, expr)])
+    return frozenset([var.name for var in collect(Var, expr)])
 
 
 def buffers_read(*nodes: Node) -> frozenset[str]:

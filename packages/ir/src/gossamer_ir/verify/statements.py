@@ -193,7 +193,9 @@ def _unset_in_init(ctx: Context, node: Block) -> set[str]:
 
     These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
     """
-    reductions = {found.var for found in node.iters if found.kind == "R"} - _selecting(node.init)
+    reductions = {iterator.var for iterator in node.iters if iterator.kind == "R"} - _selecting(
+        node.init
+    )
     idle = loops_outside_init(node, ctx.loops, ctx.lets)
     used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
     lets = {name for name in used if variables_used((ctx.lets[name],), ctx.lets) & idle}
@@ -203,7 +205,7 @@ def _unset_in_init(ctx: Context, node: Block) -> set[str]:
 def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
     """The variables in the indices of an init's stores. These may be reduction iterators, as in a store
     to the column of a compressed row, where several points write one element."""
-    stores = [found for found in statements(init) if isinstance(found, Store)]
+    stores = [stmt for stmt in statements(init) if isinstance(stmt, Store)]
     return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
 
 

@@ -60,7 +60,9 @@ class InitPlace(msgspec.Struct, frozen=True):
 
 def feeds(loop: For, block: Block, kinds: str = "SR") -> bool:
     """Return whether an iterator of one of these kinds depends on the loop."""
-    return any(loop.var in free_vars(found.value) for found in block.iters if found.kind in kinds)
+    return any(
+        loop.var in free_vars(iterator.value) for iterator in block.iters if iterator.kind in kinds
+    )
 
 
 def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace:
@@ -105,7 +107,7 @@ def _meeting(loops: Sequence[For], block: Block, function: Function) -> set[str]
 
 
 def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
-    values = {found.var: found.value for found in block.iters}
+    values = {iterator.var: iterator.value for iterator in block.iters}
     choices = (stmt for stmt in _around(loop, block) if isinstance(stmt, If))
     between = chain(inner, (_condition(stmt, block) for stmt in choices))
     return may_meet(loop, block, between, values=values, function=function)

@@ -40,7 +40,7 @@ def expand_reducers(module: Module) -> Module:
 def _expand_function(function: Function) -> Function:
     if not function.reducers:
         return function
-    reducers = {found.name: found for found in function.reducers}
+    reducers = {reducer.name: reducer for reducer in function.reducers}
     bare = msgspec.structs.replace(function, reducers=())
     namer = namer_of(bare)
 

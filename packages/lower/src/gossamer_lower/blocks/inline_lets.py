@@ -71,7 +71,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
         moving = loops | {let.var.name}
         changed = changed_in(self.function.body, let.value, function=self.function)
         for block in _blocks_with_init(body):
-            fed = (free_vars(found.value) for found in block.iters if found.kind == "R")
+            fed = (free_vars(iterator.value) for iterator in block.iters if iterator.kind == "R")
             if any(names & moving for names in fed):
                 raise UnsupportedError(
                     "lower.let_above_block",

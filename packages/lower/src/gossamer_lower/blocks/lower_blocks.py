@@ -162,7 +162,7 @@ class _BlockLowerer:
         return Marks(block, shapes, self._namer)
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:
-        values = {found.var: found.value for found in block.iters}
+        values = {iterator.var: iterator.value for iterator in block.iters}
         body = _under(block.predicate, self.body(block.body))
         if block.init:
             visited = build.conjoined(conditions_of_init(block, (), {}))

@@ -25,7 +25,7 @@ class OrdinaryBuffers:
     ) -> None:
         self._lower = lower
         self.axes = {axis.name: axis for axis in function.axes}
-        sparse = [found for found in function.buffers if isinstance(found, SparseBuffer)]
+        sparse = [buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
         self.sparse = {buffer.name: buffer for buffer in sparse}
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
         self.names = self._ordinary_names(function)
@@ -91,7 +91,7 @@ class OrdinaryBuffers:
             for handle in (getattr(axis, "indptr", None), getattr(axis, "indices", None)):
                 if handle is not None and handle not in self._by_handle:
                     self._declare(handle)
-        bound = [self.ordinary(found) for found in function.buffers if not self._is_flat(found)]
+        bound = [self.ordinary(buffer) for buffer in function.buffers if not self._is_flat(buffer)]
         added: list[Buffer] = []
         while len(added) < len(self._added):
             added.append(self.ordinary(self._added[len(added)]))

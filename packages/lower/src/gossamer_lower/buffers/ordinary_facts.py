@@ -79,12 +79,12 @@ def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[F
 
 def _relation_facts(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
     """Yield the relations between axes as relations between the fibres of their index buffers."""
-    for found in relations:
-        left, right = (buffers.axes[name] for name in (found.left, found.right))
+    for relation in relations:
+        left, right = (buffers.axes[name] for name in (relation.left, relation.right))
         names = [buffers.index_name(getattr(axis, "indices", None)) for axis in (left, right)]
         match names:
             case [str() as one, str() as two]:
-                yield Relation(found.kind, one, two)
+                yield Relation(relation.kind, one, two)
 
 
 def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:

@@ -112,7 +112,7 @@ class _ConditionProver:
         return result
 
     def _block(self, block: Block) -> Block:
-        values = tuple(self._expr(found.value) for found in block.iters)
+        values = tuple(self._expr(iterator.value) for iterator in block.iters)
         init = self._init(block) if block.init else ()
         with self._point.scope():
             predicate = self._predicate(block)
@@ -130,8 +130,8 @@ class _ConditionProver:
         if block.predicate is None:
             return None
         with self._point.scope():
-            for found in block.iters:
-                self._point.assume_binding(found)
+            for iterator in block.iters:
+                self._point.assume_binding(iterator)
             result: Expr = self._expr(block.predicate)
         return result
 

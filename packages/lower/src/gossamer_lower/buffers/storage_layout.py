@@ -317,9 +317,9 @@ class Storage:
     def _below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
         """Return the children of an axis that are varied or have varied descendants, and the product of
         the widths of the others."""
-        children = [found for found in dimension.axes if self._axes[found].parent == name]
-        varied = [found for found in children if self._varies(found, dimension)]
-        fixed = [found for found in children if found not in varied]
+        children = [axis for axis in dimension.axes if self._axes[axis].parent == name]
+        varied = [child for child in children if self._varies(child, dimension)]
+        fixed = [child for child in children if child not in varied]
         widths = (
             build.mul(width_of(self._axes[found]), self._below(found, dimension)[1])
             for found in fixed

@@ -97,7 +97,7 @@ def _bound(module: Module) -> Module:
     that, but a flat function must declare what each pointer points to."""
     for function in module.functions:
         bound = {buffer.handle for buffer in function.buffers}
-        if any(found.dtype == "handle" and found.name not in bound for found in function.params):
+        if any(param.dtype == "handle" and param.name not in bound for param in function.params):
             return verify(module)
     return module
 
@@ -114,7 +114,7 @@ class _LoopOutliner:
         self._function = function
         self._namer = namer
         self._buffers = {
-            found.name: found for found in function.buffers if isinstance(found, Buffer)
+            buffer.name: buffer for buffer in function.buffers if isinstance(buffer, Buffer)
         }
 
     def statement(self, stmt: Stmt) -> Stmt:

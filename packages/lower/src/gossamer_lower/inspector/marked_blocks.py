@@ -30,7 +30,7 @@ def part_marked(module: Module) -> Parted | None:
     writes a buffer that it accesses, a loop contains blocks of both parts, or it writes a buffer that a
     statement allocates.
     """
-    (entry,) = (found for found in module.functions if found.name == module.entry)
+    (entry,) = (function for function in module.functions if function.name == module.entry)
     marked = tuple(stmt for stmt in entry.body if any(map(is_preprocess, _blocks(stmt))))
     if not marked:
         return None
@@ -66,8 +66,8 @@ def _passing(function: Function, names: frozenset[str]) -> Function:
         if found.handle is None and found.name in names
     }
     buffers = tuple(
-        msgspec.structs.replace(found, handle=handles.get(found.name, found.handle))
-        for found in function.buffers
+        msgspec.structs.replace(buffer, handle=handles.get(buffer.name, buffer.handle))
+        for buffer in function.buffers
     )
     params = (*function.params, *(Param(name, "handle") for name in handles.values()))
     return msgspec.structs.replace(function, params=params, buffers=buffers)

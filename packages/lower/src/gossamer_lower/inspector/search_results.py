@@ -96,7 +96,7 @@ def take_searches(module: Module, dtype: str) -> Taken:
             "lower.preprocess.dtype",
             f"dtype is '{dtype}'; expected one of {', '.join(STORAGE)}.",
         )
-    (entry,) = (found for found in module.functions if found.name == module.entry)
+    (entry,) = (function for function in module.functions if function.name == module.entry)
     extractor = _SearchExtractor(entry, dtype)
     body = extractor.body(entry.body, (), {})
     if not extractor.found:
@@ -122,9 +122,9 @@ class _SearchExtractor:
             if isinstance(fact, InRange) and fact.low == build.ZERO
         }
         self._shapes = {
-            found.name: found.shape
-            for found in function.buffers
-            if isinstance(found, Buffer) and found.handle is not None
+            buffer.name: buffer.shape
+            for buffer in function.buffers
+            if isinstance(buffer, Buffer) and buffer.handle is not None
         }
         self._sizes |= {
             buffer.name: axis.nnz
@@ -179,7 +179,7 @@ class _SearchExtractor:
     def _block(
         self, block: Block, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Block:
-        bound = {found.var: self._resolved(found.value, values) for found in block.iters}
+        bound = {iterator.var: self._resolved(iterator.value, values) for iterator in block.iters}
         values = {**values, **bound}
         inside = around
         if block.predicate is not None:

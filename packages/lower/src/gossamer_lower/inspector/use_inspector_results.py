@@ -32,7 +32,9 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
         made = msgspec.structs.replace(parted.function, body=parted.rest)
     else:
         made = _without_searches(module, dtype)
-    functions = tuple(made if found.name == made.name else found for found in module.functions)
+    functions = tuple(
+        made if function.name == made.name else function for function in module.functions
+    )
     return msgspec.structs.replace(module, functions=functions)
 
 

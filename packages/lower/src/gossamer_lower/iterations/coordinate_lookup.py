@@ -63,7 +63,9 @@ class ElementLocation(msgspec.Struct):
 
     def add(self, *conditions: Expr) -> None:
         """Appends the conditions that are not present yet."""
-        self.conditions += tuple(found for found in conditions if found not in self.conditions)
+        self.conditions += tuple(
+            condition for condition in conditions if condition not in self.conditions
+        )
 
     def is_present(self) -> Expr | None:
         """Return the conjunction of the conditions; None if the element is always present."""
@@ -93,7 +95,9 @@ class Lookups:
 
     def __init__(self, buffers: IndexBuffers, relations: Iterable[Relation]) -> None:
         self._buffers = buffers
-        self._subsets = {(found.left, found.right) for found in relations if found.kind == "subset"}
+        self._subsets = {
+            (relation.left, relation.right) for relation in relations if relation.kind == "subset"
+        }
 
     def coordinate(self, iterator: AxisIterator) -> Expr:
         """Return the coordinate at the position of an iterator."""

@@ -175,7 +175,7 @@ class _IterationLowerer:
         init = self.statements(node.init, nest.in_block)
         block = Block(
             node.name,
-            tuple(self._with_kind(found, init, nest=nest) for found in nest.iters),
+            tuple(self._with_kind(iterator, init, nest=nest) for iterator in nest.iters),
             self.statements(node.body, nest.in_block),
             init=init,
             predicate=nest.predicate,

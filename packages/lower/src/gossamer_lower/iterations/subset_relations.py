@@ -20,13 +20,13 @@ def relations_of_fibres(function: Function) -> Iterator[Relation]:
     []
     """
     axes = {axis.name: axis for axis in function.axes}
-    for found in function.relations:
-        left, right = axes.get(found.left), axes.get(found.right)
+    for relation in function.relations:
+        left, right = axes.get(relation.left), axes.get(relation.right)
         if not (isinstance(left, Compressed) and isinstance(right, Compressed)):
             continue
         if left.sorted and right.sorted and _is_numbered_alike(left, right, axes):
-            is_turned = found.kind == "covers"
-            yield Relation("subset", right.name, left.name) if is_turned else found
+            is_turned = relation.kind == "covers"
+            yield Relation("subset", right.name, left.name) if is_turned else relation
 
 
 def _is_numbered_alike(left: Axis, right: Axis, axes: dict[str, Axis]) -> bool:

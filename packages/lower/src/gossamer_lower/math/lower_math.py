@@ -70,7 +70,7 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     found = (node for function in module.functions for node in in_body(function, Binary, Call))
     if not any(_is_lowered(node, instructions) for node in found):
         return module
-    functions = tuple(_lower_function(found, instructions) for found in module.functions)
+    functions = tuple(_lower_function(function, instructions) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
 
 

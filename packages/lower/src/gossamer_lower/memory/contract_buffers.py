@@ -93,7 +93,7 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
     shrunk = {name: shape for name, shape in before.items() if after.get(name) != shape}
     if not shrunk:
         return set()
-    loops = {found.var: found for found in statements(function.body) if isinstance(found, For)}
+    loops = {stmt.var: stmt for stmt in statements(function.body) if isinstance(stmt, For)}
     return {
         node.buffer
         for node in collect((Load, Store), *function.body)
@@ -104,9 +104,9 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
 def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
     """Return the shapes of the buffers that a function allocates."""
     return {
-        found.name: found.shape
-        for found in all_buffers(function)
-        if isinstance(found, Buffer) and not found.handle
+        buffer.name: buffer.shape
+        for buffer in all_buffers(function)
+        if isinstance(buffer, Buffer) and not buffer.handle
     }
 
 

@@ -97,7 +97,7 @@ class _AllocationHoister:
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
         self._function = function
-        self._declared = {found.name for found in function.buffers}
+        self._declared = {buffer.name for buffer in function.buffers}
         self._handed = _handed(function)
         self._conditional: list[Guard] = []
 

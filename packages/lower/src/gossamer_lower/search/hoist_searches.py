@@ -103,9 +103,9 @@ class _SearchHoister:
         self._namer = namer_of(function)
         self._function = function
         self._sizes = {
-            found.name: found.shape[0]
-            for found in function.buffers
-            if isinstance(found, Buffer) and len(found.shape) == 1
+            buffer.name: buffer.shape[0]
+            for buffer in function.buffers
+            if isinstance(buffer, Buffer) and len(buffer.shape) == 1
         }
 
     def body(self, body: tuple[Stmt, ...], holding: Expr | None = None) -> tuple[Stmt, ...]:

@@ -151,7 +151,7 @@ class _SearchMerger:
     def _resolve(self, let: Let) -> None:
         """Records the value of a let with other lets inlined, unless that would be very long: each let may
         use others several times, so the length may grow exponentially."""
-        size = sum(self._sizes.get(found.name, 1) for found in collect(Var, let.value))
+        size = sum(self._sizes.get(var.name, 1) for var in collect(Var, let.value))
         if size <= _MOST_MENTIONS:
             self._sizes[let.var.name] = size
             self._values[let.var.name] = resolve(let.value, self._values)

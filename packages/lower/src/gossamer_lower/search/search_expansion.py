@@ -55,7 +55,7 @@ def where(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...
 
 def buffer_dtypes(function: Function) -> dict[str, str]:
     """Return the dtype of each buffer of a function, including those that it allocates."""
-    return {found.name: found.dtype for found in all_buffers(function)}
+    return {buffer.name: buffer.dtype for buffer in all_buffers(function)}
 
 
 class SearchCells(msgspec.Struct, frozen=True):

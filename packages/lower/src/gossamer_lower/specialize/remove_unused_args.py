@@ -48,7 +48,7 @@ def remove_unused_args(module: Module) -> Module:
     <BLANKLINE>
     """
     remover = _ArgumentRemover(module)
-    functions = tuple(remover.function(found.name) for found in module.functions)
+    functions = tuple(remover.function(function.name) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
 
 
@@ -88,21 +88,21 @@ def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
     index_handles = {handle for axis in function.axes for handle in _handles(axis)}
     pointed = {var.name for stmt in function.body for var in _pointers(stmt)}
     buffers = tuple(
-        found
-        for found in function.buffers
-        if found.name in named
-        or found.name in pointed
-        or found.handle in pointed
-        or found.handle in index_handles
+        buffer
+        for buffer in function.buffers
+        if buffer.name in named
+        or buffer.name in pointed
+        or buffer.handle in pointed
+        or buffer.handle in index_handles
     )
-    names = {found.name for found in buffers}
+    names = {buffer.name for buffer in buffers}
     facts = tuple(fact for fact in function.facts if set(_buffers_named((fact,))) <= names)
     bare = msgspec.structs.replace(function, params=(), buffers=buffers, facts=facts)
     used = pointed | {node.name for node in collect(Var, bare)}
-    used |= {found.handle for found in buffers if found.handle is not None}
+    used |= {buffer.handle for buffer in buffers if buffer.handle is not None}
     used |= index_handles
     used |= {
-        found.offsets for found in buffers if isinstance(found, SparseBuffer) and found.offsets
+        buffer.offsets for buffer in buffers if isinstance(buffer, SparseBuffer) and buffer.offsets
     }
     params = tuple(p for p in function.params if p in kept or p.name in used)
     return msgspec.structs.replace(bare, params=params)

@@ -60,10 +60,10 @@ def specialize_buffer(
 
 
 def _passed(function: Function, name: str) -> Buffer:
-    for found in function.buffers:
-        if found.name == name and isinstance(found, Buffer) and found.handle is not None:
-            return found
-    names = [found.name for found in function.buffers if found.handle is not None]
+    for buffer in function.buffers:
+        if buffer.name == name and isinstance(buffer, Buffer) and buffer.handle is not None:
+            return buffer
+    names = [buffer.name for buffer in function.buffers if buffer.handle is not None]
     raise UnsupportedError(
         "lower.specialize_buffer.unknown",
         f"No buffer '{name}' is passed to '{function.name}'.",
@@ -72,7 +72,7 @@ def _passed(function: Function, name: str) -> Buffer:
 
 
 def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
-    (entry,) = (found for found in module.functions if found.name == module.entry)
+    (entry,) = (function for function in module.functions if function.name == module.entry)
     extents = _passed(entry, name).shape
     _require_rank(name, len(extents), len(shape))
     values: dict[str, bool | int | float] = {}

@@ -75,9 +75,9 @@ class _LoadHoister:
         self._point = ProgramPoint(function)
         written = self._point.written
         self._shapes = {
-            found.name: found.shape
-            for found in function.buffers
-            if isinstance(found, Buffer) and found.handle and found.name not in written
+            buffer.name: buffer.shape
+            for buffer in function.buffers
+            if isinstance(buffer, Buffer) and buffer.handle and buffer.name not in written
         }
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

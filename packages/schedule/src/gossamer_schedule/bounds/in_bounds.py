@@ -53,7 +53,7 @@ def moved_accesses(
     Raises `.not_proved` if the index of a vector would need a test, or if the buffer is searched.
     """
     function = top.function
-    if any(found.buffer == buffer for found in collect(Search, *function.body)) and lost:
+    if any(search.buffer == buffer for search in collect(Search, *function.body)) and lost:
         raise schedule_error(
             f"{top.primitive}.not_proved",
             f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
@@ -77,12 +77,12 @@ def moved_accesses(
 def _values(function: Function) -> dict[str, Expr]:
     """Return the values of all block iterators and lets of a function."""
     values: dict[str, Expr] = {}
-    for found in statements(function.body):
-        match found:
+    for statement in statements(function.body):
+        match statement:
             case Let():
-                values[found.var.name] = found.value
+                values[statement.var.name] = statement.value
             case Block():
-                values |= {item.var: item.value for item in found.iters}
+                values |= {item.var: item.value for item in statement.iters}
     return values
 
 

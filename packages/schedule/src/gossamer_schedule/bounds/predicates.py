@@ -59,9 +59,9 @@ def within(block: Block, loop: str, *, extent: Expr) -> Block:
 def _position(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
     """Return the iterator that is bound to a loop, or the loop's variable, and its bound."""
     var = Var(loop, "int64")
-    for found in block.iters:
-        if found.value == var:
-            return Var(found.var, "int64"), _extent_in_block(block, found, extent)
+    for iterator in block.iters:
+        if iterator.value == var:
+            return Var(iterator.var, "int64"), _extent_in_block(block, iterator, extent)
     return var, extent
 
 
@@ -111,7 +111,7 @@ def short_circuit_and(conditions: Sequence[Expr]) -> Expr | None:
 
 
 def _loads(expr: Expr) -> list[Load | Search]:
-    return [found for found in walk(expr) if isinstance(found, READS)]
+    return [node for node in walk(expr) if isinstance(node, READS)]
 
 
 def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:

@@ -29,15 +29,15 @@ def is_safe(
     Domains and conditions are evaluated first, so their loads must be in bounds without what follows them.
     """
     proof = _BoundsProof(function)
-    for found in iters:
-        if not proof.is_safe(found.domain):
+    for iterator in iters:
+        if not proof.is_safe(iterator.domain):
             return False
-        proof.point.assume_domain(found)
+        proof.point.assume_domain(iterator)
     for condition in held:
         if not proof.is_safe(condition):
             return False
         proof.point.assume(condition)
-    return all(proof.is_safe(found) for found in reads)
+    return all(proof.is_safe(read) for read in reads)
 
 
 def is_safe_in(function: Function, expr: Node, loops: Iterable[For]) -> bool:

@@ -24,7 +24,7 @@ def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
 
 def with_buffer(function: Function, new: AnyBuffer) -> Function:
     """Return the function with the declaration or allocation of the buffer of that name replaced."""
-    buffers = tuple(new if found.name == new.name else found for found in function.buffers)
+    buffers = tuple(new if buffer.name == new.name else buffer for buffer in function.buffers)
 
     def renewed(node: Any) -> Any:
         is_meant = isinstance(node, Allocate) and node.buffer.name == new.name

@@ -63,9 +63,9 @@ def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
 def _names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of variables, blocks and buffers that a body binds."""
     effects = [effects_of(stmt) for stmt in statements(body)]
-    variables = [name for found in effects for name in found.binds]
-    blocks = [name for found in effects for name in found.labels]
-    return variables, blocks, [found.allocates.name for found in effects if found.allocates]
+    variables = [name for effect in effects for name in effect.binds]
+    blocks = [name for effect in effects for name in effect.labels]
+    return variables, blocks, [effect.allocates.name for effect in effects if effect.allocates]
 
 
 def forwards_of(found: Iterable[Clone]) -> dict[str, tuple[str, ...]]:

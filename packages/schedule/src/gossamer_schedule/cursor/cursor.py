@@ -220,7 +220,7 @@ def replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
 
 def with_function(module: Module, old: Function, new: Function) -> Module:
     """Return the module with one function replaced."""
-    functions = tuple(new if found is old else found for found in module.functions)
+    functions = tuple(new if function is old else function for function in module.functions)
     return replace(module, functions=functions)
 
 

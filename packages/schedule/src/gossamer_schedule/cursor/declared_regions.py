@@ -20,14 +20,18 @@ def with_true_regions(module: Module) -> Module:
     >>> with_true_regions(SCALE) is SCALE
     True
     """
-    functions = tuple(_of_function(cursor_at(module, found)) for found in module.functions)
+    functions = tuple(_of_function(cursor_at(module, function)) for function in module.functions)
     is_same = all(new is old for new, old in zip(functions, module.functions, strict=True))
     return module if is_same else replace(module, functions=functions)
 
 
 def _of_function(top: Cursor) -> Function:
     function = top.function
-    blocks = (found for found in addressable_statements_of(function) if isinstance(found, Block))
+    blocks = (
+        statement
+        for statement in addressable_statements_of(function)
+        if isinstance(statement, Block)
+    )
     if not any(block.reads or block.writes for block in blocks):
         return function
     for cursor in top.below():
@@ -51,7 +55,7 @@ def _with_valid_regions(block: Block, visible: set[str]) -> Block:
 
 def _visible(cursor: Cursor) -> set[str]:
     """Return the names of the buffers that are in scope at a cursor."""
-    names = {found.name for found in cursor.function.buffers}
+    names = {buffer.name for buffer in cursor.function.buffers}
     for parent in cursor.parents:
         bodies = (getattr(parent, field) for field in BODIES[type(parent)])
         names |= {

@@ -33,9 +33,11 @@ def get_loops(
     """
     root = find_function(module, "get_loops", function=function)
     if block is not None:
-        return tuple(found.var for found in find_block(root, block=block).loops)
+        return tuple(loop.var for loop in find_block(root, block=block).loops)
     return tuple(
-        found.var for found in addressable_statements(root.function.body) if isinstance(found, For)
+        statement.var
+        for statement in addressable_statements(root.function.body)
+        if isinstance(statement, For)
     )
 
 
@@ -74,9 +76,9 @@ def get_iterations(module: Module, *, function: str | None = None) -> tuple[str,
     """
     root = find_function(module, "get_iterations", function=function)
     return tuple(
-        found.name
-        for found in addressable_statements(root.function.body)
-        if isinstance(found, Iteration)
+        statement.name
+        for statement in addressable_statements(root.function.body)
+        if isinstance(statement, Iteration)
     )
 
 
@@ -138,9 +140,9 @@ def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
 def _others(cursor: Cursor) -> Iterator[Block]:
     """Return the blocks that neither contain a block nor are contained in it."""
     apart = set(map(id, (*cursor.parents, cursor.node, *addressable_statements((cursor.node,)))))
-    for found in addressable_statements(cursor.function.body):
-        if isinstance(found, Block) and id(found) not in apart:
-            yield found
+    for statement in addressable_statements(cursor.function.body):
+        if isinstance(statement, Block) and id(statement) not in apart:
+            yield statement
 
 
 def _read(block: Block) -> set[str]:

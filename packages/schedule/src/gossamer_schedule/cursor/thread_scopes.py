@@ -38,13 +38,16 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
     """
     function = top.function
     loops = [
-        found
-        for found in addressable_statements_of(function)
-        if isinstance(found, For) and (found.kind == "parallel" or found.thread is not None)
+        statement
+        for statement in addressable_statements_of(function)
+        if isinstance(statement, For)
+        and (statement.kind == "parallel" or statement.thread is not None)
     ]
     if not loops:
         return
-    scopes = {found.name: found.scope for found in all_buffers(function) if found.scope != "global"}
+    scopes = {
+        buffer.name: buffer.scope for buffer in all_buffers(function) if buffer.scope != "global"
+    }
     for loop in loops:
         apart = [buffer for buffer, scope in scopes.items() if _is_apart(loop, scope)]
         if not apart:

@@ -23,7 +23,7 @@ def values_at(cursor: Cursor) -> dict[str, Expr]:
     values: dict[str, Expr] = {}
     for parent, name, index in cursor.path:
         if isinstance(parent, Block):
-            values.update({found.var: found.value for found in parent.iters})
+            values.update({iterator.var: iterator.value for iterator in parent.iters})
         for found in getattr(parent, name)[:index]:
             if isinstance(found, Let):
                 values[found.var.name] = found.value
@@ -32,7 +32,7 @@ def values_at(cursor: Cursor) -> dict[str, Expr]:
 
 def values_within(cursor: Cursor) -> dict[str, Expr]:
     """Return the values of block variables and lets that are in scope in the block at a cursor."""
-    return values_at(cursor) | {found.var: found.value for found in cursor.node.iters}
+    return values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
 
 
 def buffers_accessed(body: Iterable[Any]) -> set[str]:
@@ -53,8 +53,10 @@ def used_by(statement: Any) -> set[str]:
 
 def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
     """Return the statement at `top` and all below it, without the statement at a cursor and those below."""
-    own = {id(found) for found in addressable_statements((cursor.node,))}
-    return (found for found in addressable_statements((top.node,)) if id(found) not in own)
+    own = {id(statement) for statement in addressable_statements((cursor.node,))}
+    return (
+        statement for statement in addressable_statements((top.node,)) if id(statement) not in own
+    )
 
 
 def is_wide(indices: Iterable[Expr]) -> bool:

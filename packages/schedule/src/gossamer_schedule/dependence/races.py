@@ -38,9 +38,9 @@ def require_unshared(top: Cursor, made: Module, *, buffers: Set[str]) -> None:
     The loops are checked in `made`, the module with the buffers. Raises as `require_no_race`.
     """
     function = find_function(made, top.primitive, function=top.function.name)
-    for found in top.loops:
-        if found.kind in AT_ONCE:
-            around = find_loop(function, loop=found.var)
+    for loop in top.loops:
+        if loop.kind in AT_ONCE:
+            around = find_loop(function, loop=loop.var)
             require_no_race(around, buffers=buffers)
 
 
@@ -163,8 +163,9 @@ def collision(
 def is_unconditional(body: tuple[Stmt, ...]) -> bool:
     """Return whether nothing in a body is conditional, apart from the trip counts of its loops."""
     return not any(
-        isinstance(found, (If, While)) or (isinstance(found, Block) and found.predicate is not None)
-        for found in addressable_statements(body)
+        isinstance(statement, (If, While))
+        or (isinstance(statement, Block) and statement.predicate is not None)
+        for statement in addressable_statements(body)
     )
 
 

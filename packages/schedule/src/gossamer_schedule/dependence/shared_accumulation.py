@@ -60,9 +60,9 @@ def _refused(cursor: Cursor, *, buffer: str) -> ScheduleError:
 
 
 def _stores(cursor: Cursor, buffer: str) -> Iterator[Store]:
-    for found in addressable_statements(cursor.node.body):
-        if isinstance(found, Store) and found.buffer == buffer:
-            yield found
+    for statement in addressable_statements(cursor.node.body):
+        if isinstance(statement, Store) and statement.buffer == buffer:
+            yield statement
 
 
 def _hint(cursor: Cursor, buffer: str) -> str:

@@ -37,8 +37,8 @@ def required_assignment(cursor: Cursor) -> Store:
     if not block.body:
         raise _not_assigning(cursor)
     *lets, last = block.body
-    values = {found.var.name: found.value for found in lets if isinstance(found, Let)}
-    is_plain = not block.init and all(found.kind == "S" for found in block.iters)
+    values = {let.var.name: let.value for let in lets if isinstance(let, Let)}
+    is_plain = not block.init and all(iterator.kind == "S" for iterator in block.iters)
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
         raise _not_assigning(cursor)
     store: Store = resolve(last, values)

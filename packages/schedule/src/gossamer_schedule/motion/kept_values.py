@@ -121,8 +121,8 @@ def _computing_point(cursor: Cursor, own: Sequence[For], access: Access) -> dict
     free = {name for name, value in bound.items() if value.name in removed}
     values = values_at(cursor)
     fixed = {item.var: resolve(item.value, values) for item in block.iters if item.var not in free}
-    stores = [found for found in collect(Store, block) if found.buffer == access.buffer]
-    if len({found.indices for found in stores}) != 1:
+    stores = [store for store in collect(Store, block) if store.buffer == access.buffer]
+    if len({store.indices for store in stores}) != 1:
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
     patterns = tuple(resolve(at, values | fixed) for at in stores[0].indices)

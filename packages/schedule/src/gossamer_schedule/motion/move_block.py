@@ -66,12 +66,12 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
         if len(found.body) != 1:
             break
         own.insert(0, found)
-    bound = [_bound(found) for found in cursor.node.iters]
+    bound = [_bound(iterator) for iterator in cursor.node.iters]
     is_plain = all(
         found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
         for found in own
     )
-    if not is_plain or any(not isinstance(found.value, Var) for found in cursor.node.iters):
+    if not is_plain or any(not isinstance(iterator.value, Var) for iterator in cursor.node.iters):
         raise schedule_error(
             f"{cursor.primitive}.binding",
             f"The iterators of block '{cursor.node.name}' do not correspond to its loops one to one.",
@@ -168,7 +168,7 @@ def moved_nest(
     A loop whose range has one value is removed. A range that may exceed the domain gets a condition.
     """
     block: Block = cursor.node
-    bound = {_bound(found): (found, ranges.get(found.var)) for found in block.iters}
+    bound = {_bound(iterator): (iterator, ranges.get(iterator.var)) for iterator in block.iters}
     values: dict[str, Expr] = {}
     kept: list[For] = []
     for loop in own:

@@ -48,23 +48,21 @@ def _visited(
     """Yield each iterator with the range of its domain that the loops visit, None for all of it."""
     cursor = nest.block
     outer = values_at(cursor)
-    inside = {
-        found.var: replace(found, extent=resolve(found.extent, outer)) for found in nest.loops
-    }
+    inside = {loop.var: replace(loop, extent=resolve(loop.extent, outer)) for loop in nest.loops}
     loops = {**loops_of(cursor.function), **inside}
-    values = outer | {found.var: found.value for found in cursor.node.iters}
-    idle = {found.var for found in nest.loops if (integer_value(found.extent) or 0) < 1}
+    values = outer | {iterator.var: iterator.value for iterator in cursor.node.iters}
+    idle = {loop.var for loop in nest.loops if (integer_value(loop.extent) or 0) < 1}
     idle -= loops_outside_init(cursor)
-    free = {found.var for found in nest.loops}
-    for found in iters:
-        form = form_of(found.value, outer, loops=loops)
-        extent = resolve(found.domain.extent, values)
+    free = {loop.var for loop in nest.loops}
+    for iterator in iters:
+        form = form_of(iterator.value, outer, loops=loops)
+        extent = resolve(iterator.domain.extent, values)
         used, tile = set(form.terms), None
         if not is_covering(form, extent, loops=loops) or used - free:
-            used, tile = used & inside.keys(), _tile(nest, found)
+            used, tile = used & inside.keys(), _tile(nest, iterator)
             if tile is None or used - free:
-                raise _not_covered(nest, found)
-        yield found, tile
+                raise _not_covered(nest, iterator)
+        yield iterator, tile
         free -= used
         idle -= used
     if idle:

@@ -27,8 +27,8 @@ def require_init_nest(
     Raises `.dependence`.
     """
     nest, dropped = BlockNest(cursor, tuple(found)), variables_outside_init(cursor)
-    loops = (found for found in nest.loops if found.var not in dropped)
-    used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
+    loops = (loop for loop in nest.loops if loop.var not in dropped)
+    used = {name for loop in loops for name in free_vars(loop.start) | free_vars(loop.extent)}
     used |= free_vars(*cursor.node.init, *(item.domain for item in iterators_of_init(cursor.node)))
     if used & dropped or nest.has_let:
         raise schedule_error(
@@ -45,7 +45,7 @@ def init_nest(
     """Return a nest for the init of a block: block `<block>_init` in loops `<loop>_init` and conditions like
     those of `kept`; and the names of the block and the loops."""
     loops = (found for found in kept if isinstance(found, For))
-    names = {found.var: namer.fresh(init_name(found.var, suffix=suffix)) for found in loops}
+    names = {loop.var: namer.fresh(init_name(loop.var, suffix=suffix)) for loop in loops}
     made = _init_block(cursor, names, namer=namer, suffix=suffix)
     return _nest(kept, names, (made,)), (made.name, *names.values())
 

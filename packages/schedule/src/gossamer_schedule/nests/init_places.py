@@ -238,7 +238,7 @@ def _require_allocated(cursor: Cursor, top: Cursor) -> None:
 def read_by_init(cursor: Cursor) -> set[str]:
     """Return the buffers that the init of a block reads, or that determine where it runs."""
     asked = (*cursor.node.init, *parts_of(cursor.node))
-    loads = (found for part in asked for found in walk(part) if isinstance(found, READS))
+    loads = (node for part in asked for node in walk(part) if isinstance(node, READS))
     return {found.buffer for found in loads}
 
 

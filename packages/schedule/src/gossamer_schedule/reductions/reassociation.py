@@ -62,13 +62,13 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     inits: list[Stmt] = []
     updates = tuple(_without_inits(body, inits))
     combines = collect(Combine, *updates)
-    combining = {id(store) for found in combines for store in found.stores}
-    stores = [found for found in collect(Store, *updates) if found.buffer == buffer]
-    plain = [found for found in stores if id(found) not in combining]
+    combining = {id(store) for combine in combines for store in combine.stores}
+    stores = [store for store in collect(Store, *updates) if store.buffer == buffer]
+    plain = [store for store in stores if id(store) not in combining]
     reducers = {_reducer_of(found) for found in plain}
-    for found in combines:
-        if any(store.buffer == buffer for store in found.stores):
-            reducers.add(_user_reducer_of(found))
+    for combine in combines:
+        if any(store.buffer == buffer for store in combine.stores):
+            reducers.add(_user_reducer_of(combine))
     loads = [at for at in collect(READS, *updates) if at.buffer == buffer]
     is_read = any(at.buffer == buffer for at in collect(READS, *inits))
     if len(reducers) != 1 or len(loads) != len(plain) or is_read:
@@ -78,14 +78,16 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
 
 def _without_inits(body: Iterable[Stmt], inits: list[Stmt]) -> Iterator[Stmt]:
     """Yield statements without the inits of their outermost blocks, which are added to `inits`."""
-    for found in body:
-        if isinstance(found, (Block, Iteration)):
-            inits += found.init
-            yield replace(found, init=())
+    for statement in body:
+        if isinstance(statement, (Block, Iteration)):
+            inits += statement.init
+            yield replace(statement, init=())
         else:
-            fields = BODIES.get(type(found), ())
-            inner = {field: tuple(_without_inits(getattr(found, field), inits)) for field in fields}
-            yield replace(found, **inner) if inner else found
+            fields = BODIES.get(type(statement), ())
+            inner = {
+                field: tuple(_without_inits(getattr(statement, field), inits)) for field in fields
+            }
+            yield replace(statement, **inner) if inner else statement
 
 
 def _reducer_of(store: Store) -> str | None:
@@ -124,7 +126,7 @@ def single_block(body: tuple[Stmt, ...]) -> Block | None:
 
 def reassociating(body: tuple[Stmt, ...], buffers: Set[str] | None = None) -> tuple[Stmt, ...]:
     """Return a body with each block annotated (with `buffers`: each block that stores to one of them)."""
-    return tuple(_marked(found, buffers) for found in body)
+    return tuple(_marked(statement, buffers) for statement in body)
 
 
 def _marked(node: Any, buffers: Set[str] | None) -> Any:
@@ -138,4 +140,4 @@ def _marked(node: Any, buffers: Set[str] | None) -> Any:
 
 
 def _stored(block: Block) -> set[str]:
-    return {found.buffer for found in collect(Store, *block.body)}
+    return {store.buffer for store in collect(Store, *block.body)}

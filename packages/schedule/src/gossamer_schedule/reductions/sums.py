@@ -39,7 +39,7 @@ def require_loop_reduction(cursor: Cursor) -> LoopReduction:
             hint="Apply decompose_reduction to a block with an init.",
             place=cursor.place,
         )
-    values = values_at(cursor) | {found.var: found.value for found in block.iters}
+    values = values_at(cursor) | {iterator.var: iterator.value for iterator in block.iters}
     element = tuple(resolve(at, values) for at in reduction.store.indices)
     (buffer,) = (b for b in all_buffers(cursor.function) if b.name == reduction.store.buffer)
     assert isinstance(buffer, Buffer)  # of the loop stage

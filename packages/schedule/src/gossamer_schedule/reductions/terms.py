@@ -15,7 +15,11 @@ from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
 
 def _blocks(cursor: Cursor) -> list[Block]:
-    return [found for found in addressable_statements(cursor.node.body) if isinstance(found, Block)]
+    return [
+        statement
+        for statement in addressable_statements(cursor.node.body)
+        if isinstance(statement, Block)
+    ]
 
 
 def is_reduction_loop(cursor: Cursor) -> bool:
@@ -30,8 +34,10 @@ def is_accumulation_loop(cursor: Cursor) -> bool:
     Its meaning does not depend on the kinds of the iterators that it feeds.
     """
     return bool(cursor.node.body) and all(
-        isinstance(found, Block) and not found.init and _is_lane_reduction(found, cursor)
-        for found in cursor.node.body
+        isinstance(statement, Block)
+        and not statement.init
+        and _is_lane_reduction(statement, cursor)
+        for statement in cursor.node.body
     )
 
 

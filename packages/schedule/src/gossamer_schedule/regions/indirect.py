@@ -44,7 +44,7 @@ def indirect_ranges(
 
 def _read_coordinates(cursor: Cursor, buffer: str) -> tuple[Expr | None, ...]:
     """Return the coordinates at which the block reads a buffer, in terms of its loops."""
-    values = values_at(cursor) | {found.var: found.value for found in cursor.node.iters}
+    values = values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
     found = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
     reads = {tuple(coordinate_of(at) for at in access.indices) for access in found}
     return reads.pop() if len(reads) == 1 else ()
@@ -76,10 +76,10 @@ def _ranges(
     extents = {loop.var: without_guard(loop.extent) for loop in path}
     mine = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
     ranges: dict[str, ProducedRange] = {}
-    for found in cursor.node.iters:
-        name = found.value.name if isinstance(found.value, Var) else ""
+    for iterator in cursor.node.iters:
+        name = iterator.value.name if isinstance(iterator.value, Var) else ""
         at = names.get(name)
         if isinstance(at, Var):
             is_within = mine[name] == extents[at.name]
-            ranges[found.var] = ProducedRange(at, UNIT, frozenset({at.name}), is_within)
+            ranges[iterator.var] = ProducedRange(at, UNIT, frozenset({at.name}), is_within)
     return ranges

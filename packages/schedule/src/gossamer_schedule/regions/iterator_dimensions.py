@@ -125,7 +125,7 @@ def _dimension(
 
 def _elements(function: Function, indptr: str) -> Expr | None:
     """Return an upper bound for the elements of all fibres delimited by a buffer; None if unknown."""
-    handles = {found.name: found.handle for found in function.buffers}
+    handles = {buffer.name: buffer.handle for buffer in function.buffers}
     for axis in function.axes:
         if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr == handles.get(indptr):
             return axis.nnz

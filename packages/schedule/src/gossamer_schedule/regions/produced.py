@@ -46,8 +46,8 @@ def dimensions_of(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
 
     Empty if the block reads the buffer at several indices.
     """
-    by_name = {found.var: found for found in cursor.node.iters}
-    loads = {found.indices for found in collect(Load, cursor.node) if found.buffer == buffer}
+    by_name = {iterator.var: iterator for iterator in cursor.node.iters}
+    loads = {load.indices for load in collect(Load, cursor.node) if load.buffer == buffer}
     if len(loads) != 1:
         return []
     (indices,) = loads

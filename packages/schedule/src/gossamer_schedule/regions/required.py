@@ -95,8 +95,8 @@ def _matched(cursor: Cursor, access: Access, *, free: set[str]) -> dict[str, Exp
     """
     block: Block = cursor.node
     stores = collect(Store, block)
-    writes = [found for found in stores if found.buffer == access.buffer]
-    if len({found.indices for found in writes}) != 1 or not is_own_value(cursor, writes[0]):
+    writes = [store for store in stores if store.buffer == access.buffer]
+    if len({write.indices for write in writes}) != 1 or not is_own_value(cursor, writes[0]):
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
     fixed = {item.var: item.value for item in block.iters if item.var not in free}

@@ -148,7 +148,7 @@ def _parallel(function: Function, iterations: Sequence[Iteration], target: Targe
     axes = [axes_of(function, iteration) for iteration in iterations]
     fibres = [over[1] for over in axes if len(over) > 1 and isinstance(over[1], Fibre)]
     before = slots_before(fibres[0], row, element=row) if fibres else ""
-    dtypes = [found.dtype for found in function.buffers if isinstance(found, SparseBuffer)]
+    dtypes = [buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
     lanes = lanes_of(target, dtypes[0])
     work = sum(_vectors(over[2:], lanes) for over in axes if len(over) > 1)
     return parallel_rows(row, before=before, per_row=WORK_PER_ROW, vectors=work or 1)

@@ -27,8 +27,8 @@ def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> Sched
         return ScheduleReport("rowwise_dense", f"a value for each row {iteration.vars[0]}")
     if len(axes) != 2 or not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
-    dtypes = {found.name: found.dtype for found in function.buffers
-              if isinstance(found, SparseBuffer)}  # fmt: skip
+    dtypes = {buffer.name: buffer.dtype for buffer in function.buffers
+              if isinstance(buffer, SparseBuffer)}  # fmt: skip
     (store,) = iteration.body
     assert isinstance(store, Store)
     vectors = _vectors(

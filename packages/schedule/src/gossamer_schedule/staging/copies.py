@@ -59,10 +59,10 @@ def require_allocated_outside(nest: BlockNest, buffer: str) -> None:
 def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
     """Return the iterators that expressions use, and those that the domains of these depend on."""
     needed = {name for found in selectors for name in free_vars(found)}
-    for found in reversed(block.iters):
-        if found.var in needed:
-            needed |= free_vars(found.domain)
-    return tuple(found for found in block.iters if found.var in needed)
+    for iterator in reversed(block.iters):
+        if iterator.var in needed:
+            needed |= free_vars(iterator.domain)
+    return tuple(iterator for iterator in block.iters if iterator.var in needed)
 
 
 def require_invariant_selectors(
@@ -73,16 +73,16 @@ def require_invariant_selectors(
     They may depend on iterators, on variables bound around the nest, and on buffers that the nest neither
     writes nor allocates. The domains of the iterators must start at 0.
     """
-    domains = [found.domain for found in iters]
+    domains = [iterator.domain for iterator in iters]
     needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
-    known = {found.var for found in iters} | nest.known_above
+    known = {iterator.var for iterator in iters} | nest.known_above
     inside = (nest.top.node,)
     reads = buffers_read(*selectors, *domains)
     changing = written_in(inside, nest.block.function) | buffers_allocated(inside)
     if (
         needed - known
         or reads & changing
-        or any(integer_value(found.domain.start) != 0 for found in iters)
+        or any(integer_value(iterator.domain.start) != 0 for iterator in iters)
     ):
         raise schedule_error(
             f"{nest.block.primitive}.domain",
@@ -132,8 +132,12 @@ def copy_nest(
     become the predicate of the block. All iterators become spatial, except `reduced`.
     """
     tiles, conditions = tiles or {}, tuple(conditions)
-    fresh = {found.var: namer.fresh(copy_name(found.var)) for found in iters}
-    looped = [found for found in iters if found.var not in tiles or tiles[found.var].extent != ONE]
+    fresh = {iterator.var: namer.fresh(copy_name(iterator.var)) for iterator in iters}
+    looped = [
+        iterator
+        for iterator in iters
+        if iterator.var not in tiles or tiles[iterator.var].extent != ONE
+    ]
     loops = {found.var: namer.fresh(copy_name(_stem(found.var))) for found in looped}
     in_block, in_loops = _variables(fresh), _variables(loops)
     for var, tile in tiles.items():
@@ -175,7 +179,7 @@ def _loop_extent(
     extent, needed = item.domain.extent, free_vars(item.domain.extent)
     if not needed & tiles.keys() or not buffers_accessed((extent,)):
         return extent
-    others = {found.var for found in iters} - needed
+    others = {iterator.var for iterator in iters} - needed
     evaluable = (part for part in conditions if not free_vars(part) & others)
     condition = conjoined(part for part in evaluable if free_vars(part) & needed)
     return extent if condition is None else IfThenElse(condition, extent, ZERO)

@@ -68,10 +68,10 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Element
     conditions = tuple(
         part
         for part in conjuncts(block.predicate)
-        if not any(is_bound_of(part, found) for found in block.iters)
+        if not any(is_bound_of(part, iterator) for iterator in block.iters)
     )
     iters = selecting_iters(block, _selectors(reads))
-    known = {found.var for found in iters} | nest.known_above
+    known = {iterator.var for iterator in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = Elements(reads, iters, own)
     # These iterators may select more elements than the block reads: the conditions on others are dropped.
@@ -92,7 +92,9 @@ def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
             f"The body of block '{cursor.node.name}' does not load from '{buffer}'.",
         )
     inside = (
-        found for found in addressable_statements(cursor.node.body) if isinstance(found, Block)
+        statement
+        for statement in addressable_statements(cursor.node.body)
+        if isinstance(statement, Block)
     )
     if any(buffer in buffers_accessed([item.domain for item in found.iters]) for found in inside):
         raise schedule_error(

@@ -53,7 +53,7 @@ def required_element(cursor: Cursor, buffer: str) -> Element:
     iters = selecting_iters(cursor.node, store.indices)
     _require_spatial(cursor, iters, store=store)
     tiles = required_tiles(nest, iters)
-    whole = [found for found in iters if found.var not in tiles]
+    whole = [iterator for iterator in iters if iterator.var not in tiles]
     conditions = _require_conditions(nest, iters, whole, store=store)
     selectors = (*store.indices, *conditions, *tiles.values())
     require_invariant_selectors(nest, iters, selectors)
@@ -123,12 +123,14 @@ def _require_conditions(
     """
     cursor = nest.block
     of_elements = conditions_of_init(cursor)
-    bounded = [found for found in cursor.node.iters if found in whole or found not in iters]
+    bounded = [
+        iterator for iterator in cursor.node.iters if iterator in whole or iterator not in iters
+    ]
     kept = tuple(
         part for part in of_elements if not any(is_bound_of(part, found) for found in bounded)
     )
     kept += tuple(_conditions_around(nest))
-    allowed = {found.var for found in iters} | nest.known_above
+    allowed = {iterator.var for iterator in iters} | nest.known_above
     is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(of_elements)
     is_assigned = gives_values(cursor.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
@@ -159,7 +161,7 @@ def require_element_exists(cursor: Cursor, element: Element) -> None:
     Raises `.not_proved`.
     """
     block, store = cursor.node, element.store
-    is_reducing = any(found.kind == "R" for found in block.iters)
+    is_reducing = any(iterator.kind == "R" for iterator in block.iters)
     if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(cursor, element):
         return
     raise schedule_error(
@@ -175,7 +177,7 @@ def _exists(cursor: Cursor, element: Element) -> bool:
     """Return whether the element is in bounds at all points of the iterators that select it."""
     store = element.store
     above = [parent for parent in cursor.parents if isinstance(parent, Block)]
-    iters = [found for block in above for found in block.iters]
+    iters = [iterator for block in above for iterator in block.iters]
     held = [part for block in above for part in conjuncts(block.predicate)]
     return is_safe(
         cursor.function,

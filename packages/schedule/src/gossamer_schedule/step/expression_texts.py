@@ -37,8 +37,8 @@ def expression_of(
     """  # noqa: E501  (the error is one line)
     from gossamer_ir.script import parse_expr  # imported late: most schedules have no texts
 
-    buffers = {found.name: found for found in all_buffers(at.function)}
-    dtypes = {found.name: found.dtype for found in at.function.params if found.dtype != "handle"}
+    buffers = {buffer.name: buffer for buffer in all_buffers(at.function)}
+    dtypes = {param.name: param.dtype for param in at.function.params if param.dtype != "handle"}
     dtypes |= {name: found.dtype for name, found in buffers.items()}
     try:
         found: Expr = parse_expr(text, dtypes | dict.fromkeys(variables, "int64"))

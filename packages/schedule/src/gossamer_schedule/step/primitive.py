@@ -105,13 +105,13 @@ def _result(function: Callable[..., Result], module: Module, given: dict[str, An
 def _require_annotations(module: Module, name: str) -> None:
     """Require that annotated loops satisfy the requirements of their annotations."""
     for function in module.functions:
-        for found in addressable_statements_of(function):
-            if not isinstance(found, For) or not found.annotations:
+        for statement in addressable_statements_of(function):
+            if not isinstance(statement, For) or not statement.annotations:
                 continue
-            if is_atomic(found):
-                _require_accumulating(found, name)
-            if is_pipelined(found):
-                _require_copies(found, function, name)
+            if is_atomic(statement):
+                _require_accumulating(statement, name)
+            if is_pipelined(statement):
+                _require_copies(statement, function, name)
 
 
 def _require_shared(made: Module, module: Module, name: str) -> None:

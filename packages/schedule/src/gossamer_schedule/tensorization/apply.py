@@ -92,7 +92,7 @@ def tensorized(
     rewritten = top.replaced_by((outer,)).module
 
     taken = step(loop=loop, intrinsic=intrinsic, function=function)
-    iters = (found.var for found in outer.iters)
+    iters = (iterator.var for iterator in outer.iters)
     return Result(rewritten, (outer.name, *iters, *made.init_names), Step(op, taken))
 
 
@@ -115,7 +115,7 @@ def _require_nest(top: Cursor) -> StoreNest:
             f"Block '{block.name}' does not consist of one store.",
             place=cursor.place,
         )
-    values = {found.var: found.value for found in block.iters} | unit_values(loops)
+    values = {iterator.var: iterator.value for iterator in block.iters} | unit_values(loops)
     loops = tuple(loop for loop in loops if loop.var not in values)
     conditions = tuple(resolve(part, values) for part in conjuncts(block.predicate))
     return StoreNest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)
@@ -198,7 +198,7 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
     binding = match.bindings[parsed.store.buffer]
     others = [found for found in match.bindings.values() if found is not binding]
     handles = {
-        found.name: found.handle or found.name for found in all_buffers(nest.cursor.function)
+        buffer.name: buffer.handle or buffer.name for buffer in all_buffers(nest.cursor.function)
     }
     if any(handles[found.buffer] == handles[binding.buffer] for found in others):
         raise schedule_error(

@@ -38,8 +38,8 @@ def emitted(implementation: Function, match: Match, *, namer: Namer) -> tuple[St
 
 def _bound_names(function: Function) -> Iterator[str]:
     """Yield the names that the body of a function binds."""
-    for found in statements(function.body):
-        yield from binds(found)
+    for statement in statements(function.body):
+        yield from binds(statement)
 
 
 def _rebound(node: Any, binding: BufferBinding) -> Any:
@@ -75,9 +75,9 @@ def _element(binding: BufferBinding, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
     """Return the loops along which the implementation accesses vectors of each buffer."""
     vectors = {
-        found.var
-        for found in statements(implementation.body)
-        if isinstance(found, For) and found.kind == "vectorized"
+        statement.var
+        for statement in statements(implementation.body)
+        if isinstance(statement, For) and statement.kind == "vectorized"
     }
     found: dict[str, set[str]] = {buffer.name: set() for buffer in implementation.buffers}
     for node in walk(*implementation.body):

@@ -70,7 +70,7 @@ def _parsed(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
         Search, *semantics.body, *implementation.body
     ):  # a search covers a row, and a buffer binding maps single elements
         return None
-    values = {found.var: found.value for found in block.iters} | unit_values(loops)
+    values = {iterator.var: iterator.value for iterator in block.iters} | unit_values(loops)
     loops = tuple(loop for loop in loops if loop.var not in values)
     store = resolve(block.body[0], values)
     digest = sha256("\0".join((intrinsic.name, *texts)).encode()).hexdigest()[:16]
@@ -78,7 +78,7 @@ def _parsed(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
     is_complete = sizes <= free_vars(store, *(loop.extent for loop in loops))
     if not isinstance(store, Store) or not is_complete:
         return None
-    if {found.name for found in semantics.buffers} != {store.buffer} | buffers_accessed((store,)):
+    if {buffer.name for buffer in semantics.buffers} != {store.buffer} | buffers_accessed((store,)):
         return None
     return ParsedIntrinsic(
         intrinsic.name, f"{intrinsic.name}@{digest}", loops, store, semantics, implementation

@@ -110,7 +110,9 @@ def _remap(ctx: Context, parts: BlockParts, targets: list[ast.expr], call: ast.C
 def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
     """A loop's range, with the variables of outer loops replaced by the iterators bound to them."""
     values: dict[str, Expr] = {
-        found.value.name: Var(found.var, "int64") for found in iters if isinstance(found.value, Var)
+        iterator.value.name: Var(iterator.var, "int64")
+        for iterator in iters
+        if isinstance(iterator.value, Var)
     }
     result: Range = substitute(loop, values)
     return result

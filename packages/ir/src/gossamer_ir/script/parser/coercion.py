@@ -127,8 +127,8 @@ def _fits(found: Const, dtype: str) -> bool:
 
 def load_dtype(dtype: str, indices: Sequence[Expr]) -> str:
     """The dtype of a load: that of the buffer, with the lanes of a vector index."""
-    for found in indices:
-        kind = DType.parse(dtype_of(found))
+    for index in indices:
+        kind = DType.parse(dtype_of(index))
         if kind.is_vector:
             return DType(DType.parse(dtype).scalar, kind.lanes, kind.scalable).text
     return dtype

@@ -57,7 +57,7 @@ def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int
         w.put(iters[number].var)
         w.close(start)
         del w.path[-2:]
-    kinds = "".join(found.kind for found in iters[first:last])
+    kinds = "".join(iterator.kind for iterator in iters[first:last])
     w.put(f' = T.axis.remap("{kinds}", [')
     for number in range(first, last):
         w.put(", " if number > first else "")

@@ -191,13 +191,15 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
     inits = [
         node.init,
         *(
-            found.init
-            for found in addressable_statements(node.body)
-            if isinstance(found, Iteration)
+            statement.init
+            for statement in addressable_statements(node.body)
+            if isinstance(statement, Iteration)
         ),
     ]
     for init in inits:
-        for store in (found for found in addressable_statements(init) if isinstance(found, Store)):
+        for store in (
+            statement for statement in addressable_statements(init) if isinstance(statement, Store)
+        ):
             if not all(index_var(name) in store.indices for name in own):
                 raise schedule_error(
                     f"{_NAME}.init",

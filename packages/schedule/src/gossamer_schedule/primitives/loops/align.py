@@ -105,7 +105,7 @@ def _require_zero_start(cursor: Cursor) -> None:
 def _require_blocks(cursor: Cursor) -> tuple[Block, ...]:
     """Return the body of the loop, refused unless all statements are blocks: only these have predicates,
     which mask the added iterations."""
-    blocks = tuple(found for found in cursor.node.body if isinstance(found, Block))
+    blocks = tuple(statement for statement in cursor.node.body if isinstance(statement, Block))
     if len(blocks) != len(cursor.node.body):
         raise schedule_error(
             "align.innermost",
@@ -118,7 +118,7 @@ def _require_blocks(cursor: Cursor) -> tuple[Block, ...]:
 
 def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
     """Refuse iterator values that may be undefined in the added iterations, by a load or a division."""
-    values = [found.value for block in blocks for found in block.iters]
+    values = [iterator.value for block in blocks for iterator in block.iters]
     divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
     divisors = [found.rhs for found in divided]
     if buffers_accessed(values) or any(integer_value(divisor) is None for divisor in divisors):

@@ -160,4 +160,8 @@ def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
 def _loops_of_kernel(cursor: Cursor) -> list[For]:
     """Return the loops inside the outermost loop that is bound to a thread axis, or will be."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
-    return [found for found in addressable_statements(outermost.body) if isinstance(found, For)]
+    return [
+        statement
+        for statement in addressable_statements(outermost.body)
+        if isinstance(statement, For)
+    ]

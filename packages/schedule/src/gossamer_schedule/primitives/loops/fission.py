@@ -106,7 +106,7 @@ def fission(
 
 def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
     body: Statements = cursor.node.body
-    names = [name_of(found) for found in body]
+    names = [name_of(statement) for statement in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
     # Without `after`, a let or an allocation stays with the statements that use it.
     cuts = [at for at in cuts if after or not isinstance(body[at - 1], (Let, Allocate))]
@@ -130,16 +130,18 @@ def _require_unchanged(cursor: Cursor) -> None:
     """
     loop = cursor.node
     require_unchanged_bounds((loop,), at=cursor)
-    blocks = (found for found in addressable_statements(loop.body) if isinstance(found, Block))
+    blocks = (
+        statement for statement in addressable_statements(loop.body) if isinstance(statement, Block)
+    )
     domains = (item.domain for block in blocks for item in block.iters)
     require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
 
 
 def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> None:
     """Refuse a part that uses a variable or buffer which an earlier part defines."""
-    effects = [effects_of(found) for found in addressable_statements(before)]
-    buffers = {found.allocates.name for found in effects if found.allocates is not None}
-    variables = {name for found in effects for name in found.binds}
+    effects = [effects_of(statement) for statement in addressable_statements(before)]
+    buffers = {effect.allocates.name for effect in effects if effect.allocates is not None}
+    variables = {name for effect in effects for name in effect.binds}
     shared = variables & free_vars(*part) | buffers & buffers_named(part)
     if shared:
         raise schedule_error(

@@ -102,7 +102,7 @@ def _require_unchanged(cursor: Cursor, block: Block) -> None:
     """
     require_unchanged_bounds((cursor.node,), at=cursor)
     predicate = () if block.predicate is None else (block.predicate,)
-    values = (found.value for found in block.iters)
+    values = (iterator.value for iterator in block.iters)
     what = "the predicate or an iterator of the block"
     require_unchanged(cursor.node, (*predicate, *values), at=cursor, what=what)
 

@@ -216,7 +216,7 @@ class _Span(msgspec.Struct, frozen=True):
 def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> _Span:
     """Return the elements over which the loops inside run; refuse them if they may not be consecutive."""
     loops = loops_of(cursor.function)
-    inner = {found.var for found in _loops_inside(cursor.node)}
+    inner = {loop.var for loop in _loops_inside(cursor.node)}
     *outer, last = read
     order = _consecutive_loops(last, inner, loops)
     if order is None or any(free_vars(at) & inner for at in outer):
@@ -261,7 +261,7 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
     conditions before it are, since these may guard its loads.
     """
     values = values_within(inside)
-    inner = {found.var for found in _loops_inside(cursor.node)}
+    inner = {loop.var for loop in _loops_inside(cursor.node)}
     body = cursor.node.body
     kept: list[Expr] = []
     is_complete = True
@@ -353,7 +353,7 @@ def _with_bounds_checks(
     for outer in (*cursor.loops, cursor.node):
         point.assume_loop(outer)
     buffers = all_buffers(cursor.function)
-    shapes = {found.name: found.shape for found in buffers if isinstance(found, Buffer)}
+    shapes = {buffer.name: buffer.shape for buffer in buffers if isinstance(buffer, Buffer)}
     for condition in conditions:
         yield from _bounds_checks(condition, point, shapes)
         point.assume(condition)

@@ -104,7 +104,7 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
     rewritten = cursor.replaced_by((branch,)).module
 
     taken = step(name=name, condition=condition, function=function)
-    names = tuple(name_of(found.body[0]) for found in versions)
+    names = tuple(name_of(version.body[0]) for version in versions)
     return Result(rewritten, names, Step(_NAME, taken), forwards_of(versions))
 
 

@@ -128,7 +128,7 @@ def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
 def _require_unchanged(cursor: Cursor) -> None:
     """Refuse an extent or domain that the loop may change: each iteration is checked against it."""
     require_unchanged_bounds((cursor.node,), at=cursor)
-    iters = (item for found in collect(Block, cursor.node) for item in found.iters)
+    iters = (item for block in collect(Block, cursor.node) for item in block.iters)
     domains = (item.domain for item in iters if cursor.node.var in free_vars(item.value))
     require_unchanged(cursor.node, domains, at=cursor, what="an iterator's domain")
 
@@ -279,7 +279,7 @@ def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]
 
 def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
     """Return the body, restricted to iterations below the extent of the old loop."""
-    inner = tuple(_bounded(found, loop, extent=extent) for found in body)
+    inner = tuple(_bounded(statement, loop, extent=extent) for statement in body)
     # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
     if all(isinstance(found, (For, Block)) for found in _outside_blocks(body)):
         return inner
@@ -336,5 +336,5 @@ def _bounded_extent(inner: For, loop: str, *, extent: Expr) -> Expr:
     is_read = _loads_depend_on(inner)
     if is_read and loop in free_vars(inner.start):
         return IfThenElse(below(index_var(loop), extent), inner.extent, ZERO)
-    is_rerun = any(_is_reduced(found, loop) for found in addressable_statements(inner.body))
+    is_rerun = any(_is_reduced(statement, loop) for statement in addressable_statements(inner.body))
     return guarded(inner.extent, loop, extent=extent, always=is_rerun or is_read)

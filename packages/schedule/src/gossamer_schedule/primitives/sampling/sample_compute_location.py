@@ -96,8 +96,10 @@ def _require_move(move: str) -> None:
 def _possible_loops(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:
     """Yield the loops into which a block may move, in program order: those that the primitive accepts."""
     around = {loop.var for loop in cursor.nest}
-    for found in addressable_statements(owner.body):
-        if isinstance(found, For) and found.var not in around:
+    for statement in addressable_statements(owner.body):
+        if isinstance(statement, For) and statement.var not in around:
             with suppress(ScheduleError):
-                _MOVES[move](cursor.module, cursor.node.name, loop=found.var, function=owner.name)
-                yield found.var
+                _MOVES[move](
+                    cursor.module, cursor.node.name, loop=statement.var, function=owner.name
+                )
+                yield statement.var

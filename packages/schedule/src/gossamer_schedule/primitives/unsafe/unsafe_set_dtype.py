@@ -98,7 +98,7 @@ def unsafe_set_dtype(
 
     new = _of_dtype(old, dtype)
     conversion = _Conversion(buffer, dtype, is_wider=_is_wider(dtype, old.dtype))
-    body = tuple(conversion.visit(found) for found in root.function.body)
+    body = tuple(conversion.visit(statement) for statement in root.function.body)
 
     changed = with_buffer(replace(root.function, body=body), new)
     rewritten = root.with_function(changed).module
@@ -121,11 +121,11 @@ def _require_plain(function: Function, buffer: str) -> None:
     """Refuse a buffer that is not only loaded and stored: other uses have no place for a conversion."""
     combined = {
         store.buffer
-        for found in statements(function.body)
-        if isinstance(found, Combine)
-        for store in found.stores
+        for statement in statements(function.body)
+        if isinstance(statement, Combine)
+        for store in statement.stores
     }
-    searched = {found.buffer for found in collect(Search, *function.body)}
+    searched = {search.buffer for search in collect(Search, *function.body)}
     stated = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
     for names, what in (
         (combined, "combined by a declared reducer"),

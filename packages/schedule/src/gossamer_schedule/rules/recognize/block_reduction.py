@@ -114,7 +114,7 @@ def _reduction_of(iteration: Iteration) -> Store | None:
 def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
     """Return the roles of the axes; None if they are not those of a sum over blocks."""
     element = [_selected(index, axes) for index in store.indices]
-    reduced = [found for found in axes if found.kind == "R"]
+    reduced = [axis for axis in axes if axis.kind == "R"]
     if len(reduced) != 2 or len(axes) != len(element) + 2:
         return None
     reduced.sort(key=lambda found: is_dense_root(found.axis))
@@ -136,9 +136,9 @@ def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
 
 def _selected(index: Expr, axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
     """Return the dense spatial axis whose variable is the index."""
-    for found in axes:
-        if index == index_var(found.var) and found.kind == "S" and is_dense_root(found.axis):
-            return found
+    for axis in axes:
+        if index == index_var(axis.var) and axis.kind == "S" and is_dense_root(axis.axis):
+            return axis
     return None
 
 
@@ -174,9 +174,9 @@ def _pattern(
 def _output(function: Function, store: Store) -> SparseBuffer | None:
     """Return the output buffer, if all its axes are dense roots."""
     roots = {axis.name for axis in function.axes if is_dense_root(axis)}
-    for found in function.buffers:
-        if isinstance(found, SparseBuffer) and found.name == store.buffer:
-            return found if roots.issuperset(found.axes) else None
+    for buffer in function.buffers:
+        if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
+            return buffer if roots.issuperset(buffer.axes) else None
     return None
 
 

@@ -100,7 +100,9 @@ def _elements(function: Function, iteration: Iteration) -> _Elements | None:
     row, fibre = axes
     if isinstance(fibre, DenseFixed) or fibre.parent != row.name:
         return None
-    buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
+    buffers = {
+        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
     return _Elements(row, fibre, iteration.vars, buffers)
 
 

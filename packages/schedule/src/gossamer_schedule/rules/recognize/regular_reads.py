@@ -30,7 +30,9 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> b
     constant within a dense axis. Only the last index may be `lane`.
     """
     axes = {axis.name: axis for axis in function.axes}
-    buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
+    buffers = {
+        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
     over = zip(iteration.vars, iteration.axes, strict=True)
     iterated = {name: axes[item.axis] for name, item in over if isinstance(item, OverAxis)}
 
@@ -63,7 +65,9 @@ def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
     """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibres
     is not proved, so the load needs a bounds check, which a reduction over lanes cannot have."""
     axes = {axis.name: axis for axis in function.axes}
-    buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
+    buffers = {
+        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
     over = zip(iteration.vars, iteration.axes, strict=True)
     ragged = {
         name: item.axis

@@ -249,7 +249,7 @@ def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
     ends: dict[Expr, Expr] = {index_var(var): axis.length for var, axis in axes}
     lengths = {axis.name: axis.length for axis in function.axes}
     dimensions = {
-        found.name: found.axes for found in function.buffers if isinstance(found, SparseBuffer)
+        buffer.name: buffer.axes for buffer in function.buffers if isinstance(buffer, SparseBuffer)
     }
     places = zip(store.indices, dimensions.get(store.buffer, ()), strict=False)
     return bool(iteration.init) or all(ends.get(at) == lengths[name] for at, name in places)
@@ -302,7 +302,9 @@ def _width(fibre: Axis) -> int | None:
 def _is_contiguous(function: Function, iteration: Iteration, fibre: Axis) -> bool:
     """Return whether each term is read at its position in the fibre, not at its coordinate."""
     position = iteration.vars[iteration.kinds.rindex("R")]
-    axes = {found.name: found.axes for found in function.buffers if isinstance(found, SparseBuffer)}
+    axes = {
+        buffer.name: buffer.axes for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
     for load in walk(iteration.body[0]):
         if isinstance(load, Load) and position in free_vars(load):
             *outer, last = load.indices
