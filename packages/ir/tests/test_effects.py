@@ -147,6 +147,13 @@ def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
     assert (kind in TAKING) == bool(binds(SAMPLES[kind]))
 
 
+def test_the_variables_of_each_kind_that_binds_some():
+    bound = {kind: effects_of(stmt).binds for kind, stmt in SAMPLES.items()}
+    assert {kind: found for kind, found in bound.items() if found} == {
+        Let: ("let",), For: ("i",), Block: ("v",), Iteration: ("i",), ParallelFor: ("i",),
+    }  # fmt: skip
+
+
 def test_a_body_that_may_not_run_says_so():
     always = {
         kind.__name__: [body.always_runs for body in effects_of(stmt).bodies]

@@ -143,7 +143,7 @@ def _for(stmt: For) -> Effects:
     extent = integer_value(stmt.extent)
     body = Body(stmt.body, always_runs=(extent or 0) > 0, repeats=extent is None or extent > 1)
     parts = _present(stmt.start, stmt.extent, stmt.weight, stmt.grain)
-    return Effects(parts, binds=(stmt.var,), bodies=(body,))
+    return Effects(parts, binds=BINDING[For](stmt), bodies=(body,))
 
 
 def _block(stmt: Block) -> Effects:
@@ -151,19 +151,20 @@ def _block(stmt: Block) -> Effects:
     conditions = tuple(conjuncts(stmt.predicate))
     body = Body(stmt.body, conditions, always_runs=stmt.predicate is None)
     values = (*[iterator.value for iterator in stmt.iters], *_present(stmt.predicate))
-    binds = tuple([iterator.var for iterator in stmt.iters])
-    return Effects(values, binds=binds, labels=(stmt.name,), bodies=(*init, body))
+    return Effects(values, binds=BINDING[Block](stmt), labels=(stmt.name,), bodies=(*init, body))
 
 
 def _iteration(stmt: Iteration) -> Effects:
     init = (Body(stmt.init, repeats=True, is_init=True),) if stmt.init else ()
     bodies = (*init, Body(stmt.body, repeats=True))
-    return Effects(binds=stmt.vars, labels=(stmt.name,), bodies=bodies)
+    return Effects(binds=BINDING[Iteration](stmt), labels=(stmt.name,), bodies=bodies)
 
 
 def _parallel_for(stmt: ParallelFor) -> Effects:
     parts = _present(stmt.start, stmt.extent, *_scalars(stmt.args), stmt.weight, stmt.grain)
-    return Effects(parts, binds=(stmt.var,), calls=stmt.function, passes=_handles(stmt.args))
+    return Effects(
+        parts, binds=BINDING[ParallelFor](stmt), calls=stmt.function, passes=_handles(stmt.args)
+    )
 
 
 def _launch(stmt: Launch) -> Effects:
@@ -188,7 +189,7 @@ EFFECTS: dict[type[Any], Callable[[Any], Effects]] = {
     Store: _store,
     Combine: _combine,
     Atomic: _atomic,
-    Let: lambda stmt: Effects((stmt.value,), binds=(stmt.var.name,)),
+    Let: lambda stmt: Effects((stmt.value,), binds=BINDING[Let](stmt)),
     Allocate: lambda stmt: Effects(stmt.buffer.shape, allocates=stmt.buffer),
     If: _if,
     While: _while,
@@ -352,11 +353,11 @@ BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     Iteration: lambda stmt: stmt.vars,
     ParallelFor: lambda stmt: (stmt.var,),
 }
-"""The variables that each type of statement binds. A shortcut for `effects_of(stmt).binds` that builds
-nothing else; a test compares it with the table."""
+"""The variables that each type of statement binds. `EFFECTS` takes `binds` from here; this table is a
+shortcut that builds nothing else."""
 TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     **BINDING,
-    Block: lambda stmt: (stmt.name, *[iterator.var for iterator in stmt.iters]),
+    Block: lambda stmt: (stmt.name, *BINDING[Block](stmt)),
     Iteration: lambda stmt: (stmt.name, *stmt.vars),
     Allocate: lambda stmt: (stmt.buffer.name,),
 }
