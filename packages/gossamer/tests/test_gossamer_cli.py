@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 
 import numpy as np
 import pytest
 import typer
 from scipy import sparse
 
+from gossamer import cli
+from gossamer.cli.app import app
 from gossamer.cli.bench.accuracy import Comparison
 from gossamer.cli.bench.workload import Workload
 from gossamer.cli.run import FIELDS, require_within
@@ -232,11 +235,21 @@ def test_the_cache_is_described_and_cleared(command, matrix_file, tmp_path, monk
     assert "entries  0" in command("cache", "info").out
 
 
+COMMANDS = {found.name for found in (*app.registered_commands, *app.registered_groups)}
+
+
 def test_help_names_every_command(command):
     found = command("--help")
     assert found.status == 0
-    for name in ("demo", "run", "show", "backends", "cache", "--version"):
+    for name in (*COMMANDS, "--version"):
         assert name in found.out
+
+
+def test_every_command_is_registered():
+    """A command is in a file of its name. `app` is the group of all commands."""
+    files = {info.name for info in pkgutil.iter_modules(cli.__path__)}
+    own = {name for name in files if hasattr(import_module(f"gossamer.cli.{name}"), name)}
+    assert own - {"app"} == COMMANDS
 
 
 def test_version_lists_every_distribution_of_gossamer_with_its_version(command):

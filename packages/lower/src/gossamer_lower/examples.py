@@ -1,4 +1,7 @@
-"""Small programs for docstrings, and the part of their text that passes change."""
+"""Small programs for docstrings, and the part of their text that passes change.
+
+They are here rather than in the testkit because the tests of this distribution require only gossamer-ir.
+"""
 
 from __future__ import annotations
 
