@@ -73,6 +73,35 @@ def test_each_region_is_complete_when_it_ends(count, options):
     assert incomplete_regions(pool().address, count, **options) == 0
 
 
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_the_caller_waits_for_workers_that_take_longer_than_it_spins(cpus):
+    """One of two threads takes two of three chunks of about a millisecond, and the other one waits."""
+    run(f"""
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{cpus}])
+regions(100, threads=2, chunks=3, steps=2_000_000)
+""")
+
+
+def test_workers_that_sleep_are_woken():
+    run("""
+regions(1, threads=2)
+(worker,) = tasks() - before
+
+def seconds_of_worker():
+    with open(f"/proc/self/task/{worker}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e9
+
+def has_worked():
+    time.sleep(0.02)
+    start = seconds_of_worker()
+    regions(1, threads=2, chunks=20, steps=2_000_000)
+    return seconds_of_worker() - start > 0.001
+
+assert any(has_worked() for _ in range(50))
+""")
+
+
 def test_numbers_of_threads_that_change():
     for number in [1, 5, 2, 9, 3, 1, 7] * 20:
         assert incomplete_regions(pool().address, 20, threads=number, chunks=20, steps=20) == 0
