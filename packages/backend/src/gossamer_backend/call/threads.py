@@ -36,7 +36,7 @@ def set_num_threads(count: int) -> None:
     global _chosen
     is_integer = isinstance(count, Integral) and not isinstance(count, bool)
     if not is_integer or not 1 <= count <= LIMIT:
-        raise _refused(repr(count), source="The number of threads")
+        raise _argument_error(repr(count), source="The number of threads")
     _chosen = int(count)
 
 
@@ -70,7 +70,7 @@ def _find_default() -> int:
         return _openmp_number() or available_cpus()
     count = _number(text)
     if count is None:
-        raise _refused(repr(text), source=f"The environment variable {VARIABLE}")
+        raise _argument_error(repr(text), source=f"The environment variable {VARIABLE}")
     return count
 
 
@@ -137,7 +137,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _refused(value: str, *, source: str) -> ArgumentError:
+def _argument_error(value: str, *, source: str) -> ArgumentError:
     return ArgumentError(
         "threads.count",
         f"{source} is {value}, which is not an integer from 1 to {LIMIT}.",

@@ -40,7 +40,7 @@ def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
         None,
     )
     if at is None:
-        raise _refused(f"they define no symbol '{old}'")
+        raise _unsupported_error(f"they define no symbol '{old}'")
     texts = code[names.offset : names.offset + names.size]
     moved = bytearray(code)
     moved += texts + new.encode("ascii") + b"\0"
@@ -66,12 +66,12 @@ def _defines(symbol: _Symbol, name: str) -> bool:
 
 def _sections(code: bytes) -> list[Section]:
     if len(code) < FILE_HEADER.size or not code.startswith(IDENTITY):
-        raise _refused("its code is not an ELF file for a 64-bit little-endian machine")
+        raise _unsupported_error("its code is not an ELF file for a 64-bit little-endian machine")
     header = header_of(code)
     end = header.sections + SECTION.size * header.section_count
     is_object = header.kind == RELOCATABLE and header.section_size == SECTION.size
     if not is_object or not 0 < header.sections < end <= len(code):
-        raise _refused("its code is not a relocatable ELF object")
+        raise _unsupported_error("its code is not a relocatable ELF object")
     return sections_of(code, header)
 
 
@@ -79,10 +79,10 @@ def _symbol_table(code: bytes, sections: list[Section]) -> tuple[Section, Sectio
     """Return the symbol table and its string table."""
     table = next((found for found in sections if found.kind == SYMBOL_TABLE), None)
     if table is None or not table.link < len(sections):
-        raise _refused("its code has no symbol table")
+        raise _unsupported_error("its code has no symbol table")
     names = sections[table.link]
     if max(table.offset + table.size, names.offset + names.size) > len(code):
-        raise _refused("its code is cut off")
+        raise _unsupported_error("its code is cut off")
     return table, names
 
 
@@ -93,7 +93,7 @@ def _symbols(code: bytes, table: Section, names: Section) -> Iterator[_Symbol]:
         yield _Symbol(at, texts[name : texts.find(b"\0", name)], section)
 
 
-def _refused(why: str) -> UnsupportedError:
+def _unsupported_error(why: str) -> UnsupportedError:
     return UnsupportedError(
         "backend.export",
         f"Cannot export this kernel: {why}.",

@@ -45,15 +45,15 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
         except GossamerError:
             raise
         except Exception as error:
-            refusal = _refusal(function, args, keywords)
-            if refusal is None:
+            rejection = _argument_error(function, args, keywords)
+            if rejection is None:
                 raise
-            raise refusal from error
+            raise rejection from error
 
     return called
 
 
-def _refusal(
+def _argument_error(
     function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> ArgumentError | None:
     """The error for arguments that a function does not accept; None if it accepts them."""

@@ -67,19 +67,19 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
             return None
         found = atomic_of(node) or accumulated_by_lane(node, namer)
         if found is None:
-            raise _unsupported(node.buffer)
+            raise _unsupported_error(node.buffer)
         return found
 
     body = rewrite_body(loop.body, rule)
     combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}
     for node in walk(*body):
         if isinstance(node, READS) and node.buffer in combined:
-            raise _unsupported(node.buffer)
+            raise _unsupported_error(node.buffer)
     kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)
     return msgspec.structs.replace(loop, body=body, annotations=kept)
 
 
-def _unsupported(buffer: str) -> UnsupportedError:
+def _unsupported_error(buffer: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.atomic",
         f"Iterations that share elements of '{buffer}' access it in another way than to accumulate by "

@@ -158,7 +158,7 @@ class _MathLowerer:
         for node in found:
             if _is_lowered(node, self._instructions):
                 name = node.function if isinstance(node, Call) else "//"
-                raise _unsupported(name, "is called in the weight of a parallel loop")
+                raise _unsupported_error(name, "is called in the weight of a parallel loop")
 
 
 class _Calls:
@@ -264,7 +264,7 @@ class _Calls:
         if function in self._instructions:
             return args[0].code.call(function, *args)
         if function not in LOWERED or (function, scalar) == ("fma", "float64"):
-            raise _unsupported(function, f"cannot be lowered to arithmetic for {scalar}")
+            raise _unsupported_error(function, f"cannot be lowered to arithmetic for {scalar}")
         return computed(function, args)
 
 
@@ -326,7 +326,7 @@ class _LetInliner:
         return rewrite(node, visit), deepest + 1
 
 
-def _unsupported(name: str, why: str) -> UnsupportedError:
+def _unsupported_error(name: str, why: str) -> UnsupportedError:
     return UnsupportedError("lower.math", f"The function '{name}' {why}.")
 
 

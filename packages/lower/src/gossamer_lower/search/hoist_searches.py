@@ -129,9 +129,9 @@ class _SearchHoister:
         )
         lets, self._here = self._here, outer
         if isinstance(stmt, While) and lets:
-            raise _refusal("The condition of a while loop")
+            raise _unsupported_error("The condition of a while loop")
         if isinstance(stmt, For) and stmt.weight is not None and contains(Search, stmt.weight):
-            raise _refusal(f"The weight of the loop '{stmt.var}'")
+            raise _unsupported_error(f"The weight of the loop '{stmt.var}'")
         if isinstance(new, If):
             then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
             new = If(new.condition, then_body, else_body)
@@ -270,7 +270,7 @@ def _is_harmless(node: object) -> bool:
     return not isinstance(node, (Load, Call)) and type(node) not in LAZY
 
 
-def _refusal(where: str) -> UnsupportedError:
+def _unsupported_error(where: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.search",
         f"{where} contains a search that depends on the loop, which is not supported yet.",

@@ -83,7 +83,7 @@ class Vectors:
                 return self.after_lets(self._guard(stmt, mask))
             case Prefetch():
                 return ()
-        raise _unsupported(type(stmt).__name__, "has no vector form yet")
+        raise _unsupported_error(type(stmt).__name__, "has no vector form yet")
 
     def after_lets(self, *stmts: Stmt) -> tuple[Stmt, ...]:
         """Return the statements after the lets that were collected since the last call."""
@@ -99,7 +99,7 @@ class Vectors:
     def _store(self, stmt: Store, mask: Expr | None) -> Store:
         indices = self._indices(stmt.indices, mask)
         if not any(_is_vector(index) for index in indices):
-            raise _unsupported(
+            raise _unsupported_error(
                 "Store", f"writes the same element of '{stmt.buffer}' from every lane"
             )
         value = self.vector(self.value(stmt.value, mask))
@@ -131,7 +131,9 @@ class Vectors:
     def _loop(self, stmt: For, mask: Expr | None) -> tuple[Stmt, ...]:
         start, extent = self.value(stmt.start, mask), self.value(stmt.extent, mask)
         if _is_vector(start) or _is_vector(extent):
-            raise _unsupported("For", f"runs '{stmt.var}' a different number of times in each lane")
+            raise _unsupported_error(
+                "For", f"runs '{stmt.var}' a different number of times in each lane"
+            )
         lets, body = self.after_lets(), self.body(stmt.body, mask)
         return (*lets, msgspec.structs.replace(stmt, start=start, extent=extent, body=body))
 
@@ -175,7 +177,7 @@ class Vectors:
                 return self._call(expr, mask)
             case Search():
                 return self._search(expr, mask)
-        raise _unsupported(type(expr).__name__, "is inside another vectorized loop")
+        raise _unsupported_error(type(expr).__name__, "is inside another vectorized loop")
 
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
         """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
@@ -222,7 +224,7 @@ class Vectors:
         """Return a search, which must be uniform: it is made once for all lanes."""
         found = map_children(expr, lambda operand: self.value(operand, mask))
         if any(map(_is_vector, (*found.prefix, found.begin, found.end, found.value))):
-            raise _unsupported("a search", "is for a different value in each lane")
+            raise _unsupported_error("a search", "is for a different value in each lane")
         return found
 
     def _load(self, expr: Load, mask: Expr | None) -> Load:
@@ -263,7 +265,7 @@ def lanes_of(loop: For) -> Lanes:
             return Lanes(int(factor.text), scalable=True)
         case Binary(op="mul", lhs=Const() as factor, rhs=VScale()):
             return Lanes(int(factor.text), scalable=True)
-    raise _unsupported(
+    raise _unsupported_error(
         f"'{loop.var}'", "has an extent that is neither constant nor a multiple of vscale"
     )
 
@@ -276,5 +278,5 @@ def _is_vector(expr: Expr) -> bool:
     return DType.parse(build.dtype_of(expr)).is_vector
 
 
-def _unsupported(what: str, why: str) -> UnsupportedError:
+def _unsupported_error(what: str, why: str) -> UnsupportedError:
     return UnsupportedError("lower.vectorize", f"In a vectorized loop, {what} {why}.")

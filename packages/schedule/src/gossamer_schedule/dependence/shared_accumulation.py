@@ -25,7 +25,7 @@ def required_shared(cursor: Cursor) -> tuple[str, ...]:
     shared = tuple(name for name in accesses_below(cursor) if not is_unshared(cursor, name))
     for name in shared:
         if not is_accumulated(cursor.node, name) or _has_another_name(cursor, name):
-            raise _refused(cursor, buffer=name)
+            raise _accumulation_error(cursor, buffer=name)
     return shared
 
 
@@ -38,7 +38,7 @@ def _has_another_name(cursor: Cursor, buffer: str) -> bool:
     return bool(same & buffers_accessed(cursor.node.body))
 
 
-def _refused(cursor: Cursor, *, buffer: str) -> ScheduleError:
+def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
     loop = cursor.node
     for store in _stores(cursor, buffer):
         reduction = match_reduction(store)

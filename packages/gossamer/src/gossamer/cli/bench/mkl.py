@@ -56,14 +56,14 @@ def load_mkl() -> ctypes.CDLL:
     """
     path = library_path()
     if path is None:
-        raise _refused("MKL is not installed.", hint="pip install mkl.")
+        raise _argument_error("MKL is not installed.", hint="pip install mkl.")
     layer = os.environ.get("MKL_THREADING_LAYER", "gnu").lower()
     if layer not in THREADING_LAYERS:
-        raise _refused(f"MKL_THREADING_LAYER is '{layer}'; expected intel or gnu.")
+        raise _argument_error(f"MKL_THREADING_LAYER is '{layer}'; expected intel or gnu.")
     library = ctypes.CDLL(str(path))
     library.MKL_Set_Interface_Layer(0)
     if library.MKL_Set_Threading_Layer(THREADING_LAYERS[layer]) != THREADING_LAYERS[layer]:
-        raise _refused(f"MKL does not take the threading layer '{layer}'.")
+        raise _argument_error(f"MKL does not take the threading layer '{layer}'.")
     return library
 
 
@@ -78,7 +78,7 @@ class _MklHandle:
     def __init__(self, arrays: tuple[Array, Array, Array], shape: tuple[int, int]) -> None:
         self._library = load_mkl()
         if max(*shape, arrays[2].size) >= 2**31:
-            raise _refused("The matrix is too large for MKL's int32 indices.")
+            raise _argument_error("The matrix is too large for MKL's int32 indices.")
         self._dtype, self._shape = str(arrays[2].dtype), shape
         self._letter, self._scalar = LETTERS[self._dtype]
         self._arrays = arrays
@@ -140,7 +140,7 @@ class _MklHandle:
         for array, length in ((dense, self._shape[1]), (out, self._shape[0])):
             fits = array.dtype == self._dtype and array.shape[0] == length
             if not (fits and array.flags.c_contiguous and array.shape[1:] == dense.shape[1:]):
-                raise _refused("The operands do not fit the matrix.")
+                raise _argument_error("The operands do not fit the matrix.")
 
     def _function(self, operation: str) -> Any:
         return getattr(self._library, f"mkl_sparse_{self._letter}_{operation}")
@@ -177,7 +177,7 @@ class MklBlocks(_MklHandle):
     def __init__(self, matrix: Any, *, features: int | None, optimize: bool = True) -> None:
         height, width = matrix.blocksize
         if height != width:
-            raise _refused(f"The blocks are {height} x {width}, and MKL's are square.")
+            raise _argument_error(f"The blocks are {height} x {width}, and MKL's are square.")
         rows, columns = matrix.shape
         super().__init__(_copies(matrix.indptr, matrix.indices, matrix.data), (rows, columns))
         self._create("create_bsr", ROW_MAJOR, rows // height, columns // width, height)
@@ -195,5 +195,5 @@ def _pointer(array: Array) -> c_void_p:
     return array.ctypes.data_as(c_void_p)
 
 
-def _refused(message: str, *, hint: str = "") -> ArgumentError:
+def _argument_error(message: str, *, hint: str = "") -> ArgumentError:
     return ArgumentError("peers.mkl", message, hint=hint)

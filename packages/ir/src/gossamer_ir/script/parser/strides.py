@@ -47,7 +47,7 @@ def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLay
         )
     steps = [_product(stride) for stride in strides]
     if any(step[0] < 1 for step in steps):
-        raise _refused(ctx, node, "A stride is not positive")
+        raise _stride_error(ctx, node, "A stride is not positive")
     numbers = [step[0] for step in steps if not step[1]]
     if len(numbers) == len(steps) and not _is_nested(shape, steps) and _are_apart(shape, numbers):
         return FlatLayout((span(shape, strides),), ZERO, tuple(strides))
@@ -113,10 +113,12 @@ def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[M
     while left:
         at = _innermost(left, shape, steps, inner)
         if at is None:
-            raise _refused(ctx, node, "The strides are not nested: none of them divides all others")
+            raise _stride_error(
+                ctx, node, "The strides are not nested: none of them divides all others"
+            )
         count = _quotient(steps[at], inner)
         if count is None:
-            raise _refused(ctx, node, "A stride is not a multiple of the next inner one")
+            raise _stride_error(ctx, node, "A stride is not a multiple of the next inner one")
         if not order:
             spacing = _expr(count)
         else:
@@ -157,13 +159,13 @@ def _extent(ctx: Context, node: ast.expr, extent: Expr, count: Monomial) -> Expr
     if count == _product(extent):
         return extent
     if size is not None and not count[1] and count[0] < size:
-        raise _refused(
+        raise _stride_error(
             ctx, node, f"The stride leaves room for {count[0]} of {size} elements of a dimension"
         )
     return _expr(count)
 
 
-def _refused(ctx: Context, node: ast.expr, why: str) -> Exception:
+def _stride_error(ctx: Context, node: ast.expr, why: str) -> Exception:
     return ctx.error(
         "strides",
         f"{why}, so elements may overlap or are not stored in the order of nested dimensions.",
