@@ -196,7 +196,7 @@ def test_copies_in_blocks_of_three_sizes(shape, rows):
 def test_blocks_that_reach_beyond_the_matrix_are_refused():
     arguments, _ = block_copies((64, 96), (64, 0, 0))
     shorter = {"m": 62, "indptr": arguments["indptr"][:63], "c": arguments["c"][:62]}
-    assert_refused(program("csr_spmm_by_blocks"), arguments | shorter, match="C_data out of bounds")
+    assert_refused(program("csr_spmm_by_blocks"), arguments | shorter, match="'C_data' out of bounds")
 
 
 # --- one number for each row or element
@@ -316,7 +316,7 @@ def test_a_relation_that_is_not_there_is_refused(is_stated, bad):
     arguments |= {"etype": etype, "indptr": indptr, "indices": indices, "nnz": len(indices)}
     stated = "    T.assume_buffer_domain(E, [0, r])\n"
     module = program("rgcn_homogeneous", changes={} if is_stated else {stated: ""})
-    assert_refused(module, arguments, match="'etype'" if is_stated else "W_data out of bounds")
+    assert_refused(module, arguments, match="'etype'" if is_stated else "'W_data' out of bounds")
 
 
 def relation_masks():

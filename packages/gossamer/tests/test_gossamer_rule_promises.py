@@ -182,8 +182,8 @@ def test_rows_are_asked_for_where_they_are_long_and_far(features, columns):
     stats = Stats(rows=1000, columns=columns, nnz=5000, longest_row=9, empty_rows=0)
     module = spmm(features, stats=stats)
     is_asked = any(isinstance(node, Prefetch) for node in walk(module))
-    row = 4 * features
-    assert is_asked == (row >= LEAST_ROW and row * columns >= LEAST_OPERAND)
+    row, columns_of_class = 4 * features, stats.rounded().columns
+    assert is_asked == (row >= LEAST_ROW and row * columns_of_class >= LEAST_OPERAND)
 
 
 @pytest.mark.parametrize("features", SIZES)
