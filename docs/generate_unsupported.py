@@ -67,8 +67,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.flat_guards": "a flat module, passed as such, that has calls or atomic updates, and "
         "accesses that are not proved in bounds",
         "lower.meeting_inits": "a block with an init, several points of which may write one element, if "
-        "a loop between them repeats the block, the size of the buffer is read from mutable memory, or "
-        "the iterations run in parallel",
+        "a loop that does not feed the block repeats it, the size of the buffer is read from mutable memory, "
+        "or the iterations run in parallel",
         "lower.changing_size": "a buffer whose size is read from what the program writes",
         "lower.math": "a math function in the weight of a parallel loop; `fma` of float64 on a "
         "CPU without it",

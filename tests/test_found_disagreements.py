@@ -276,7 +276,7 @@ def main(y: T.handle, indptr_k: T.handle, n0: T.int64, n1: T.int64) -> None:
             Y[i] = Y[i] + 1.0
 """)
     with pytest.raises(
-        UnsupportedError, match="child of the axis 'I' is iterated without it"
+        UnsupportedError, match="includes a child of axis 'I', but not 'I' itself"
     ) as found:
         lower_iterations(module)
     assert found.value.code == "lower.parent"

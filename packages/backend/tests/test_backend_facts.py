@@ -114,7 +114,7 @@ def test_offsets_that_are_no_sums_of_products_are_named_by_the_first(dtype):
         with pytest.raises(ArgumentError, match=rf"Element {at} of 'x' is {wrong[at]}") as caught:
             check_facts(needed, {}, arrays=arrays | {"X": wrong}, names=names)
         assert caught.value.code == "kernel.product"
-    with pytest.raises(ArgumentError, match="'x' has 4 elements, expected as many"):
+    with pytest.raises(ArgumentError, match="'x' has 4 elements; expected as many"):
         check_facts(needed, {}, arrays=arrays | {"X": good[:4]}, names=names)
 
 

@@ -13,7 +13,7 @@ REASONS = {
     "old-api": "written for version 0 of the backend protocol, expected 1",
     "list-of-capabilities": "must declare its capabilities as a frozenset",
     "incomplete": "lacks targets, probe, compile, load",
-    "other-name": "must register one backend of its own name, it registers 'another'",
+    "other-name": "must register one backend of its own name; it registers 'another'",
     "no-hook": "registers no backend",
     "misspelt-hook": "unknown hook 'gossamer_backend'",
     "raising-hook": "RuntimeError: out of order",

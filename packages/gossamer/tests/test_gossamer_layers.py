@@ -94,9 +94,9 @@ def test_keys_that_score_the_same_share_evenly(name, lengths):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ((0, 7, 8), r"Element 1 of 'indptr_qk' is 7, expected 0 \+ 2 \* 4"),
-        ((0, 8, 8), r"Element 2 of 'indptr_qk' is 8, expected 8 \+ 1 \* 1"),
-        ((0, 9, 10), r"Element 1 of 'indptr_qk' is 9, expected 0 \+ 2 \* 4"),
+        ((0, 7, 8), r"Element 1 of 'indptr_qk' is 7; expected 0 \+ 2 \* 4"),
+        ((0, 8, 8), r"Element 2 of 'indptr_qk' is 8; expected 8 \+ 1 \* 1"),
+        ((0, 9, 10), r"Element 1 of 'indptr_qk' is 9; expected 0 \+ 2 \* 4"),
     ],
 )
 def test_offsets_that_are_no_sums_of_products_are_named(wrong, message):

@@ -304,7 +304,7 @@ def test_an_init_stays_where_facts_tell_points_apart(fact, element):
 
 
 REFUSED = {
-    "a loop between them repeats the block": FIRST.replace("\n    ", "\n        ").replace(
+    "a loop that does not feed the block repeats it": FIRST.replace("\n    ", "\n        ").replace(
         "    for j", "for t in T.serial(2):\n        for j"
     ),
     "iterations of loop 'i' run at once": MARKED["several stores of one run"].replace(

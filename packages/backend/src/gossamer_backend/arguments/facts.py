@@ -204,16 +204,16 @@ def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) 
     if where is None:
         return
     if where == 0:
-        expected = f"as many elements as '{left}' and '{right}' have"
+        expected = f"as many as '{left}' and '{right}' have"
         found = f"'{name}' has {counted(array.size, 'element')}"
     else:
         found = f"Element {where} of '{name}' is {array[where]}"
         rise = " * ".join(str(int(side[where]) - int(side[where - 1])) for side in (first, second))
-        expected = f"{array[where - 1]} + {rise}, the lengths by '{left}' and '{right}'"
+        expected = f"{array[where - 1]} + {rise}"
     raise ArgumentError(
         "kernel.product",
-        f"{found}, expected {expected}.",
-        hint="Offsets are the prefix sums of the products of lengths.",
+        f"{found}; expected {expected}.",
+        hint=f"Pass the prefix sums of products of the row lengths in '{left}' and '{right}'.",
     )
 
 

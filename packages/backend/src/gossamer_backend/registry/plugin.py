@@ -95,7 +95,7 @@ def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
         names = ", ".join(repr(getattr(backend, "name", None)) for backend in backends)
         raise PluginError(
             "plugin.name",
-            f"The plugin '{name}' must register one backend of its own name, it registers {names}.",
+            f"The plugin '{name}' must register one backend of its own name; it registers {names}.",
         )
     return _require_protocol(name, found[0])
 

@@ -61,7 +61,7 @@ def require_fits(file: Path, declared: DeclaredSizes, *, max_bytes: int | None) 
         raise FormatError(
             "format.read.memory",
             f"{found}, more than the memory that is available.",
-            hint="The machine, the cgroup and the limit of the address space (ulimit -v) bound the memory.",
+            hint="Free memory, or raise the limit of the cgroup or of ulimit -v.",
         )
     limit = default_max_bytes(file.stat().st_size) if max_bytes is None else max_bytes
     if needed > limit:

@@ -51,8 +51,8 @@ def scaled_product(
     if out is None:
         raise ArgumentError(
             "operand.out",
-            f"beta is {beta}, but there is no out to multiply by it.",
-            hint="Pass out, or leave out 'beta'.",
+            f"beta is {beta}, which requires out.",
+            hint="Pass out, or omit beta.",
         )
     result, array = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
     operator = _variant(program, adds=True)

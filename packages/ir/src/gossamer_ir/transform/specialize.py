@@ -162,5 +162,5 @@ def _unknown(name: str, what: str, known: Mapping[str, object]) -> ArgumentError
     return ArgumentError(
         "specialize.unknown",
         f"There is no {what} '{name}'.",
-        hint=f"There are {', '.join(known) or 'none'}.",
+        hint=f"Available: {', '.join(map(repr, known)) or 'none'}.",
     )

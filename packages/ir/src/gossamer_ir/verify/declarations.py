@@ -180,6 +180,6 @@ def _require_handle(ctx: Context, handle: str, at: At) -> bool:
         "verify.handle.undefined",
         f"There is no pointer parameter '{handle}'.",
         at,
-        hint=f"There are: {', '.join(ctx.handles) or 'none'}.",
+        hint=f"Available: {', '.join(map(repr, ctx.handles)) or 'none'}.",
     )
     return False

@@ -145,7 +145,7 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
     if headers & changed or reads & (changed - targets):
         return "the loop changes what it reads"
     if not all(isinstance(stmt, If) or _counts(stmt, block) for stmt in around):
-        return "a loop between them repeats the block"
+        return "a loop that does not feed the block repeats it"
     return None
 
 
@@ -174,7 +174,7 @@ def _require_no_repetition(
             return
         is_unit = isinstance(stmt, For) and stmt.extent == ONE
         if not (isinstance(stmt, If) or is_unit or _counts(stmt, block)):
-            raise not_once(block, "a loop between them repeats the block")
+            raise not_once(block, "a loop that does not feed the block repeats it")
 
 
 def _uses_others(block: Block, targets: Set[str]) -> bool:

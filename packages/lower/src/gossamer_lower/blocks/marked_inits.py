@@ -128,7 +128,7 @@ def not_once(block: Block, why: str) -> UnsupportedError:
     """Return the error for an init that cannot be made to run once for each element."""
     return UnsupportedError(
         "lower.meeting_inits",
-        f"Several points of the block '{block.name}' may initialize one element of "
-        f"'{min(buffers_written(block.init))}', and cannot do so once: {why}.",
+        f"The init of block '{block.name}' may run several times for one element of "
+        f"'{min(buffers_written(block.init))}', and cannot be guarded: {why}.",
         hint="Initialize it in a block of its own before.",
     )

@@ -82,7 +82,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
 def _unsupported_error(buffer: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.atomic",
-        f"Iterations that share elements of '{buffer}' access it in another way than to accumulate by "
-        f"one of {', '.join(ATOMIC_OPS)}.",
+        f"The atomic loop accesses '{buffer}' by something other than an atomic "
+        f"{', '.join(ATOMIC_OPS[:-1])} or {ATOMIC_OPS[-1]}.",
         hint="Use accumulate='privatised'.",
     )

@@ -442,7 +442,8 @@ def _where_holds(condition: Expr, value: Any) -> Any:
 
 def _no_parent(name: str | None) -> UnsupportedError:
     return UnsupportedError(
-        "lower.parent", f"A child of the axis '{name}' is iterated without it.",
+        "lower.parent",
+        f"The iteration includes a child of axis '{name}', but not '{name}' itself.",
         hint=f"Add '{name}' to the iteration, before its child.",
     )  # fmt: skip
 

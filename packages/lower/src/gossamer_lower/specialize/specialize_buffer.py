@@ -63,11 +63,11 @@ def _passed(function: Function, name: str) -> Buffer:
     for buffer in function.buffers:
         if buffer.name == name and isinstance(buffer, Buffer) and buffer.handle is not None:
             return buffer
-    names = [buffer.name for buffer in function.buffers if buffer.handle is not None]
+    names = [f"'{buffer.name}'" for buffer in function.buffers if buffer.handle is not None]
     raise UnsupportedError(
         "lower.specialize_buffer.unknown",
         f"No buffer '{name}' is passed to '{function.name}'.",
-        hint=f"There are {', '.join(names) or 'none'}.",
+        hint=f"Buffer parameters: {', '.join(names) or 'none'}.",
     )
 
 

@@ -148,8 +148,8 @@ def require_init_of_nest(nest: BlockNest) -> None:
         loop = min(reinitializing)
         raise schedule_error(
             f"{nest.block.primitive}.not_proved",
-            f"It is not proved that iterations of loop '{loop}' initialize different elements, and block "
-            f"'{cursor.node.name}' initializes each once.",
+            f"Cannot prove that iterations of loop '{loop}' initialize different elements; the init of "
+            f"block '{cursor.node.name}' must run once per element.",
             needs=f"a different element in each iteration of {loop}",
             hint=f"Only loops may stand between loop '{loop}' and the block.",
         )

@@ -164,10 +164,11 @@ def require_element_exists(cursor: Cursor, element: Element) -> None:
     is_reducing = any(iterator.kind == "R" for iterator in block.iters)
     if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(cursor, element):
         return
+    case = "its reduction is empty" if is_reducing else "it does not store"
     raise schedule_error(
         f"{cursor.primitive}.not_proved",
-        f"It is not proved that the element of '{store.buffer}' that block '{block.name}' updates exists, "
-        "even if its reduction is empty or it does not store.",
+        f"Cannot prove that the element of '{store.buffer}' that block '{block.name}' updates is in bounds "
+        f"if {case}.",
         needs=f"{', '.join(map(text_of, store.indices))} in bounds",
         hint="Give the block an init.",
     )

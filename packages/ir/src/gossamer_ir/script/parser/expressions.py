@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.core.build import dtype_of
+from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -49,6 +50,10 @@ BINARY_OPS: Mapping[type[ast.operator], BinaryOp] = {
 COMPARE_OPS: Mapping[type[ast.cmpop], CompareOp] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
+_OTHER_SYMBOLS: Mapping[type[ast.AST], str] = {
+    ast.MatMult: "@", ast.Pow: "**", ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
+}  # fmt: skip
+"""The operators of Python that the language does not have, as they are written."""
 UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
     ast.USub: "neg", ast.Not: "not", ast.Invert: "bitnot",
 }  # fmt: skip
@@ -149,10 +154,16 @@ def _unary(ctx: Context, node: ast.UnaryOp, expected: str | None) -> Expr:
 def _binary(ctx: Context, node: ast.BinOp, expected: str | None) -> Expr:
     op = BINARY_OPS.get(type(node.op))
     if op is None:
-        message = f"The operator {type(node.op).__name__} is not supported."
-        raise ctx.error("operator", message, node, hint="Powers: T.pow.")
+        raise unsupported_operator(ctx, node, node.op)
     lhs, rhs = unify(ctx, (node.left, node.right), expected)
     return Binary(op, lhs, rhs)
+
+
+def unsupported_operator(ctx: Context, node: ast.AST, op: ast.operator | ast.cmpop) -> ParseError:
+    """The error for an operator of Python that the language does not have."""
+    hint = "Use T.pow for powers." if isinstance(op, ast.Pow) else ""
+    message = f"The operator '{_OTHER_SYMBOLS[type(op)]}' is not supported."
+    return ctx.error("operator", message, node, hint=hint)
 
 
 def _bool_op(ctx: Context, node: ast.BoolOp, expected: str | None) -> Expr:
@@ -175,8 +186,7 @@ def _compare(ctx: Context, node: ast.Compare, expected: str | None) -> Expr:
         )
     op = COMPARE_OPS.get(type(node.ops[0]))
     if op is None:
-        name = type(node.ops[0]).__name__
-        raise ctx.error("operator", f"The comparison {name} is not supported.", node)
+        raise unsupported_operator(ctx, node, node.ops[0])
     lhs, rhs = unify(ctx, (node.left, node.comparators[0]), None)
     return Compare(op, lhs, rhs)
 

@@ -55,7 +55,8 @@ def _constant(ctx: Context, node: ast.expr) -> Const:
     found = expr(ctx, node)
     if not isinstance(found, Const):
         hint = 'Write for example T.int64(-1), or T.min_value("float32").'
-        raise ctx.error("reducer", "An identity must be a constant.", node, hint=hint)
+        message = f"The identity '{ctx.text_of(node)}' is not a constant."
+        raise ctx.error("reducer", message, node, hint=hint)
     return found
 
 
@@ -73,9 +74,11 @@ def read_combine(
     """Reads `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
+        found = counted(len(call.args) + len(call.keywords), "argument")
         raise ctx.error(
             "combine",
-            f"'{reducer.name}' combines {counted(count, 'element')} with {counted(count, 'value')}.",
+            f"'{reducer.name}' is called with {found} for {counted(len(targets), 'target')}; expected "
+            f"{counted(count, 'target')}, and as arguments these and {counted(count, 'value')}.",
             call,
             hint="Write X[i], Y[i] = f(X[i], Y[i], x, y) for two components.",
         )
@@ -84,7 +87,13 @@ def read_combine(
 
 
 def _store(ctx: Context, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:
-    if not isinstance(target, ast.Subscript) or ast.unparse(target) != ast.unparse(old):
-        raise ctx.error("combine", "Expected the same element as on the left side.", old)
+    if not isinstance(target, ast.Subscript):
+        message = f"The target '{ctx.text_of(target)}' is not an element of a buffer."
+        raise ctx.error("combine", message, target)
+    if ast.unparse(target) != ast.unparse(old):
+        message = (
+            f"The argument is '{ctx.text_of(old)}'; expected the target '{ctx.text_of(target)}'."
+        )
+        raise ctx.error("combine", message, old)
     slices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     return ctx.mark(store_to(ctx, [target.value, *slices], value), target)

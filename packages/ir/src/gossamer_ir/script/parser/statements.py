@@ -16,7 +16,13 @@ from gossamer_ir.script.parser.call_statements import read_call, store_to
 from gossamer_ir.script.parser.calls import value_dtype
 from gossamer_ir.script.parser.coercion import require_dtype
 from gossamer_ir.script.parser.context import Context
-from gossamer_ir.script.parser.expressions import BINARY_OPS, expr, load_of, unify
+from gossamer_ir.script.parser.expressions import (
+    BINARY_OPS,
+    expr,
+    load_of,
+    unify,
+    unsupported_operator,
+)
 from gossamer_ir.script.parser.iterations import ITERATION_CALLS, read_head, read_vars
 from gossamer_ir.script.parser.lookups import buffer_named, index_nodes
 from gossamer_ir.script.parser.loops import read_heads
@@ -130,9 +136,7 @@ def _augmented(ctx: Context, node: ast.AugAssign) -> Stmt:
         raise _reassigned(ctx, node.target)
     op = BINARY_OPS.get(type(node.op))
     if op is None:
-        raise ctx.error(
-            "operator", f"The operator {type(node.op).__name__} is not supported.", node
-        )
+        raise unsupported_operator(ctx, node, node.op)
     buffer = buffer_named(ctx, node.target.value)
     old = ctx.mark(load_of(ctx, buffer, index_nodes(node.target)), node.target)
     load = ast.copy_location(

@@ -160,8 +160,8 @@ def _require_uses_after(cursor: Cursor, store: Store) -> None:
     if store.buffer in buffers_accessed(above.body):
         raise schedule_error(
             f"{_NAME}.other_access",
-            f"Buffer '{store.buffer}' is used elsewhere than after block '{cursor.node.name}' in the same "
-            "body.",
+            f"Buffer '{store.buffer}' is also used before block '{cursor.node.name}' or outside the "
+            "enclosing body.",
         )
 
 

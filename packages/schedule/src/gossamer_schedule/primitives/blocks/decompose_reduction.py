@@ -140,8 +140,8 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
         if outer.var in reinitializing:
             raise schedule_error(
                 f"{_NAME}.not_proved",
-                f"It is not proved that iterations of loop '{outer.var}' initialize different elements, "
-                f"and block '{cursor.node.name}' initializes each element once.",
+                f"Cannot prove that iterations of loop '{outer.var}' initialize different elements; the "
+                f"init of block '{cursor.node.name}' must run once per element.",
                 needs=f"a different element in each iteration of '{outer.var}'",
                 hint=f"Decompose at '{outer.var}' or a loop around it.",
             )

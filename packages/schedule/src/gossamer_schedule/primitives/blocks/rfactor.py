@@ -176,8 +176,8 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     if wrong or loop not in feeding:
         raise schedule_error(
             f"{_NAME}.mixed",
-            f"An iterator that loop '{loop}' feeds in block '{cursor.node.name}' is also fed by "
-            f"{quoted(wrong) or 'a let'}, which is not a loop of the reduction.",
+            f"Loop '{loop}' and {quoted(wrong) or 'a let'} determine the same iterator of block "
+            f"'{cursor.node.name}'; expected only reduction loops.",
             place=top.place,
         )
 

@@ -397,8 +397,8 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
         loop = min(reinitializing)
         raise schedule_error(
             f"{_NAME}.not_proved",
-            f"It is not proved that iterations of loop '{loop}' initialize different elements, "
-            f"or one element with the same value; block '{block.name}' initializes each element once.",
+            f"Cannot prove that iterations of loop '{loop}' initialize different elements, or one element "
+            f"with the same value; the init of block '{block.name}' must run once per element.",
             needs=f"a different element in each iteration of '{loop}'",
         )
 

@@ -91,8 +91,8 @@ def _require_factor(factor: int, offset: int) -> None:
     if not is_count(factor) or not 0 <= offset < factor:
         raise schedule_error(
             "storage_align.factor",
-            f"Factor {factor} and offset {offset} do not describe a stride.",
-            hint=f"Expected a factor {COUNTS}, and an offset of at least 0 and less than the factor.",
+            f"Factor {factor} and offset {offset} are invalid; expected a factor {COUNTS} and "
+            "0 <= offset < factor.",
         )
 
 

@@ -238,15 +238,15 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
         ):
             raise schedule_error(
                 f"{_NAME}.kind",
-                f"Loop '{loop.var}' uses buffer '{buffer}' and is vectorized, and lanes cannot be divided "
-                "into digits.",
+                f"The map splits or combines indices of buffer '{buffer}', which the vectorized loop "
+                f"'{loop.var}' uses.",
                 hint=f"Apply {_NAME} before '{loop.var}' is made vectorized.",
             )
     accesses = (node for node in collect(INDEXING, *function.body) if node.buffer == buffer)
     if any(DType.parse(dtype_of(at)).is_vector for node in accesses for at in node.indices):
         raise schedule_error(
             f"{_NAME}.kind",
-            f"Buffer '{buffer}' is accessed in vectors, and lanes cannot be divided into digits.",
+            f"The map splits or combines indices of buffer '{buffer}', which is accessed in vectors.",
         )
 
 

@@ -113,13 +113,23 @@ def parallel(
 
 
 def _require_form(accumulate: str | None, parts: int | None, weight: str | int | None) -> None:
-    if accumulate not in FORMS or (weight is not None and accumulate != ATOMIC):
+    if accumulate is None:
         raise schedule_error(
             "parallel.accumulate",
-            f"parallel does not support accumulate={accumulate!r}"
-            f"{f' with parts={parts}' if accumulate is None else ''}"
-            f"{'' if weight is None else ' with a weight or grain'}.",
-            hint="Expected 'atomic', or 'privatised' or 'segmented' without weight= and grain=.",
+            f"parts={parts} is given without accumulate=.",
+            hint="Add accumulate='privatised' or 'segmented', or leave parts= out.",
+        )
+    if accumulate not in FORMS:
+        raise schedule_error(
+            "parallel.accumulate",
+            f"parallel does not support accumulate={accumulate!r}.",
+            hint="Expected 'atomic', 'privatised' or 'segmented'.",
+        )
+    if weight is not None and accumulate != ATOMIC:
+        raise schedule_error(
+            "parallel.accumulate",
+            f"parallel does not support accumulate={accumulate!r} with weight= or grain=.",
+            hint="Leave weight= and grain= out, or use accumulate='atomic'.",
         )
     if parts is not None and accumulate == ATOMIC:
         raise schedule_error(
