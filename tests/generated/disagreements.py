@@ -171,7 +171,7 @@ def _require_expected(program: Program, arrays: Mapping[str, np.ndarray]) -> Non
     for name, expected in program.expected.items():
         found, wanted = loaded(arrays[name], dtypes[name]), loaded(expected, dtypes[name])
         if not is_near(found, wanted.ravel(), tolerance=program.tolerances.get(name, 0.0)):
-            raise Disagreement(f"{name} is {found}, expected {wanted.ravel()}")
+            raise Disagreement(f"{name} is {found}; expected {wanted.ravel()}")
 
 
 def is_near(found: np.ndarray, expected: np.ndarray, *, tolerance: float) -> bool:

@@ -70,14 +70,14 @@ class OnDevice:
 
 
 REFUSED = {
-    "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' has the type 'list', expected a NumPy array"),
+    "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' has the type 'list'; expected a NumPy array"),
     "None": ({"a": None}, "kernel.array", "'a' has the type 'NoneType'"),
     "a GPU array": ({"b": OnDevice()}, "kernel.array", "Copy it to the CPU"),
     "a masked array": ({"b": np.ma.ones((4, 2), np.float32)}, "kernel.array", "filled"),
     "another dtype": (
         {"a": np.ones(5)},
         "kernel.dtype",
-        "'a' has dtype float64, expected float32. Convert it with a.astype('float32').",
+        "'a' has dtype float64; expected float32. Convert it with a.astype('float32').",
     ),
     "another byte order": ({"a": np.ones(5, ">f4")}, "kernel.dtype", "'a' has dtype >f4"),
     "wider indices": ({"indices": np.zeros(5, np.int64)}, "kernel.dtype", "has dtype int64"),
@@ -96,17 +96,17 @@ REFUSED = {
     "a transposed operand": (
         {"b": np.ones((2, 4), np.float32), "n": 4, "k": 2},
         "kernel.shape",
-        "'b' has shape (2, 4), expected (4, 2), that is (n, k)",
+        "'b' has shape (2, 4); expected (4, 2), that is (n, k)",
     ),
     "an output with a row too many": (
         {"c": np.zeros((4, 2), np.float32), "m": 3},
         "kernel.shape",
-        "'c' has shape (4, 2), expected (3, 2), that is (m, k)",
+        "'c' has shape (4, 2); expected (3, 2), that is (m, k)",
     ),
     "a flat array of another size": (
         {"b": np.ones(9, np.float32), "n": 4, "k": 2},
         "kernel.shape",
-        "'b' has shape (9,), expected (4, 2)",
+        "'b' has shape (9,); expected (4, 2)",
     ),
     "values and indices of two lengths": ({"a": np.ones(6, np.float32)}, "kernel.shape", "(5,)"),
     "an output inside an input": (
@@ -114,7 +114,7 @@ REFUSED = {
         "kernel.overlap",
         "'c', which is written, shares memory with 'b'",
     ),
-    "a negative size": ({"n": -4}, "kernel.negative_size", "'n' is -4, expected at least 0"),
+    "a negative size": ({"n": -4}, "kernel.negative_size", "'n' is -4; expected at least 0"),
     "a size beyond all memory": ({"n": 2**60}, "kernel.large_size", "'n' is 1152921504606846976"),
     "a size of no integer": ({"n": 4.0}, "kernel.scalar", "'n' is 4.0 of type float"),
     "a size beyond int64": ({"n": 2**63}, "kernel.scalar_range", "9223372036854775808"),
@@ -122,7 +122,7 @@ REFUSED = {
     "an index of a column too far": (
         {"indices": np.array([0, 3, 0, 1, 4], np.int32)},
         "kernel.range",
-        "Element 4 of 'indices' is 4, expected a value from 0 to 3",
+        "Element 4 of 'indices' is 4; expected a value from 0 to 3",
     ),
     "a negative index": (
         {"indices": np.array([-1, 3, 0, 1, 2], np.int32)},
@@ -137,7 +137,7 @@ REFUSED = {
     "an indptr beyond the nonzeros": (
         {"indptr": np.array([0, 2, 2, 6], np.int32)},
         "kernel.range",
-        "Element 3 of 'indptr' is 6, expected a value from 0 to 5",
+        "Element 3 of 'indptr' is 6; expected a value from 0 to 5",
     ),
     "an unsorted row": (
         {"indices": np.array([3, 0, 0, 1, 2], np.int32)},
@@ -177,7 +177,7 @@ def test_operands_may_be_given_in_order():
 def test_arguments_are_counted():
     check = Arguments(SPMM).check
     with pytest.raises(
-        ArgumentError, match="The number of positional arguments is 10, expected at most 9"
+        ArgumentError, match="The number of positional arguments is 10; expected at most 9"
     ):
         check((0,) * 10, {})
     with pytest.raises(ArgumentError, match="'a' is given by position and by name"):
@@ -261,7 +261,7 @@ BY_LAST_OFFSET = Signature(
 def test_a_size_may_be_the_last_offset():
     indptr = np.array([0, 1, 4], np.int32)
     assert Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {}).values["m"] == 2
-    with pytest.raises(ArgumentError, match=re.escape("'x' has shape (5,), expected (4,)")):
+    with pytest.raises(ArgumentError, match=re.escape("'x' has shape (5,); expected (4,)")):
         Arguments(BY_LAST_OFFSET).check((np.zeros(5, np.float32), indptr), {})
     with pytest.raises(ArgumentError, match="element 7 of 'J_indptr', which has 3 elements"):
         Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {"m": 7})
@@ -317,7 +317,7 @@ def test_arrays_of_bfloat16_are_those_of_uint16():
     )
     bits = np.array([0x3F80, 0xC000], np.uint16)
     assert arguments.check((bits,), {"n": 2}).values["x"] is bits
-    with pytest.raises(ArgumentError, match="has dtype float16, expected uint16"):
+    with pytest.raises(ArgumentError, match="has dtype float16; expected uint16"):
         arguments.check((bits.view(np.float16),), {"n": 2})
 
 

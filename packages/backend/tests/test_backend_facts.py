@@ -81,7 +81,7 @@ def test_an_element_that_is_not_what_it_should_be_is_named():
     offsets = np.array([0, 2, 3], np.int32)
     assert holds(check_value, offsets, at=0, value=0)
     assert holds(check_value, offsets, at=2, value=3)
-    with pytest.raises(ArgumentError, match=r"Element 2 of 'x' is 3, expected 4\.") as caught:
+    with pytest.raises(ArgumentError, match=r"Element 2 of 'x' is 3; expected 4\.") as caught:
         check_value("x", offsets, at=2, value=4)
     assert caught.value.code == "kernel.value"
 
@@ -90,7 +90,7 @@ def test_an_element_that_is_not_what_it_should_be_is_named():
 def test_an_element_that_does_not_exist_has_no_value(at, size):
     with pytest.raises(
         ArgumentError,
-        match=f"Element {at} of 'x' does not exist in an array of size {size}, expected 0",
+        match=f"Element {at} of 'x' does not exist in an array of size {size}; expected 0",
     ):
         check_value("x", np.zeros(size, np.int32), at=at, value=0)
 

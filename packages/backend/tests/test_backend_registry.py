@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Function, Module, Param
 
 REASONS = {
-    "old-api": "written for version 0 of the backend protocol, expected 1",
+    "old-api": "written for version 0 of the backend protocol; expected 1",
     "list-of-capabilities": "must declare its capabilities as a frozenset",
     "incomplete": "lacks targets, probe, compile, load",
     "other-name": "must register one backend of its own name; it registers 'another'",

@@ -156,7 +156,7 @@ def test_rules_do_not_see_wrong_modules(program):
 
 @pytest.mark.parametrize("size", ["m", "n", "nnz", "feat_size"])
 def test_negative_sizes_are_refused(size):
-    with pytest.raises(VerifyError, match="A size is -1, expected 0 or more"):
+    with pytest.raises(VerifyError, match="A size is -1; expected 0 or more"):
         gs.compile(SCRIPT, specialize={size: -1})
 
 

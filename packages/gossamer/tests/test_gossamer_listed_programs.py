@@ -196,7 +196,9 @@ def test_copies_in_blocks_of_three_sizes(shape, rows):
 def test_blocks_that_reach_beyond_the_matrix_are_refused():
     arguments, _ = block_copies((64, 96), (64, 0, 0))
     shorter = {"m": 62, "indptr": arguments["indptr"][:63], "c": arguments["c"][:62]}
-    assert_refused(program("csr_spmm_by_blocks"), arguments | shorter, match="'C_data' out of bounds")
+    assert_refused(
+        program("csr_spmm_by_blocks"), arguments | shorter, match="'C_data' out of bounds"
+    )
 
 
 # --- one number for each row or element

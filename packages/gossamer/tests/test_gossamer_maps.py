@@ -158,7 +158,7 @@ def test_rows_of_slices_that_the_matrix_does_not_have_are_refused():
     arguments |= {"y": np.zeros(expected.shape, "float32")}
     arguments["rows"][1, 2] = 6
     for kernel in kernels(module):
-        with pytest.raises(UserError, match="'rows' is 6, expected a value from 0 to 5"):
+        with pytest.raises(UserError, match="'rows' is 6; expected a value from 0 to 5"):
             call(kernel, arguments)
 
 

@@ -219,7 +219,7 @@ def test_a_fibre_of_stored_rows_holds_all_of_them(ends):
     (matrix,) = (found for found in matrices("float32", "int32") if found.name == "many rows")
     call = PROGRAMS["dcsr times dense"].call(matrix, 9)
     call.arguments["indptr_i"][:] = ends
-    with pytest.raises(UserError, match=r"Element \d of 'indptr_i' is \d+, expected \d+"):
+    with pytest.raises(UserError, match=r"Element \d of 'indptr_i' is \d+; expected \d+"):
         call_kernel(module_of(PROGRAMS["dcsr times dense"].script, feat=9), call)
     assert (call.result == -77).all()
 

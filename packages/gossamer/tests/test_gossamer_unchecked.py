@@ -76,7 +76,7 @@ def test_what_is_vouched_for_is_checked_on_request():
     kernel = gs.compile(script)
     bad = arrays([[0, 2], [9]], [[1], []])
     bind(kernel, bad, verified=("p", "q"))
-    with pytest.raises(ArgumentError, match="Element 2 of 'q' is 9, expected a value from 0 to 5"):
+    with pytest.raises(ArgumentError, match="Element 2 of 'q' is 9; expected a value from 0 to 5"):
         bind(kernel, bad, verified=("p", "q"), check=True)
 
 
@@ -88,7 +88,7 @@ def test_offsets_that_do_not_lead_from_nothing_to_all_are_named(rows, at, change
     bad["p"][at] += change
     place = at % (rows + 1)
     bind(kernel, bad, verified=("p", "q", "r", "s"))
-    message = rf"Element {place} of 'p' is {bad['p'][at]}, expected {bad['p'][at] - change}\."
+    message = rf"Element {place} of 'p' is {bad['p'][at]}; expected {bad['p'][at] - change}\."
     for options in ({}, {"verified": ("p", "q"), "check": True}):
         with pytest.raises(ArgumentError, match=message) as caught:
             bind(kernel, bad, **options)
@@ -105,7 +105,7 @@ def test_a_tensor_whose_arrays_were_changed_is_named_where_it_is_checked():
     ctypes.c_int32.from_address(indices.ctypes.data + 5 * indices.itemsize).value = 1000
     gs.spmv.bind(tensor, x, out=out)
     with pytest.raises(
-        ArgumentError, match="Element 5 of 'indices' is 1000, expected a value from 0"
+        ArgumentError, match="Element 5 of 'indices' is 1000; expected a value from 0"
     ):
         gs.spmv.bind(tensor, x, out=out, check=True)
 

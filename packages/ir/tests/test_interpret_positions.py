@@ -153,7 +153,7 @@ def test_a_position_beyond_a_fixed_axis_is_an_error():
 BAD_ARRAYS = [
     ({"indptr": i32(0, 3, 2, 4)}, "'indptr' does not start at 0, or decreases"),
     ({"indptr": i32(1, 3, 3, 4)}, "'indptr' does not start at 0, or decreases"),
-    ({"indptr": i32(0, 3, 4)}, r"'indptr' .* shape \(3,\), expected int32 of shape \(4,\)"),
+    ({"indptr": i32(0, 3, 4)}, r"'indptr' .* shape \(3,\); expected int32 of shape \(4,\)"),
     ({"indptr": np.array([0, 3, 3, 4])}, "'indptr' is an array of int64 .* expected int32"),
     ({"indptr": i32(0, 3, 3, 3)}, "'indptr' ends with 3, but axis 'J' has 4 elements"),
     ({"indices": i32(0, 2, 3)}, "'indices' has 3 elements"),

@@ -193,12 +193,12 @@ def read_only():
 WRONG = [
     ({"n": 2}, "interpret.missing_argument", "'x' of 'main' is missing"),
     ({"x": np.zeros(2), "n": 2, "y": 1}, "interpret.unknown_argument", "'y'"),
-    ({"x": 5, "n": 2}, "interpret.argument", "'x' is 5, expected an array"),
-    ({"x": np.zeros(2), "n": 2.0}, "interpret.argument", "'n' is 2.0, expected a scalar"),
+    ({"x": 5, "n": 2}, "interpret.argument", "'x' is 5; expected an array"),
+    ({"x": np.zeros(2), "n": 2.0}, "interpret.argument", "'n' is 2.0; expected a scalar"),
     ({"x": np.zeros(2), "n": 2**63}, "interpret.argument", "'n' is 9223372036854775808"),
     ({"x": np.zeros(2), "n": np.zeros(2)}, "interpret.argument", "'n' is ndarray"),
     ({"x": np.zeros(2, np.float32), "n": 2}, "interpret.argument", "expected float64"),
-    ({"x": np.zeros(3), "n": 2}, "interpret.argument", r"shape \(3,\), expected .* \(2,\)"),
+    ({"x": np.zeros(3), "n": 2}, "interpret.argument", r"shape \(3,\); expected .* \(2,\)"),
     ({"x": read_only(), "n": 2}, "interpret.read_only", "'x'"),
 ]
 

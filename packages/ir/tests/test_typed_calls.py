@@ -45,10 +45,10 @@ def test_an_argument_of_a_wrong_type_is_named():
     with pytest.raises(ArgumentError) as raised:
         print_module("text")
     assert raised.value.render() == (
-        "Argument 'module' of 'print_module' is 'text', expected Module. [argument.type]"
+        "Argument 'module' of 'print_module' is 'text'; expected Module. [argument.type]"
     )
     with pytest.raises(
-        ArgumentError, match="'data' of 'loads' is of type object, expected bytes or str"
+        ArgumentError, match="'data' of 'loads' is of type object; expected bytes or str"
     ):
         loads(object())
 
@@ -72,6 +72,6 @@ def test_other_errors_stay_what_they_are():
 
     with pytest.raises(ZeroDivisionError):
         halved(3, named=4)
-    with pytest.raises(ArgumentError, match=r"'others' of '.*halved' is 'x', expected int"):
+    with pytest.raises(ArgumentError, match=r"'others' of '.*halved' is 'x'; expected int"):
         halved(3, "x")
     assert halved(3, 2) == 1.5

@@ -413,7 +413,7 @@ WRONG = {
     OffByOne: (CORRECT, r"The reference interpreter agrees with the oracle"),
     WritesInputs: (CORRECT, "expected"),
     DoesNothing: (CORRECT, "expected"),
-    IgnoresGuards: (CORRECT, "the call succeeds, expected the error kernel.out_of_bounds"),
+    IgnoresGuards: (CORRECT, "the call succeeds; expected the error kernel.out_of_bounds"),
     NamesAnotherBuffer: (CORRECT, "does not name X"),
     OneCallAtATime: ("test_two_threads_may_call_one_kernel", "two threads at once"),
     CountsThreads: ("test_the_number_of_threads_changes_nothing", "With 2 threads"),

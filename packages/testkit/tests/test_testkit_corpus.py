@@ -141,7 +141,7 @@ def test_an_unknown_program_is_named():
 X = np.array([1.0, 2.0], np.float32)
 DIFFERENCES = {
     "right": ([3.0, 4.0], Expected(np.array([3, 4])), ""),
-    "wrong": ([3.0, 5.0], Expected(np.array([3, 4])), "y[1] is 5.0, expected 4."),
+    "wrong": ([3.0, 5.0], Expected(np.array([3, 4])), "y[1] is 5.0; expected 4."),
     "all wrong": ([0.0, 5.0], Expected(np.array([3, 4])), "and 1 more element is wrong"),
     "within rounding": ([3.0000002, 4.0], Expected(np.array([3, 4]), np.array([3, 4]), 2), ""),
     "beyond rounding": ([3.000002, 4.0], Expected(np.array([3, 4]), np.array([3, 4]), 2), "y[0] is 3.0"),
@@ -166,7 +166,7 @@ def test_differences_are_found_and_told(case):
 def test_an_input_that_was_written_is_a_difference():
     called = Case("a case", {"x": X, "y": X})
     assert differences(called, {"x": X + 1, "y": X}, {"y": Expected(X)}) == [
-        "x[0] is 2.0, expected 1.0, and 1 more element is wrong."
+        "x[0] is 2.0; expected 1.0, and 1 more element is wrong."
     ]
 
 

@@ -184,5 +184,5 @@ def compared(program: Lowered, arrays: Mapping[str, np.ndarray]) -> str | None:
         found = arrays[name]
         is_float = expected.dtype.kind == "f"
         if not np.array_equal(found.ravel(), expected.ravel(), equal_nan=is_float):
-            return f"{name} is {found.ravel()}, expected {expected.ravel()}"
+            return f"{name} is {found.ravel()}; expected {expected.ravel()}"
     return None

@@ -40,7 +40,7 @@ def require_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) ->
     if value.dtype != dtype:
         raise ArgumentError(
             "kernel.dtype",
-            f"The array '{param.name}' has dtype {value.dtype}, expected {dtype}.",
+            f"The array '{param.name}' has dtype {value.dtype}; expected {dtype}.",
             hint=f"Convert it with {param.name}.astype('{dtype}').",
         )
     flags = value.flags
@@ -83,7 +83,7 @@ def _not_an_array(name: str, value: object) -> ArgumentError:
         hint = "Convert it with numpy.asarray."
     return ArgumentError(
         "kernel.array",
-        f"The argument '{name}' has the type '{found}', expected a NumPy array.",
+        f"The argument '{name}' has the type '{found}'; expected a NumPy array.",
         hint=hint,
     )
 
@@ -98,7 +98,7 @@ def require_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -
         return array.reshape(shape)
     raise ArgumentError(
         "kernel.shape",
-        f"The array '{param.name}' has shape {array.shape}, expected {shape}{_spelled(param)}.",
+        f"The array '{param.name}' has shape {array.shape}; expected {shape}{_spelled(param)}.",
         hint="Pass an array of that shape, or other sizes.",
     )
 

@@ -163,7 +163,7 @@ def check_range(name: str, array: Array, *, low: int, high: int) -> None:
     if where is not None:
         raise ArgumentError(
             "kernel.range",
-            f"Element {where} of '{name}' is {array.reshape(-1)[where]}, "
+            f"Element {where} of '{name}' is {array.reshape(-1)[where]}; "
             f"expected a value from {low} to {high - 1}.",
         )
 
@@ -180,7 +180,7 @@ def check_value(name: str, array: Array, *, at: int, value: int) -> None:
     )
     raise ArgumentError(
         "kernel.value",
-        f"Element {at} of '{name}' {found}, expected {value}.",
+        f"Element {at} of '{name}' {found}; expected {value}.",
         hint="Offsets lead from 0 to the number of elements.",
     )
 

@@ -111,7 +111,7 @@ class Arguments:
         if len(args) > len(self._order):
             raise ArgumentError(
                 "kernel.arguments",
-                f"The number of positional arguments is {len(args)}, expected at most {len(self._order)}: "
+                f"The number of positional arguments is {len(args)}; expected at most {len(self._order)}: "
                 f"{', '.join(self._order)}.",
             )
         given = dict(zip(self._order, args, strict=False))

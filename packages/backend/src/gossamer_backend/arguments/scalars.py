@@ -30,12 +30,12 @@ def require_size(param: ScalarParam, value: float) -> None:
     if value < 0:
         raise ArgumentError(
             "kernel.negative_size",
-            f"The size '{param.name}' is {value}, expected at least 0.",
+            f"The size '{param.name}' is {value}; expected at least 0.",
         )
     if value > LARGEST_SIZE:
         raise ArgumentError(
             "kernel.large_size",
-            f"The size '{param.name}' is {value}, expected at most {LARGEST_SIZE}.",
+            f"The size '{param.name}' is {value}; expected at most {LARGEST_SIZE}.",
         )
 
 
@@ -68,7 +68,7 @@ def _integer(param: ScalarParam, kind: DType, *, value: object) -> int:
     if not low <= number < high:
         raise ArgumentError(
             "kernel.scalar_range",
-            f"The argument '{param.name}' is {number}, expected {low} to {high - 1} for a scalar of "
+            f"The argument '{param.name}' is {number}; expected {low} to {high - 1} for a scalar of "
             f"{param.dtype}.",
         )
     return number
@@ -98,6 +98,6 @@ def _overflows(number: float) -> bool:
 def _not_a(param: ScalarParam, value: object, *, expected: str) -> ArgumentError:
     return ArgumentError(
         "kernel.scalar",
-        f"The argument '{param.name}' is {value!r} of type {type(value).__qualname__}, "
+        f"The argument '{param.name}' is {value!r} of type {type(value).__qualname__}; "
         f"expected {expected} ({param.dtype}).",
     )

@@ -105,7 +105,7 @@ def _require_protocol(name: str, backend: Any) -> Backend:
     if version != API_VERSION:
         raise PluginError(
             "plugin.api_version",
-            f"The plugin '{name}' is written for version {version} of the backend protocol, "
+            f"The plugin '{name}' is written for version {version} of the backend protocol; "
             f"expected {API_VERSION}.",
         )
     if missing := _missing(backend):

@@ -241,7 +241,7 @@ def _is_ours(module: str) -> bool:
 def _require_key(key: str) -> str:
     if _KEY.fullmatch(key) is None:
         raise ArgumentError(
-            "cache.key", f"'{key}' is not a cache key, expected 64 hexadecimal digits."
+            "cache.key", f"'{key}' is not a cache key; expected 64 hexadecimal digits."
         )
     return key
 

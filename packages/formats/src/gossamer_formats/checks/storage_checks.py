@@ -71,7 +71,7 @@ def _require_one_buffer(description: FormatDescription) -> None:
     if description.more_buffers:
         raise UnsupportedError(
             "formats.several_buffers",
-            f"The description '{description.name}' has several value buffers, expected one.",
+            f"The description '{description.name}' has several value buffers; expected one.",
             hint="Describe each tensor by itself; they may share index arrays.",
         )
 

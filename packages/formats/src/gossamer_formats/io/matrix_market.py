@@ -74,7 +74,7 @@ def read_header(stream: TextIO) -> Header:
     _, _, layout, field, symmetry = banner
     for found, known in ((layout, ("coordinate",)), (field, FIELDS), (symmetry, SYMMETRIES)):
         if found not in known:
-            raise ValueError(f"its banner says '{found}', expected {' or '.join(known)}")
+            raise ValueError(f"its banner says '{found}'; expected {' or '.join(known)}")
     line, comments = _line(stream), 0
     while line.startswith("%") or line.isspace():
         comments += len(line)
@@ -85,7 +85,7 @@ def read_header(stream: TextIO) -> Header:
         line = _line(stream)
     sizes = line.split()
     if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
-        raise ValueError(f"its sizes are '{line.strip()}', expected rows, columns and entries")
+        raise ValueError(f"its sizes are '{line.strip()}'; expected rows, columns and entries")
     return Header(field, symmetry, *(int(size) for size in sizes))
 
 
@@ -99,7 +99,7 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
         raise ValueError(f"it declares {declared} and holds more")
     if entries.size < header.entries:
         found = counted(entries.size, "entry", "entries")
-        raise ValueError(f"it holds {found}, expected {header.entries}")
+        raise ValueError(f"it holds {found}; expected {header.entries}")
     index = np.int32 if max(header.rows, header.columns) < 2**31 else np.int64
     row = _coordinates("row", entries["row"], length=header.rows).astype(index)
     column = _coordinates("column", entries["column"], length=header.columns).astype(index)
@@ -159,7 +159,7 @@ def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:
     if bad.any():
         at = int(bad.argmax())
         raise ValueError(
-            f"the {name} of entry {at + 1} is {coordinates[at]}, expected 1 to {length}"
+            f"the {name} of entry {at + 1} is {coordinates[at]}; expected 1 to {length}"
         )
     return coordinates - 1
 
@@ -169,7 +169,7 @@ def _mirrored(
 ) -> tuple[Array, Array, Array]:
     """The entries of a symmetric matrix together with those of the triangle that the file omits."""
     if header.rows != header.columns:
-        raise ValueError(f"it is {header.symmetry}, expected as many rows as columns")
+        raise ValueError(f"it is {header.symmetry}; expected as many rows as columns")
     is_off = row != column
     sign = -1.0 if header.symmetry == "skew-symmetric" else 1.0
     return (

@@ -101,12 +101,12 @@ def _header(archive: ZipFile, member: ZipInfo) -> _ArrayHeader:
     name = member.filename
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise ValueError(
-            f"its member '{name}' has the compression method {member.compress_type}, expected 0 or 8"
+            f"its member '{name}' has the compression method {member.compress_type}; expected 0 or 8"
         )
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"its member '{name}' has the version {version}, expected (1, 0)")
+            raise ValueError(f"its member '{name}' has the version {version}; expected (1, 0)")
         read = (
             np.lib.format.read_array_header_1_0
             if version == (1, 0)
@@ -115,7 +115,7 @@ def _header(archive: ZipFile, member: ZipInfo) -> _ArrayHeader:
         shape, _, dtype = read(stream)
         size = stream.tell() + math.prod(shape) * dtype.itemsize
     if dtype.hasobject or dtype.itemsize == 0:
-        raise ValueError(f"its member '{name}' has the dtype {dtype}, expected numbers")
+        raise ValueError(f"its member '{name}' has the dtype {dtype}; expected numbers")
     if size != member.file_size or min(shape, default=0) < 0:
         raise ValueError(f"its member '{name}' declares {size} bytes and holds {member.file_size}")
     return _ArrayHeader(shape, dtype, size)
@@ -125,13 +125,13 @@ def _require_integers(headers: Mapping[str, _ArrayHeader]) -> None:
     """Require integer index arrays: SciPy's reader would truncate floats."""
     for name in ("shape", *_POSITIONS):
         if name in headers and headers[name].dtype.kind not in "iu":
-            raise ValueError(f"{name} has the dtype {headers[name].dtype}, expected integers")
+            raise ValueError(f"{name} has the dtype {headers[name].dtype}; expected integers")
 
 
 def _shape(archive: ZipFile, header: _ArrayHeader) -> tuple[int, int]:
     """Return rows and columns, or zeros if there are not two dimensions: such matrices are refused later."""
     if math.prod(header.shape) > _MOST_DIMENSIONS:
-        raise ValueError(f"shape has {math.prod(header.shape)} elements, expected 2")
+        raise ValueError(f"shape has {math.prod(header.shape)} elements; expected 2")
     with archive.open("shape.npy") as stream:
         sizes = np.lib.format.read_array(stream, allow_pickle=False).ravel().tolist()
     return (max(0, sizes[0]), max(0, sizes[1])) if len(sizes) == 2 else (0, 0)

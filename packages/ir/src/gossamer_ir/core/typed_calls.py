@@ -35,7 +35,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
     >>> twice(12)
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ArgumentError: Argument 'text' of 'twice' is 12, expected str. [argument.type]
+    gossamer_ir.errors.ArgumentError: Argument 'text' of 'twice' is 12; expected str. [argument.type]
     """
 
     @wraps(function)
@@ -72,7 +72,7 @@ def _argument_error(
             if not fits(value, wanted):
                 return ArgumentError(
                     "argument.type",
-                    f"Argument '{parameter}' of '{name}' is {_shown(value)}, expected {_spelled(wanted)}.",
+                    f"Argument '{parameter}' of '{name}' is {_shown(value)}; expected {_spelled(wanted)}.",
                 )
     return None
 

@@ -105,7 +105,7 @@ def loads_record(data: bytes | str, kind: type[R]) -> R:
     if text.record != RECORDS[kind]:
         raise ParseError(
             "wire.field",
-            f"The text holds a record '{text.record}', expected '{RECORDS[kind]}'.",
+            f"The text holds a record '{text.record}'; expected '{RECORDS[kind]}'.",
             place=("record",),
         )
     found: R = _decode(bytes(text.value), kind)
@@ -189,7 +189,7 @@ def _require_limits(data: bytes) -> None:
 
 def _require_size(size: int) -> None:
     if size > MAX_BYTES:
-        raise ParseError("wire.size", f"The text has {size} bytes, expected at most {MAX_BYTES}.")
+        raise ParseError("wire.size", f"The text has {size} bytes; expected at most {MAX_BYTES}.")
 
 
 def _too_deep() -> ParseError:

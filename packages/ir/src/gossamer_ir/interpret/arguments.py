@@ -61,5 +61,5 @@ def _scalar(param: Param, argument: Argument) -> Any:
 def _wrong(param: Param, argument: Argument, expected: str) -> ArgumentError:
     what = type(argument).__name__ if isinstance(argument, np.ndarray) else repr(argument)
     return ArgumentError(
-        "interpret.argument", f"The argument '{param.name}' is {what}, expected {expected}."
+        "interpret.argument", f"The argument '{param.name}' is {what}; expected {expected}."
     )

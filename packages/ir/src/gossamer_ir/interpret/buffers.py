@@ -81,7 +81,7 @@ def _array(buffer: AnyBuffer, shape: tuple[int, ...], frame: Frame) -> Array:
     if array.dtype != storage_type(buffer.dtype) or array.size != math.prod(shape):
         raise ArgumentError(
             "interpret.argument",
-            f"'{buffer.handle}' is an array of {array.dtype} of shape {array.shape}, "
+            f"'{buffer.handle}' is an array of {array.dtype} of shape {array.shape}; "
             f"expected {storage_type(buffer.dtype)} of shape {shape}.",
         )
     if array.shape == shape:

@@ -67,5 +67,5 @@ def _require_identity(reducer: Reducer, translator: Translator) -> None:
         if value != expected and not (value != value and expected != expected):
             raise InterpreterError(
                 f"The identity of the reducer '{reducer.name}' combined with itself is {value} of "
-                f"dtype {dtype_of(identity)}, expected {identity.text}."
+                f"dtype {dtype_of(identity)}; expected {identity.text}."
             )

@@ -109,7 +109,7 @@ def _if_then_else(node: IfThenElse, translator: Translator) -> Eval:
     if is_vector(dtype_of(node.condition)):
         raise UnsupportedError(
             "interpret.vector_condition",
-            "The condition of if_then_else is a vector, expected a scalar.",
+            "The condition of if_then_else is a vector; expected a scalar.",
             hint="Use select, or a predicate on the loads.",
         )
     condition = translator.expr(node.condition)

@@ -148,7 +148,7 @@ class Levels(dict[str, Level]):
         if array.dtype != storage_type(dtype) or array.size != size:
             raise ArgumentError(
                 "interpret.argument",
-                f"'{handle}' has {counted(array.size, 'element')} of {array.dtype}, "
+                f"'{handle}' has {counted(array.size, 'element')} of {array.dtype}; "
                 f"expected {size} of {dtype}.",
             )
         return array.reshape(-1)

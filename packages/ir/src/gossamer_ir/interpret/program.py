@@ -101,4 +101,4 @@ def run(
 
 def _require_positive(name: str, value: int) -> None:
     if value < 1:
-        raise ArgumentError("interpret.option", f"{name} is {value}, expected at least 1.")
+        raise ArgumentError("interpret.option", f"{name} is {value}; expected at least 1.")

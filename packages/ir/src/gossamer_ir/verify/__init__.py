@@ -33,7 +33,7 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     found: list[Diagnostic] = []
     stage = STAGES.get(module.stage)
     if stage is None:
-        message = f"'{module.stage}' is not a stage, expected one of {', '.join(STAGES)}."
+        message = f"'{module.stage}' is not a stage; expected one of {', '.join(STAGES)}."
         return (Diagnostic("verify.module.stage", message, ("stage",)),)
     functions: dict[str, Function] = {}
     contexts: dict[str, Context] = {}

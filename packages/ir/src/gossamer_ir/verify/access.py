@@ -20,14 +20,14 @@ def check_load(ctx: Context, node: Load, at: At) -> str | None:
     if buffer is not None and node.dtype != with_lanes_of(buffer.dtype, lanes):
         ctx.report(
             "verify.load.dtype",
-            f"A load from '{node.buffer}' has the dtype {node.dtype}, "
+            f"A load from '{node.buffer}' has the dtype {node.dtype}; "
             f"expected {with_lanes_of(buffer.dtype, lanes)}.",
             at,
         )
     if (node.predicate is None) != (node.passthrough is None):
         ctx.report(
             "verify.predicate.passthrough",
-            f"A load from '{node.buffer}' has only one of predicate and passthrough, expected both or "
+            f"A load from '{node.buffer}' has only one of predicate and passthrough; expected both or "
             "neither.",
             at,
         )
@@ -37,7 +37,7 @@ def check_load(ctx: Context, node: Load, at: At) -> str | None:
         if dtype not in (None, node.dtype):
             ctx.report(
                 "verify.passthrough.dtype",
-                f"The passthrough has the dtype {dtype}, expected {node.dtype}.",
+                f"The passthrough has the dtype {dtype}; expected {node.dtype}.",
                 at.down("passthrough"),
             )
     return node.dtype
@@ -52,7 +52,7 @@ def check_store(ctx: Context, node: Store, at: At) -> None:
         if dtype not in (None, expected):
             ctx.report(
                 "verify.store.dtype",
-                f"A store to '{node.buffer}' has a value of dtype {dtype}, expected {expected}.",
+                f"A store to '{node.buffer}' has a value of dtype {dtype}; expected {expected}.",
                 at,
             )
         _check_predicate(ctx, node.predicate, expected, at.down("predicate"))
@@ -76,7 +76,7 @@ def _check_predicate(ctx: Context, predicate: Expr | None, dtype: str, at: At) -
     found, expected = check_expr(ctx, predicate, at), with_lanes_of("bool", dtype)
     if found not in (None, expected):
         ctx.report(
-            "verify.predicate.dtype", f"A predicate has the dtype {found}, expected {expected}.", at
+            "verify.predicate.dtype", f"A predicate has the dtype {found}; expected {expected}.", at
         )
 
 
@@ -96,7 +96,7 @@ def _check_access(
         if not is_vector(dtype) or not is_integer(dtype):
             ctx.report(
                 "verify.index.dtype",
-                f"An index of '{node.buffer}' has the dtype {dtype}, expected int64.",
+                f"An index of '{node.buffer}' has the dtype {dtype}; expected int64.",
                 inner,
                 hint="Widen it with Cast.",
             )
@@ -141,7 +141,7 @@ def check_search(ctx: Context, node: Search, at: At) -> str:
     if node.kind not in SEARCHES:
         ctx.report(
             "verify.search.kind",
-            f"'{node.kind}' is not a kind of search, expected one of {', '.join(SEARCHES)}.",
+            f"'{node.kind}' is not a kind of search; expected one of {', '.join(SEARCHES)}.",
             at,
         )
     buffer = find_buffer(ctx, node.buffer, at)
@@ -155,7 +155,7 @@ def check_search(ctx: Context, node: Search, at: At) -> str:
     if buffer is not None and dtype not in (None, "int64", buffer.dtype):
         ctx.report(
             "verify.search.dtype",
-            f"The search in '{node.buffer}' is for a value of dtype {dtype}, expected int64 or "
+            f"The search in '{node.buffer}' is for a value of dtype {dtype}; expected int64 or "
             f"{buffer.dtype}.",
             at.down("value"),
         )

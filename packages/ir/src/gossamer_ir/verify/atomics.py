@@ -28,7 +28,7 @@ def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
     if node.op not in ATOMIC_OPS:
         ctx.report(
             "verify.atomic.op",
-            f"'{node.op}' is not an atomic operation, expected one of {', '.join(ATOMIC_OPS)}.",
+            f"'{node.op}' is not an atomic operation; expected one of {', '.join(ATOMIC_OPS)}.",
             at,
         )
         return

@@ -40,7 +40,7 @@ def _check_storage(ctx: Context, axis: Axis, at: At) -> None:
         if dtype is not None and dtype not in INDEX_STORAGE:
             ctx.report(
                 "verify.axis.dtype",
-                f"The axis '{axis.name}' stores {field.removesuffix('_dtype')} as {dtype}, "
+                f"The axis '{axis.name}' stores {field.removesuffix('_dtype')} as {dtype}; "
                 f"expected one of {', '.join(INDEX_STORAGE)}.",
                 at,
             )

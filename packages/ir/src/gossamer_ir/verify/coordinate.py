@@ -37,7 +37,7 @@ def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
         ctx.report(
             "verify.iteration.kinds",
             f"The iteration '{node.name}' over {counted(len(axes), 'axis', 'axes')} has the kinds "
-            f"'{node.kinds}' and {counted(len(node.vars), 'variable')}, "
+            f"'{node.kinds}' and {counted(len(node.vars), 'variable')}; "
             "expected one letter (S or R) and one variable for each.",
             at,
         )
@@ -120,7 +120,7 @@ def _check_chain(ctx: Context, found: FuseAxes, at: At) -> None:
             return
     ctx.report(
         "verify.iteration.fuse",
-        f"({', '.join(found.axes)}) cannot be fused, expected at least two axes, each the child of "
+        f"({', '.join(found.axes)}) cannot be fused; expected at least two axes, each the child of "
         "the one before.",
         at,
     )

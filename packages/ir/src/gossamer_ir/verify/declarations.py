@@ -34,7 +34,7 @@ def check_params(ctx: Context, params: tuple[Param, ...], at: At) -> None:
         if parse_dtype(param.dtype) is None or is_vector(param.dtype):
             ctx.report(
                 "verify.param.dtype",
-                f"The parameter '{param.name}' has the dtype {param.dtype}, expected a scalar or "
+                f"The parameter '{param.name}' has the dtype {param.dtype}; expected a scalar or "
                 "handle.",
                 inner,
             )
@@ -46,13 +46,13 @@ def check_buffer(ctx: Context, buffer: AnyBuffer, at: At) -> None:
     if parse_dtype(buffer.dtype) is None or is_vector(buffer.dtype):
         ctx.report(
             "verify.buffer.dtype",
-            f"The buffer '{buffer.name}' has the dtype {buffer.dtype}, expected a scalar one.",
+            f"The buffer '{buffer.name}' has the dtype {buffer.dtype}; expected a scalar one.",
             at,
         )
     if buffer.scope not in SCOPES:
         ctx.report(
             "verify.buffer.scope",
-            f"'{buffer.scope}' is not a scope, expected one of {', '.join(SCOPES)}.",
+            f"'{buffer.scope}' is not a scope; expected one of {', '.join(SCOPES)}.",
             at,
         )
     if isinstance(buffer, Buffer):
@@ -66,7 +66,7 @@ def _check_sparse_buffer(ctx: Context, buffer: SparseBuffer, at: At) -> None:
     if buffer.extra_storage < 0:
         ctx.report(
             "verify.buffer.extra",
-            f"The buffer '{buffer.name}' has extra_storage {buffer.extra_storage}, expected 0 or more.",
+            f"The buffer '{buffer.name}' has extra_storage {buffer.extra_storage}; expected 0 or more.",
             at,
         )
     fill = buffer.fill

@@ -134,7 +134,7 @@ def _check_same(ctx: Context, left: str | None, right: str | None, at: At) -> st
     if left != right:
         ctx.report(
             "verify.dtype.operands",
-            f"The operands have the dtypes {left} and {right}, expected one dtype.",
+            f"The operands have the dtypes {left} and {right}; expected one dtype.",
             at,
             hint="Convert one of them with Cast.",
         )
@@ -148,7 +148,7 @@ def _check_operator(
     if test is None:
         ctx.report(
             "verify.operator.unknown",
-            f"'{op}' is not an operator, expected one of {', '.join(table)}.",
+            f"'{op}' is not an operator; expected one of {', '.join(table)}.",
             at.down("op"),
         )
     elif dtype is not None and not test(dtype):
@@ -236,7 +236,7 @@ def check_call(ctx: Context, node: Call, at: At) -> str | None:
     if function is None:
         ctx.report(
             "verify.call.unknown",
-            f"'{node.function}' is not a function, expected one of {', '.join(FUNCTIONS)}.",
+            f"'{node.function}' is not a function; expected one of {', '.join(FUNCTIONS)}.",
             at,
         )
     elif len(dtypes) != function.arity:

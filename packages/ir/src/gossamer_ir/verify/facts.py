@@ -32,7 +32,7 @@ def _check_relation(ctx: Context, relation: Relation, at: At) -> None:
     if relation.kind not in RELATIONS:
         ctx.report(
             "verify.relation.kind",
-            f"'{relation.kind}' is not a relation, expected one of {', '.join(RELATIONS)}.",
+            f"'{relation.kind}' is not a relation; expected one of {', '.join(RELATIONS)}.",
             at,
         )
     for name in (relation.left, relation.right):

@@ -112,7 +112,7 @@ def _check_arguments(
             ctx.report(
                 "verify.flat.argument",
                 f"The argument for the parameter '{param.name}' of '{callee.name}' has the dtype "
-                f"{found}, expected {expected}.",
+                f"{found}; expected {expected}.",
                 inner,
             )
 

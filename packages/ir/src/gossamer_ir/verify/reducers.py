@@ -34,7 +34,7 @@ def _check_reducer(ctx: Context, reducer: Reducer, at: At) -> None:
         ctx.report(
             "verify.reducer.arity",
             f"The reducer '{reducer.name}' has {', '.join(str(len(side)) for side in sides)} left "
-            "operands, right operands, results and constants, expected the same number of each, and "
+            "operands, right operands, results and constants; expected the same number of each, and "
             "at least one.",
             at,
         )
@@ -65,7 +65,7 @@ def _check_part(ctx: Context, reducer: Reducer, part: Expr, *, at: At, component
         what = "constant" if isinstance(part, Const) else "value"
         ctx.report(
             "verify.reducer.dtype",
-            f"Component {component} of the reducer '{reducer.name}' has a {what} of dtype {dtype}, "
+            f"Component {component} of the reducer '{reducer.name}' has a {what} of dtype {dtype}; "
             f"expected {expected}.",
             at,
         )

@@ -21,7 +21,7 @@ def check_pipelines(ctx: Context, function: Function) -> None:
         if not is_number or not FEWEST_STAGES <= int(stages) <= MOST_STAGES:
             ctx.report(
                 "verify.pipeline.stages",
-                f"The number of stages of loop '{loop.var}' is {stages!r}, expected from {FEWEST_STAGES} to "
+                f"The number of stages of loop '{loop.var}' is {stages!r}; expected from {FEWEST_STAGES} to "
                 f"{MOST_STAGES}.",
                 at,
             )

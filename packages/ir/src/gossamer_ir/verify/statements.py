@@ -148,7 +148,7 @@ def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
     if (node.kind == "thread_binding") != (node.thread is not None):
         ctx.report(
             "verify.for.thread",
-            f"The {node.kind} loop '{node.var}' has the thread {node.thread}, expected a thread for "
+            f"The {node.kind} loop '{node.var}' has the thread {node.thread}; expected a thread for "
             "thread_binding loops and None for others.",
             at,
         )
@@ -251,7 +251,7 @@ def check_annotations(
         if key == "unsafe" and (not isinstance(value, str) or not value):
             ctx.report(
                 "verify.annotation.unsafe",
-                f"The annotation 'unsafe' is {value!r}, expected a text that names what was not proved.",
+                f"The annotation 'unsafe' is {value!r}; expected a text that names what was not proved.",
                 at.down("annotations", count),
             )
         if keys.index(key) != count or not isinstance(value, (bool, int, str)):

@@ -25,7 +25,7 @@ def check_size(ctx: Context, expr: Expr, at: At) -> None:
     if dtype is not None and dtype != "int64":
         ctx.report(
             "verify.size.dtype",
-            f"A size has the dtype {dtype}, expected int64.",
+            f"A size has the dtype {dtype}; expected int64.",
             at,
             hint="Widen it with Cast.",
         )
@@ -38,7 +38,7 @@ def check_length(ctx: Context, expr: Expr, at: At) -> None:
         return
     value = integer_value(expr)
     if value is not None and value < 0:
-        ctx.report("verify.size.negative", f"A size is {value}, expected 0 or more.", at)
+        ctx.report("verify.size.negative", f"A size is {value}; expected 0 or more.", at)
 
 
 def check_condition(ctx: Context, expr: Expr, at: At) -> None:
@@ -50,5 +50,5 @@ def require_condition(ctx: Context, dtype: str | None, expected: str, at: At) ->
     """Reports a condition whose dtype is known and not the expected one."""
     if dtype is not None and dtype != expected:
         ctx.report(
-            "verify.condition.dtype", f"A condition has the dtype {dtype}, expected {expected}.", at
+            "verify.condition.dtype", f"A condition has the dtype {dtype}; expected {expected}.", at
         )

@@ -34,7 +34,7 @@ def check_ramp(ctx: Context, node: Ramp, at: At) -> str | None:
         return None
     if base != stride or not is_integer(base) or is_vector(base):
         message = (
-            f"A ramp has a base of {base} and a stride of {stride}, expected one integer dtype"
+            f"A ramp has a base of {base} and a stride of {stride}; expected one integer dtype"
         )
         _refuse(ctx, message, at)
         return None
@@ -45,7 +45,7 @@ def check_broadcast(ctx: Context, node: Broadcast, at: At) -> str | None:
     """Checks that the value is a scalar."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if dtype is not None and is_vector(dtype):
-        _refuse(ctx, f"The value of a broadcast has the dtype {dtype}, expected a scalar", at)
+        _refuse(ctx, f"The value of a broadcast has the dtype {dtype}; expected a scalar", at)
         return None
     return None if dtype is None else _vector(ctx, dtype, node.lanes, at)
 
@@ -65,7 +65,7 @@ def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str |
         for number, value in enumerate(node.values)
     ]
     if not _is_power_of_two(len(dtypes)) or not 2 <= len(dtypes) <= MAX_VALUES:
-        message = f"The number of values is {len(dtypes)}, expected a power of two from 2 to {MAX_VALUES}."
+        message = f"The number of values is {len(dtypes)}; expected a power of two from 2 to {MAX_VALUES}."
         ctx.report("verify.lanes.count", message, at)
         return None
     first = dtypes[0]
@@ -73,7 +73,7 @@ def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str |
         if dtype is None or first is None:
             return None
         if dtype != first:
-            message = f"Vectors of {first} and {dtype} are reduced together, expected one dtype."
+            message = f"Vectors of {first} and {dtype} are reduced together; expected one dtype."
             ctx.report("verify.dtype.operands", message, at.down("values", number))
             return None
     _check_reducer(ctx, node.op, first, at)
@@ -81,7 +81,7 @@ def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str |
     if kind is None:
         return None
     if kind.is_vector and (kind.scalable or not _is_power_of_two(kind.lanes)):
-        message = f"Vectors of {first} are reduced, expected a fixed power of two of lanes."
+        message = f"Vectors of {first} are reduced; expected a fixed power of two of lanes."
         ctx.report("verify.lanes.count", message, at)
     return DType(kind.scalar, len(dtypes)).text
 
@@ -95,12 +95,12 @@ def _check_reducer(ctx: Context, op: str, dtype: str | None, at: At) -> None:
     if op not in REDUCE_OPS:
         ctx.report(
             "verify.reducer.unknown",
-            f"'{op}' is not a reducer, expected one of {', '.join(REDUCE_OPS)}.",
+            f"'{op}' is not a reducer; expected one of {', '.join(REDUCE_OPS)}.",
             at,
         )
     elif dtype is not None and kind is not None:
         if not kind.is_vector:
-            _refuse(ctx, f"The lanes of {dtype} are reduced, expected a vector", at)
+            _refuse(ctx, f"The lanes of {dtype} are reduced; expected a vector", at)
         elif not _is_reduced_by(op, dtype):
             ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
 
@@ -115,7 +115,7 @@ def _vector(ctx: Context, scalar: str, lanes: Lanes, at: At) -> str | None:
     least = 1 if lanes.scalable else 2
     if lanes.count >= least:
         return vector_of(scalar, lanes)
-    message = f"A vector cannot have {counted(lanes.count, 'lane')}, expected at least {least}."
+    message = f"A vector cannot have {counted(lanes.count, 'lane')}; expected at least {least}."
     ctx.report("verify.lanes.count", message, at)
     return None
 

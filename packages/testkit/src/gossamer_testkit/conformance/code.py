@@ -39,7 +39,7 @@ class CodeChecks(Checks):
         """The artifact has the backend, version and target, the module's signature and guarded buffers."""
         found = corpus_program(covered)
         artifact, module = self.artifact(found, target), found.module
-        require(isinstance(artifact, Artifact), f"It made {artifact!r}, expected an Artifact.")
+        require(isinstance(artifact, Artifact), f"It made {artifact!r}; expected an Artifact.")
         made_by = (artifact.backend, artifact.backend_version)
         require(made_by == (self.backend.name, self.backend.version), f"It says {made_by} made it.")
         own = Target.parse(artifact.target).backend == self.backend.name

@@ -69,7 +69,7 @@ class MetadataChecks(Checks):
         """A probe is repeatable, has a reason if the target is not usable, and resolving is idempotent."""
         parsed = Target.parse(target)
         probe = self.backend.probe(parsed)
-        require(isinstance(probe, Probe), f"It answers {probe!r}, expected a Probe.")
+        require(isinstance(probe, Probe), f"It answers {probe!r}; expected a Probe.")
         require(probe == self.backend.probe(parsed), "It answers something else each time.")
         require(probe.usable or probe.reason, f"It does not say why {target} does not work.")
         if probe.resolved:

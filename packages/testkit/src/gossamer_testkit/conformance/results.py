@@ -37,7 +37,7 @@ def verdict(kernel: Callable[..., object], program: Program, case: Case) -> str:
             return f"the call fails: {error}"
         return "" if case.names in str(error) else f"the error does not name {case.names}: {error}"
     if case.raises:
-        return f"the call succeeds, expected the error {case.raises}."
+        return f"the call succeeds; expected the error {case.raises}."
     return " ".join(differences(case, arrays, program.expected(case)))
 
 

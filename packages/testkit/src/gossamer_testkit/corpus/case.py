@@ -82,7 +82,7 @@ def differences(
     >>> case = Case("two", {"x": np.array([1, 2]), "y": np.array([0, 0])})
     >>> differences(case, {"x": np.array([1, 2]), "y": np.array([1, 3])},
     ...             {"y": Expected(np.array([1, 2]))})
-    ['y[1] is 3, expected 2.']
+    ['y[1] is 3; expected 2.']
     """
     lines = []
     for name, array in found.items():
@@ -127,4 +127,4 @@ def _sentence(name: str, array: Array, expected: Array, wrong: Array) -> str:
     more = int(wrong.sum()) - 1
     are = "element is" if more == 1 else "elements are"
     rest = f", and {more} more {are} wrong" if more else ""
-    return f"{name}[{place}] is {array[at]}, expected {expected[at]}{rest}."
+    return f"{name}[{place}] is {array[at]}; expected {expected[at]}{rest}."

@@ -73,7 +73,7 @@ def matched(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
     if dtype_of(found) != dtype:
         raise ctx.error(
             "dtype",
-            f"This expression has the dtype {dtype_of(found)}, expected {dtype}.",
+            f"This expression has the dtype {dtype_of(found)}; expected {dtype}.",
             node,
             hint=f'Convert with T.cast(..., "{dtype}").',
         )

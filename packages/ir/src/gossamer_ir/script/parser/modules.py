@@ -104,7 +104,7 @@ def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
     if len(nodes) == 1:
         return 0
     if len(marked) != 1:
-        message = f"{len(marked)} of {len(nodes)} functions are marked as entry, expected one."
+        message = f"{len(marked)} of {len(nodes)} functions are marked as entry; expected one."
         hint = "Write @T.prim_func(entry=True) above it."
         raise _at(source, "entry", message, nodes[marked[1] if marked else 0], hint)
     return marked[0]

@@ -31,7 +31,7 @@ def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
         raise ctx.error(
             "reducer",
             f"The reducer has {counted(len(names), 'operand')}, {counted(len(results), 'result')} and "
-            f"{counted(len(identity), 'identity constant')}, expected two, one and one for each "
+            f"{counted(len(identity), 'identity constant')}; expected two, one and one for each "
             "component.",
             call,
         )
