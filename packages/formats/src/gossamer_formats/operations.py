@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
 from gossamer_ir.errors import FormatError
@@ -18,6 +17,10 @@ GROUP = "gossamer.operations"
 @cache
 def operation(name: str) -> Callable[..., Any]:
     """The function of an operation; raises `FormatError` (`format.operation`) if none is installed."""
+    from importlib.metadata import (
+        entry_points,
+    )  # takes 20 ms to import, for the first operation only
+
     for found in entry_points(group=GROUP, name=name):
         function: Callable[..., Any] = found.load()
         return function
