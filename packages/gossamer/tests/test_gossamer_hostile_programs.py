@@ -156,5 +156,5 @@ def test_a_flat_function_is_guarded():
     x = np.ones(10)
     kernel(x=x, p=np.zeros(1, np.int64), k=4)
     assert x[[0, 1, 4, 9]].tolist() == [2, 2, 2, 2]
-    with pytest.raises(UserError, match="X out of bounds"):
+    with pytest.raises(UserError, match="'X' out of bounds"):
         kernel(x=x, p=np.zeros(1, np.int64), k=5)
