@@ -8,6 +8,7 @@ from math import ceil
 from numbers import Integral
 from pathlib import Path
 
+from gossamer_ir.core.cgroups import CGROUPS, PROC, control_groups, read_text
 from gossamer_ir.errors import ArgumentError
 
 VARIABLE = "GOSSAMER_NUM_THREADS"
@@ -15,7 +16,6 @@ OPENMP_VARIABLE = "OMP_NUM_THREADS"
 """A number, or a list of numbers for nested regions, of which the first counts."""
 
 LIMIT = 4096
-_PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 # Each assignment is atomic, so no lock is needed (a lock could be held while another thread forks).
 # The value that was set is kept apart from the default, which is computed on first use.
@@ -97,44 +97,24 @@ def _runnable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def cpu_quotas(*, proc: Path = _PROC, cgroups: Path = _CGROUPS) -> Iterator[float]:
-    """Yield the CPU quotas of this process in CPUs: of its cgroups (v1 and v2) and all their ancestors.
+def cpu_quotas(*, proc: Path = PROC, cgroups: Path = CGROUPS) -> Iterator[float]:
+    """Yield the CPU quotas of this process in CPUs, of its cgroups (v1 and v2) and all their ancestors.
 
-    In a container, the path may be that of the host, and only the root exists.
-
-    Source: cgroups(7); Linux documentation, admin-guide/cgroup-v2, `cpu.max`, and scheduler/sched-bwc.
+    Source: Linux documentation, admin-guide/cgroup-v2, `cpu.max`, and scheduler/sched-bwc.
     """
-    for line in _read(proc / "self" / "cgroup").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
-            root = cgroups
-        elif "cpu" in controllers.split(","):
-            root = cgroups / controllers if (cgroups / controllers).is_dir() else cgroups / "cpu"
-        else:
-            continue
-        parts = [part for part in path.split("/") if part]
-        for length in range(len(parts), -1, -1):
-            yield from _quota_of(root.joinpath(*parts[:length]))
+    for group in control_groups("cpu", proc=proc, cgroups=cgroups):
+        yield from _quota_of(group.path)
 
 
 def _quota_of(group: Path) -> Iterator[float]:
-    words = _read(group / "cpu.max").split()  # v2: "100000 100000" or "max 100000"
+    words = read_text(group / "cpu.max").split()  # v2: "100000 100000" or "max 100000"
     if not words:
-        words = [_read(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
-    if len(words) == 2 and all(
-        word.isascii() and word.isdigit() for word in words
-    ):  # v1: -1 is none
+        words = [read_text(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    # v1: a quota of -1 is none
+    if len(words) == 2 and all(word.isascii() and word.isdigit() for word in words):
         quota, period = map(int, words)
         if quota > 0 and period > 0:
             yield quota / period
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _argument_error(value: str, *, source: str) -> ArgumentError:

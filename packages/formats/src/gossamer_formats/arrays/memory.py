@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-_PROC = Path("/proc")
-_CGROUPS = Path("/sys/fs/cgroup")
+from gossamer_ir.core.cgroups import CGROUPS, PROC, control_groups, read_text
 
 
-def available_memory(*, proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int:
+def available_memory(*, proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     """Return how many bytes this process can allocate: the least of what the machine, the cgroups (v1 and v2)
     and the limit of the address space (`RLIMIT_AS`) leave.
 
@@ -35,20 +34,13 @@ def _of_address_space(proc: Path) -> Iterator[int]:
 
 
 def _of_cgroups(proc: Path, cgroups: Path) -> Iterator[int]:
-    """Yield what each limited cgroup of this process leaves. The limits of ancestors apply as well."""
-    for line in _lines(proc / "self" / "cgroup"):
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            root, names = cgroups, ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            root = cgroups / "memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    """Yield what each limited cgroup of this process leaves."""
+    for group in control_groups("memory", proc=proc, cgroups=cgroups):
+        if group.is_v2:
+            yield from _left(group.path, "memory.max", "memory.current", "inactive_file")
         else:
-            continue
-        # In a container, /proc may show a path of the host; only the root is then mounted.
-        parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
-        for depth in range(len(parts) + 1):
-            yield from _left(root.joinpath(*parts[:depth]), *names)
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            yield from _left(group.path, *names)
 
 
 def _left(group: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
@@ -60,7 +52,4 @@ def _left(group: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="ascii", errors="surrogateescape").splitlines()
-    except OSError:  # not Linux, not mounted, or not readable
-        return []
+    return read_text(path).splitlines()
