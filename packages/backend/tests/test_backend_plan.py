@@ -98,6 +98,24 @@ def test_a_read_only_operand_is_usual(plan, fixed):
     np.testing.assert_array_equal(plan.run(fixed, read_only(np.arange(3.0)), None), [2, 0, 1])
 
 
+def test_arguments_are_checked_directly_before_each_run(plan):
+    seen, verdict = [], [True]
+
+    def check(given):
+        seen.append(given)
+        return verdict[0]
+
+    fixed = fixed_arguments((POSITIONS, np.zeros(5)), (3, 7), check=check)
+    assert plan.run(fixed, GOOD, None) is not None
+    verdict[0] = False
+    y = np.full(3, 7.0)
+    assert plan.run(fixed, GOOD, y) is None
+    np.testing.assert_array_equal(y, 7)
+    assert seen == [fixed, fixed]
+    assert plan.run(fixed, GOOD[::-1], None) is None
+    assert len(seen) == 2, "arrays that the plan refuses are not its business"
+
+
 def test_empty_arrays_are_left_to_the_caller(plan):
     fixed = fixed_arguments((np.empty(0, np.int32), np.empty(0)), (0, 0))
     assert plan.run(fixed, np.empty(0), None) is None

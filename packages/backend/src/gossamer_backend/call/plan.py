@@ -45,16 +45,25 @@ class PlannedKernel(Protocol):
 
 
 class FixedArguments(NamedTuple):
-    """Arguments that are checked already: `pointers` and `scalars` for the machine code, the values of the
-    scalars (`sizes`), and the `ranges` of addresses of the arrays. The caller keeps the arrays alive."""
+    """Arguments that a plan does not check: `pointers` and `scalars` for the machine code, the values of the
+    scalars (`sizes`), and the `ranges` of addresses of the arrays. The caller keeps the arrays alive.
+
+    `check` is None if the contents were checked before. Otherwise a plan calls it with these arguments
+    directly before each run of the kernel; it returns whether the contents are valid."""
 
     pointers: tuple[ctypes.c_void_p, ...]
     scalars: tuple[ctypes.c_int64, ...]
     sizes: tuple[int, ...]
     ranges: tuple[tuple[int, int], ...]
+    check: Callable[[FixedArguments], bool] | None
 
 
-def fixed_arguments(arrays: Sequence[Array], sizes: Sequence[int]) -> FixedArguments:
+def fixed_arguments(
+    arrays: Sequence[Array],
+    sizes: Sequence[int],
+    *,
+    check: Callable[[FixedArguments], bool] | None = None,
+) -> FixedArguments:
     """Return contiguous arrays and integers as arguments for plans.
 
     >>> fixed_arguments((np.zeros(3),), (5,)).sizes
@@ -67,6 +76,7 @@ def fixed_arguments(arrays: Sequence[Array], sizes: Sequence[int]) -> FixedArgum
         tuple([ctypes.c_int64(size) for size in sizes]),
         tuple(sizes),
         tuple(zip(starts, ends, strict=True)),
+        check,
     )
 
 
@@ -79,9 +89,9 @@ class CallPlan:
     number of arrays before the output.
 
     `run` returns None, without having run the kernel, unless each array is a NumPy array of the expected
-    dtype and shape that is C-contiguous, aligned and not empty, and the output is writable and overlaps no
-    other array. `ArgumentError` and `MemoryError` as in `BoundCall`. The plan has no state, so any number of
-    threads may use it at once with different outputs.
+    dtype and shape that is C-contiguous, aligned and not empty, the output is writable and overlaps no other
+    array, and the `check` of the fixed arguments succeeds. `ArgumentError` and `MemoryError` as in
+    `BoundCall`. The plan has no state, so any number of threads may use it at once with different outputs.
 
     Raises `ArgumentError` (`kernel.plan`) if a parameter of the kernel is missing, a passed one holds
     indices, another one than the last is written, or the shape of a passed one is not linear in a scalar.
@@ -160,7 +170,7 @@ def _source(
     arrays = [f"array_{param.name}" for param in passed]
     output = passed[-1]
     yield f"def run(fixed, {', '.join(arrays)}):"
-    yield "    pointers, scalars, sizes, ranges = fixed"
+    yield "    pointers, scalars, sizes, ranges, check = fixed"
     yield f"    {_unpacked('pointer_', pointers)} = pointers"
     yield f"    {_unpacked('scalar_', scalars)} = scalars"
     yield f"    {_unpacked('size_', scalars)} = sizes"
@@ -185,6 +195,9 @@ def _source(
         else f"scalar_{found}"
         for found in order
     ]
+    # Last, as it may take long: arrays that the plan refuses are checked by the caller.
+    yield "    if check is not None and not check(fixed):"
+    yield "        return None"
     yield "    workspace = workspace_of(parallelism())"
     yield f"    status = function({', '.join(arguments)}, byref(workspace))"
     yield "    if status:"

@@ -32,7 +32,7 @@ INDEX_DTYPES = ("int32", "int64")
 
 
 class Structure(NamedTuple):
-    """A checked matrix: the key of plans that fit it, and arguments. `arrays` keeps the memory alive."""
+    """A matrix: the key of plans that fit it, and arguments for them. `arrays` keeps the memory alive."""
 
     key: object
     arguments: FixedArguments
@@ -45,7 +45,7 @@ _MEMO = "gossamer.operators.structure"
 
 def structure_of(matrix: Any) -> Structure | None:
     """Return the structure of a matrix in its usual form: a tensor in CSR, or a SciPy matrix in CSR whose
-    arrays are contiguous and valid; None for anything else."""
+    arrays are contiguous; None for anything else."""
     kind = type(matrix)
     if kind is SparseTensor:
         memo: dict[str, Structure | None] = matrix.memo
@@ -94,7 +94,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
 
 
 def _of_scipy(matrix: Any) -> Structure | None:
-    """Return the structure of a SciPy matrix after a check of its index arrays."""
+    """Return the structure of a SciPy matrix, whose index arrays a plan checks before it runs."""
     indptr, indices, data = arrays = matrix.indptr, matrix.indices, matrix.data
     for array in arrays:
         if type(array) is not np.ndarray:
@@ -109,10 +109,10 @@ def _of_scipy(matrix: Any) -> Structure | None:
     nnz = indptr.item(rows)
     if nnz <= 0 or indices.shape != (nnz,) or data.shape != (nnz,) or indptr.item(0):
         return None
-    arguments = fixed_arguments(arrays, (rows, columns, nnz))
     check = _check(number)
-    if check is None or not check(arguments):
+    if check is None:
         return None
+    arguments = fixed_arguments(arrays, (rows, columns, nnz), check=check)
     return Structure((number, size_class(rows, columns, nnz)), arguments, arrays)
 
 
