@@ -53,3 +53,13 @@ def test_a_class_that_is_no_record_is_refused():
     with pytest.raises(ArgumentError, match="'Step' is not a record") as caught:
         serialization.loads_record(serialization.dumps_record(Stats(1, 1, 1, 1, 0)), Step)
     assert caught.value.code == "wire.record"
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 5, 100, 1000])
+def test_a_representative_of_statistics_is_that_of_itself(rows):
+    """The key of a kernel and the rules round on their own, and must see one class."""
+    for nnz in range(0, 40 * rows, max(rows // 3, 1)):
+        found = Stats(rows, 7, nnz, longest_row=nnz, empty_rows=rows // 2)
+        rounded = found.rounded()
+        assert rounded.rounded() == rounded
+        assert 0 <= found.mean_row - rounded.mean_row <= max(0.25, found.mean_row / 4)

@@ -145,7 +145,8 @@ class Stats(Record, frozen=True):
 
         Default rules are given representatives only, so similar matrices share a schedule and its kernel.
         All numbers are rounded down: the mean row to three significant bits, the others to powers of two,
-        except a longest row of at most 8. Of empty rows only their presence is kept.
+        except a longest row of at most 8. Of empty rows only their presence is kept. A class has at least 4
+        rows, so that its mean row is exact, and a representative that of itself.
 
         >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).rounded()
         Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=1)
@@ -169,7 +170,8 @@ def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:
         shift = quarters.bit_length() - 3
         quarters = quarters >> shift << shift
     # 0 for 0: the shift by -1 that it would need is an error.
-    return rows and 1 << rows.bit_length() - 1, columns and 1 << columns.bit_length() - 1, quarters
+    least_columns = columns and 1 << columns.bit_length() - 1
+    return rows and max(4, 1 << rows.bit_length() - 1), least_columns, quarters
 
 
 class BufferParam(Record, frozen=True):
