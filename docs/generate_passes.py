@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from gossamer_lower.lower_to_flat import LISTED
 from gossamer_lower.lowering_pass import Pass
-from gossamer_lower.pipeline import LISTED
 
 ROOT = Path(__file__).resolve().parents[1]
 PIPELINE = tuple(record for record in LISTED if not record.on_request)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import gossamer
 from gossamer_ir.nodes import Binary, Function, Module
-from gossamer_ir.traversal.walk import rewrite, walk
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.walk import walk
 from tests.generated import draw_program
 from tests.generated.census import census
 from tests.generated.compilers import COMPILER

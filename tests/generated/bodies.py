@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     Stmt,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 from tests.generated.drawn_buffers import Bound
 from tests.generated.stores import Stores
 

@@ -40,7 +40,8 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import free_vars, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import walk
 from tests.generated import numbers
 from tests.generated.elements import BEYOND, MISS, Forest, Storage, Undecided
 

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 from tests.generated.drawn_buffers import Buffers
 from tests.generated.numbers import FLOATS
 from tests.generated.terms import Term, Terms

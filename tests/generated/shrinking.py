@@ -34,7 +34,8 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import children, substitute, walk
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import children, walk
 from gossamer_ir.verify import diagnostics
 from tests.generated.program import Program
 

@@ -30,7 +30,8 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.script import parse_module
-from gossamer_ir.traversal.walk import substitute, walk
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import walk
 from gossamer_testkit import script, script_names
 from tests.generated.elements import Forest, Storage, Undecided
 from tests.generated.oracle import Meaning

@@ -15,11 +15,11 @@ from gossamer_backend.arguments.facts import (
     check_subset,
     check_value,
 )
-from gossamer_ir.core import index_arrays
 from gossamer_ir.core.build import index
-from gossamer_ir.core.index_arrays import Segments, first_wrong_product, is_distinct
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Distinct, PaddedSlots, ProductSteps, Relation, SortedSegments
+from gossamer_ir.support import index_arrays
+from gossamer_ir.support.index_arrays import Segments, first_wrong_product, is_distinct
 
 
 def holds(check, *args, **options):

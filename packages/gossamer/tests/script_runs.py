@@ -14,7 +14,7 @@ from gossamer_backend import Kernel
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interpret import run
-from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize

@@ -17,7 +17,8 @@ from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate
-from gossamer_ir.traversal.walk import free_vars, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.rules import choose
 from gossamer_testkit import attention, attention_bound
 

@@ -11,7 +11,7 @@ from script_runs import assert_everywhere, assert_refused, call, guards, kernels
 
 from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import GuardFailed, run
-from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.script import parse_module, print_module
 
 SORTED = {", sorted=False, unique=False": ""}

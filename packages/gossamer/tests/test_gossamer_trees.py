@@ -13,7 +13,7 @@ from script_runs import assert_everywhere, call, guards, kernels, program, resul
 
 from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import run
-from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.script import parse_module
 
 SPELLINGS = ["", "_paper"]

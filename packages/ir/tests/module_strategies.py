@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from gossamer_ir.analysis.atomics import ATOMIC_OPS
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.core.build import handle, index, index_var
 from gossamer_ir.core.constants import constant
@@ -78,8 +78,8 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import buffers_read
-from gossamer_ir.verify.regions import outside
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.verify.declared_regions import outside
 
 STAGES = ("coordinate", "position", "loop", "flat")
 
@@ -445,7 +445,7 @@ class Generator:
         found: list[BlockIter] = []
         renamed: dict[str, Any] = {}
         for loop in self.loops if self.flip() else ():
-            from gossamer_ir.traversal.walk import substitute
+            from gossamer_ir.traversal.substitute import substitute
 
             domain = substitute(Range(loop.start, loop.extent), renamed)
             found.append(self.iter_(domain, index_var(loop.var)))

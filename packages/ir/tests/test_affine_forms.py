@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from gossamer_ir.analysis.linear_form import by_variables, form_of
-from gossamer_ir.analysis.loops import Loops
+from gossamer_ir.analysis.loops_by_name import Loops
 from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,
@@ -33,7 +33,8 @@ from gossamer_ir.dependence.mixed_radix import (
     places,
 )
 from gossamer_ir.nodes import Binary, Compare, For, Function
-from gossamer_ir.traversal.walk import free_vars, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute
 
 NAMES = "ijmn"
 VARIABLES = dict(zip(NAMES, map(build.index_var, NAMES), strict=True))

@@ -48,7 +48,8 @@ from gossamer_ir.traversal.effects import (
     buffers_written,
     effects_of,
 )
-from gossamer_ir.traversal.walk import children, free_vars, statements
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import children, statements
 
 A, B, C, D = map(index_var, "abcd")
 STORE = Store("Y", (A,), B)

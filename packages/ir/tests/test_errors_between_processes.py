@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from gossamer_ir.errors import CodedError, Diagnostic, ScheduleError, VerifyError
-from gossamer_ir.interpret.errors import GuardFailed, InterpreterError
+from gossamer_ir.interpret.interpreter_errors import GuardFailed, InterpreterError
 from gossamer_ir.script import parse_module
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.analysis.in_bounds import BoundedReads
+from gossamer_ir.analysis.bounded_reads import BoundedReads
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import For, Let, Load, Search
 from gossamer_ir.script import parse_module

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from gossamer_ir import dumps, loads, parse_expr, print_module
-from gossamer_ir.core.typed_calls import fits, typed
 from gossamer_ir.errors import ArgumentError, ParseError
 from gossamer_ir.nodes import Module, Node
+from gossamer_ir.support.typed_calls import fits, typed
 
 N = TypeVar("N", bound=Node)
 

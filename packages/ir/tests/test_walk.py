@@ -8,21 +8,11 @@ import pytest
 from gossamer_ir import nodes
 from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.nodes import For, If, Load, Node, Store, Var
-from gossamer_ir.traversal.walk import (
-    _BODIES_BACKWARDS,
-    _FIELDS,
-    LEAVES,
-    children,
-    collect,
-    free_vars,
-    map_children,
-    rewrite,
-    rewrite_body,
-    statements,
-    substitute,
-    substitute_body,
-    walk,
-)
+from gossamer_ir.traversal.fields import BODIES_BACKWARDS, FIELDS, LEAVES
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children, rewrite, rewrite_body
+from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_ir.traversal.walk import children, collect, statements, walk
 
 KINDS = [
     found
@@ -53,7 +43,7 @@ def _may_hold_statements(field_type: object) -> bool:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_field_that_may_hold_nodes_is_walked(kind):
     fields = msgspec.inspect.type_info(kind).fields
-    assert _FIELDS[kind] == tuple(found.name for found in fields if _may_hold_nodes(found.type))
+    assert FIELDS[kind] == tuple(found.name for found in fields if _may_hold_nodes(found.type))
 
 
 LOOP = For("i", index(0), index(4), (Store("x", (index_var("i"),), index_var("n")),))
@@ -75,7 +65,7 @@ def test_statements_are_found_wherever_they_may_stand(kind):
     """A statement in each field that may contain statements is found, and nothing else is."""
     fields = msgspec.inspect.type_info(kind).fields
     names = [found.name for found in fields if _may_hold_statements(found.type)]
-    assert _BODIES_BACKWARDS[kind] == tuple(reversed(names))
+    assert BODIES_BACKWARDS[kind] == tuple(reversed(names))
 
 
 def test_statements_stay_out_of_expressions():
@@ -129,4 +119,4 @@ def test_occurrences_are_those_of_the_walk_that_are_of_a_kind():
 
 
 def test_below_leaves_there_are_no_nodes():
-    assert not any(_FIELDS[kind] for kind in LEAVES - {type(None)})
+    assert not any(FIELDS[kind] for kind in LEAVES - {type(None)})

@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import GuardFailed, run
-from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import Guard
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk

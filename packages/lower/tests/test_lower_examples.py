@@ -14,8 +14,8 @@ import gossamer_lower
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
+from gossamer_lower.lower_to_flat import LISTED
 from gossamer_lower.pass_manager import PASSES
-from gossamer_lower.pipeline import LISTED
 
 
 def test_the_example_of_the_readme():

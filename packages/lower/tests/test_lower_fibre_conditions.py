@@ -9,7 +9,7 @@ import pytest
 
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.interpret import run
-from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import Atomic, Guard, IfThenElse, Load
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.effects import NAMING_BUFFERS

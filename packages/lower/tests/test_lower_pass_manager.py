@@ -16,9 +16,9 @@ from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.examples import program
+from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
 from gossamer_lower.lowering_pass import CONTENTS, record_of
 from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass, require_kept_promise
-from gossamer_lower.pipeline import FLAT_PASSES, LISTED, lower_to_flat
 
 COORDINATE = parse_module("""
 @T.prim_func
@@ -50,16 +50,17 @@ def test_every_pass_of_the_package_is_listed_once():
         for name, function in vars(home).items()
         if record_of(function) is not None and function.__module__ == home.__name__
     }
-    assert all(
-        found.__module__.endswith(f".{name}") for name, found in defined.items() if name != COMPOSED
-    )
+    assert all(function.__module__.endswith(f".{name}") for name, function in defined.items())
     assert {name: record.function for name, record in PASSES.items()} == {
         **defined, "simplify": simplify, "declare_regions": declare_regions,
     }  # fmt: skip
 
 
-COMPOSED = "lower_to_flat"
-"""The only pass that is not in a file of its name: it is the pipeline."""
+def test_each_module_of_a_folder_is_a_pass_unless_it_is_a_helper():
+    for info in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower."):
+        *_, folder, name = info.name.split(".")
+        if folder not in ("gossamer_lower", "helpers") and not info.ispkg:
+            assert name in PASSES, info.name
 
 
 def test_a_function_of_modules_that_is_named_as_its_file_is_a_pass():

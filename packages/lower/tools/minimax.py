@@ -1,4 +1,4 @@
-"""Computes the coefficients of `gossamer_lower/math/coefficients.py` and writes that file.
+"""Computes the coefficients of `gossamer_lower/math/helpers/coefficients.py` and writes that file.
 
 Each is the polynomial of its degree whose largest weighted error on an interval is the smallest,
 found by the second algorithm of Remez (E. Remez, 1934; as in J.-M. Muller, Elementary Functions,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import add
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Module, Store
-from gossamer_ir.traversal.walk import rewrite
+from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule import split
 from gossamer_testkit.examples import SCALE
 

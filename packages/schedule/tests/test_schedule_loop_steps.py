@@ -8,7 +8,7 @@ from math import gcd
 import numpy as np
 import pytest
 
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run

@@ -22,7 +22,8 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
-from gossamer_ir.traversal.walk import free_vars, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor, cursor_at
 
 T = TypeVar("T")

@@ -47,7 +47,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 from tests.generated.elements import Forest, Storage, Undecided
 
 MOST_STEPS = 2_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.analysis.atomics import is_atomic
+from gossamer_ir.analysis.atomic_accumulation import is_atomic
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -31,7 +31,8 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import collect, free_vars, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import collect, walk
 from tests.generated.lowered.program import Lowered
 
 LARGE = 2**31 - 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer_ir.errors import GossamerError, PluginError, UnsupportedError
 from gossamer_ir.interpret import GuardFailed, InterpreterError
-from gossamer_ir.interpret.errors import AllocationFailed
+from gossamer_ir.interpret.interpreter_errors import AllocationFailed
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import walk

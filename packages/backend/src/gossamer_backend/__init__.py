@@ -12,7 +12,7 @@ from gossamer_backend.registry.registry import BackendInfo, Registry
 from gossamer_backend.store.cache import ArtifactCache, CacheInfo, CacheWarning
 from gossamer_backend.store.keys import name_key, object_key, request_key
 from gossamer_backend.store.versions import package_versions
-from gossamer_ir.core.index_arrays import FactChecker
+from gossamer_ir.support.index_arrays import FactChecker
 
 __all__ = [
     "API_VERSION",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
+from gossamer_ir.support.counted import counted
 
 
 class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

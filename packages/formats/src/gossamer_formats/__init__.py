@@ -13,7 +13,7 @@ from gossamer_formats.io.scipy_matrices import from_scipy, to_scipy
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor, stats_of
-from gossamer_ir.core.index_arrays import FactChecker
+from gossamer_ir.support.index_arrays import FactChecker
 
 __all__ = [
     "Array", "DESCRIPTIONS", "FactChecker", "SparseTensor", "Storage", "borrow_scipy", "check_indices",

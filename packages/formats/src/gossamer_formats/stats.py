@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.storage import Array, Storage, value_count
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Stats
+from gossamer_ir.support.typed_calls import typed
 
 
 @typed

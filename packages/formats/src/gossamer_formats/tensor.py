@@ -22,10 +22,10 @@ from gossamer_formats.storage import (
     values_handle,
     with_value_dtype,
 )
-from gossamer_ir.core.counted import counted
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.counted import counted
+from gossamer_ir.support.typed_calls import typed
 
 
 class SparseTensor:

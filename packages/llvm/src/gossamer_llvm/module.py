@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Function, Module, Param
+from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
 from gossamer_llvm.dispatch import EXPRESSIONS, STATEMENTS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value

@@ -6,10 +6,10 @@
 from typing import TYPE_CHECKING
 
 from gossamer_lower.bounds_check_flat import bounds_check_flat as bounds_check_flat
+from gossamer_lower.lower_to_flat import FLAT_PASSES as FLAT_PASSES
+from gossamer_lower.lower_to_flat import LISTED as _LISTED
+from gossamer_lower.lower_to_flat import lower_to_flat as lower_to_flat
 from gossamer_lower.passes import *  # noqa: F403 - every pass, which is what the module is for
-from gossamer_lower.pipeline import FLAT_PASSES as FLAT_PASSES
-from gossamer_lower.pipeline import LISTED as _LISTED
-from gossamer_lower.pipeline import lower_to_flat as lower_to_flat
 
 if not TYPE_CHECKING:
     # Type checkers read the imports above; they would not understand an `__all__` that is computed.

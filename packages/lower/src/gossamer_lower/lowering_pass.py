@@ -13,7 +13,6 @@ from typing import ParamSpec
 import msgspec
 
 from gossamer_ir.analysis.software_pipelining import without_stale_pipelines
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.nodes import (
     Block,
@@ -26,6 +25,7 @@ from gossamer_ir.nodes import (
     Search,
     StageName,
 )  # fmt: skip
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import of_kind
 from gossamer_ir.traversal.walk import every_statement
 from gossamer_ir.verify import diagnostics

@@ -11,9 +11,9 @@ import msgspec
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_lower.bounds_check_flat import bounds_check_flat
+from gossamer_lower.lower_to_flat import LISTED, lower_to_flat
 from gossamer_lower.lowering_pass import Pass, holds, record_of
 from gossamer_lower.passes import LANGUAGE_PASSES
-from gossamer_lower.pipeline import LISTED, lower_to_flat
 
 _COMPOSED = tuple(filter(None, map(record_of, (lower_to_flat, bounds_check_flat))))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""

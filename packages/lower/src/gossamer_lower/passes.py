@@ -1,7 +1,7 @@
 """Every pass over modules, in the order in which they run: the one list of passes.
 
-A pass is added here by one line, at its place. The pipeline (`pipeline.py`), the table of passes by name
-(`pass_manager.py`) and the names that the package exports follow from this list and from what the
+A pass is added here by one line, at its place. The pipeline (`lower_to_flat.py`), the table of passes by
+name (`pass_manager.py`) and the names that the package exports follow from this list and from what the
 decorator of each pass declares. Passes that are declared `on_request` are not part of `lower_to_flat`.
 """
 

@@ -1,6 +1,6 @@
 """Errors for facts about index arrays that do not hold.
 
-The positions are found by `gossamer_ir.core.index_arrays`.
+The positions are found by `gossamer_ir.support.index_arrays`.
 """
 
 from __future__ import annotations
@@ -8,18 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gossamer_backend.arguments.sizes import Array, Scalars, evaluate
-from gossamer_ir.core.counted import counted
-from gossamer_ir.core.index_arrays import (
-    Segments,
-    first_decrease,
-    first_member,
-    first_outside,
-    first_repeated,
-    first_unsorted,
-    first_wrong_product,
-    has_value,
-    segments_of,
-)
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,
@@ -31,6 +19,18 @@ from gossamer_ir.nodes import (
     ProductSteps,
     Relation,
     SortedSegments,
+)
+from gossamer_ir.support.counted import counted
+from gossamer_ir.support.index_arrays import (
+    Segments,
+    first_decrease,
+    first_member,
+    first_outside,
+    first_repeated,
+    first_unsorted,
+    first_wrong_product,
+    has_value,
+    segments_of,
 )
 
 

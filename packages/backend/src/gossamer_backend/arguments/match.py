@@ -17,11 +17,11 @@ from gossamer_backend.arguments.arrays import (
 from gossamer_backend.arguments.facts import buffer_of, check_facts
 from gossamer_backend.arguments.scalars import limits_of, require_scalar, require_size
 from gossamer_backend.arguments.sizes import Array, Linear, evaluate, to_linear
-from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.support.index_arrays import FactChecker
+from gossamer_ir.traversal.references import free_vars
 
 Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
 Number: TypeAlias = int | float | bool

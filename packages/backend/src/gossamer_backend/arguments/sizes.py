@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.core.counted import counted
 from gossamer_ir.core.integers import UNBOUNDED
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
-from gossamer_ir.traversal.walk import rewrite
+from gossamer_ir.support.counted import counted
+from gossamer_ir.traversal.rewrite import rewrite
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Scalars: TypeAlias = Mapping[str, int | float | bool]

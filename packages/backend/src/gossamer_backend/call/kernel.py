@@ -20,9 +20,9 @@ from gossamer_backend.call.abi import (
     parameter_types,
 )
 from gossamer_backend.call.plan import CallPlan
-from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import Signature
+from gossamer_ir.support.index_arrays import FactChecker
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
 _POINTER = ctypes.c_void_p

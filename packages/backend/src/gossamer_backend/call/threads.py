@@ -8,8 +8,8 @@ from math import ceil
 from numbers import Integral
 from pathlib import Path
 
-from gossamer_ir.core.cgroups import CGROUPS, PROC, control_groups, read_text
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.cgroups import CGROUPS, PROC, control_groups, read_text
 
 VARIABLE = "GOSSAMER_NUM_THREADS"
 OPENMP_VARIABLE = "OMP_NUM_THREADS"

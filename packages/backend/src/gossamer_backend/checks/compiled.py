@@ -19,7 +19,6 @@ from gossamer_backend.arguments.facts import buffer_of
 from gossamer_backend.arguments.sizes import Array, Scalars, evaluate
 from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
 from gossamer_backend.checks.module import ArrayTest, check_module
-from gossamer_ir.core.index_arrays import LONGEST_LIST, first_wrong_product, has_value
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,
@@ -33,6 +32,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
+from gossamer_ir.support.index_arrays import LONGEST_LIST, first_wrong_product, has_value
 
 if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel

@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.script import print_expr
-from gossamer_ir.traversal.walk import map_children
+from gossamer_ir.traversal.rewrite import map_children
 
 Names: TypeAlias = Mapping[str, str]
 """Return the parameter to which each buffer is bound, by the name of the buffer."""

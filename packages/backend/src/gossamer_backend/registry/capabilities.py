@@ -22,9 +22,8 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.atomics import is_atomic
+from gossamer_ir.analysis.atomic_accumulation import is_atomic
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -63,7 +62,8 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_by_kind
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from gossamer_backend.call.abi import ABI_VERSION
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.interchange.serialization import dumps, dumps_record
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.typed_calls import typed
 
 
 @typed

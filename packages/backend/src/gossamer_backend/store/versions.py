@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gossamer_backend.registry.discovery import Installed, installed
-from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.support.typed_calls import typed
 
 
 @typed

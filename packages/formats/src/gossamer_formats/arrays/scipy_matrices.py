@@ -20,9 +20,9 @@ from gossamer_formats.checks.storage_checks import (
     require_value_dtype,
 )
 from gossamer_formats.storage import Array, Storage, native_name
-from gossamer_ir.core.counted import counted
-from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
+from gossamer_ir.support.index_arrays import FactChecker
 
 if TYPE_CHECKING:
     pass

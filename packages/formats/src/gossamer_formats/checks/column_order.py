@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer_formats.storage import Array
-from gossamer_ir.core.index_arrays import Segments, first_unsorted
+from gossamer_ir.support.index_arrays import Segments, first_unsorted
 
 
 class RowOrder(NamedTuple):

@@ -18,9 +18,6 @@ from gossamer_formats.storage import (
     values_handle,
 )
 from gossamer_ir.analysis.axis_facts import facts_of_axis
-from gossamer_ir.core.counted import counted
-from gossamer_ir.core.index_arrays import FactChecker, first_decrease, first_outside
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -31,6 +28,9 @@ from gossamer_ir.nodes import (
     FormatDescription,
     SortedSegments,
 )  # fmt: skip
+from gossamer_ir.support.counted import counted
+from gossamer_ir.support.index_arrays import FactChecker, first_decrease, first_outside
+from gossamer_ir.support.typed_calls import typed
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")

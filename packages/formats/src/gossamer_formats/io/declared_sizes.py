@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer_formats.arrays.memory import available_memory
-from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
 
 SMALLEST_DEFAULT = 512 << 20
 DEFAULT_RATIO = 256

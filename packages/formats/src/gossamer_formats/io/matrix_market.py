@@ -20,7 +20,7 @@ import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes
 from gossamer_formats.storage import Array
-from gossamer_ir.core.counted import counted
+from gossamer_ir.support.counted import counted
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array

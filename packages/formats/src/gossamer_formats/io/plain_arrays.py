@@ -11,8 +11,8 @@ from gossamer_formats.descriptions import csr
 from gossamer_formats.ownership import owned
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, checked_csr
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.typed_calls import typed
 
 _STORED = ("csr",)
 """The formats that tensors may have. Other formats have descriptions only."""

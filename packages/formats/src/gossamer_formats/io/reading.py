@@ -16,8 +16,8 @@ from gossamer_formats.io.matrix_market import open_market, read_entries, read_he
 from gossamer_formats.io.scipy_archives import read_archive
 from gossamer_formats.io.scipy_matrices import from_scipy
 from gossamer_formats.tensor import SparseTensor
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.typed_calls import typed
 
 
 @typed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer_formats.arrays.scipy_matrices import unchecked
 from gossamer_formats.tensor import SparseTensor, checked_csr
-from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

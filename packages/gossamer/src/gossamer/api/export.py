@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from gossamer.api.compile import Program, checked_schedule, specialized
 from gossamer.pipeline import DISTRIBUTIONS, compiled
 from gossamer_backend import Kernel, package_versions
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Target
+from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer_backend.export import Exported

@@ -29,8 +29,8 @@ from gossamer.cli.options import (
 from gossamer.pipeline import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
-from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import Trace
+from gossamer_ir.support.counted import counted
 
 OPERATORS = ("spmm", "spmv")
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7

@@ -32,7 +32,7 @@ from gossamer.operators import operator_named
 from gossamer.pipeline import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import read
-from gossamer_ir.core.counted import counted
+from gossamer_ir.support.counted import counted
 
 
 def run(

@@ -14,9 +14,9 @@ from gossamer.operators.program import Program
 from gossamer.operators.structure import POINTERS, SCALARS, Structure, key_of, structure_of
 from gossamer_backend import BoundCall, CallPlan, Kernel
 from gossamer_formats import Array
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer.pipeline import Built

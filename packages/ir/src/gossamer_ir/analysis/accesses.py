@@ -23,7 +23,9 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.traversal.effects import LAZY, WRITES, Effects, always_evaluated, effects_of
-from gossamer_ir.traversal.walk import LEAVES, children, resolve
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import children
 
 _Access: TypeAlias = Load | Search | Store | Atomic
 

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Range,
     SparseBuffer,
 )
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.support.identity_cache import memoize_by_identity
 
 
 def numbers_of(

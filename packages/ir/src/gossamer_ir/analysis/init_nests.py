@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gossamer_ir.core.build import conjoined, conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 
 Values: TypeAlias = Mapping[str, Expr]
 """The values of block variables and lets."""

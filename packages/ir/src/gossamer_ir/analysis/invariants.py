@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from gossamer_ir.nodes import Fact, Function, Node, Stmt
+from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.effects import buffers_written, handles_of, stored_by
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import buffers_read, every_statement
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.walk import every_statement
 
 NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 """The fields of facts that contain the name of a buffer, or None."""

@@ -32,7 +32,8 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import children, map_children
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import children
 
 LaneOverride: TypeAlias = Callable[[Expr], Expr | None]
 """Returns the lane of a vector that no scalar expression describes: a variable, or a transposed reduction

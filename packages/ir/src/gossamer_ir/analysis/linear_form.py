@@ -10,7 +10,8 @@ from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factors_of
 from gossamer_ir.core.build import index_var, product
 from gossamer_ir.nodes import Expr, Var
-from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
 
 
 class LinearForm(msgspec.Struct, frozen=True, gc=False):

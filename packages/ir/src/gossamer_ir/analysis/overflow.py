@@ -54,8 +54,10 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )  # fmt: skip
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import LEAVES, children, every_statement, free_vars, statements
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import children, every_statement, statements
 
 LARGEST_VSCALE = 2**10
 """A generous bound of vscale: vectors of Arm SVE have at most 2048 bits, which is a vscale of 16."""

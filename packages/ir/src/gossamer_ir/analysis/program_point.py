@@ -46,9 +46,11 @@ from gossamer_ir.nodes import (  # fmt: skip
     Search,
     Stmt,
 )
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import bound_variables
-from gossamer_ir.traversal.walk import LEAVES, buffers_read, collect, free_vars
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.walk import collect
 
 
 class ProgramPoint:

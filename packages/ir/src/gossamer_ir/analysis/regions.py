@@ -38,7 +38,9 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_ir.traversal.walk import collect, free_vars, rewrite_body, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import collect, walk
 
 _Ends: TypeAlias = tuple[Affine, Affine] | None
 """The least and the greatest index along a dimension; None for the whole dimension."""

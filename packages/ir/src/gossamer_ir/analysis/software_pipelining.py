@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.traversal.effects import ACCESSES, outer_writes
-from gossamer_ir.traversal.walk import buffers_read, collect, every_statement, rewrite_body
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import collect, every_statement
 
 PIPELINE = "pipeline"
 """The annotation of a serial loop. Its value is the number of stages: the copies at the beginning of an

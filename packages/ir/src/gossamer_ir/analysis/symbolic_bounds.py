@@ -35,7 +35,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.names import bound_variables
-from gossamer_ir.traversal.walk import free_vars, statements
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import statements
 
 
 def constants_of(loop: For) -> range | None:

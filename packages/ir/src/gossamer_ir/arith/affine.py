@@ -21,7 +21,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
-from gossamer_ir.traversal.walk import map_children
+from gossamer_ir.traversal.rewrite import map_children
 
 MAX_TERMS = 16
 """A product of two sums that would have more terms is not expanded, since terms multiply with each

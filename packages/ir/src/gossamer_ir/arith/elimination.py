@@ -37,7 +37,7 @@ from gossamer_ir.arith.nonaffine_bounds import (
 )
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Binary, Expr, Fact, Load, Search, Var, VScale
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 
 MAX_STEPS = 400
 """Goals that one proof may visit, subgoals of side conditions included. The search is exponential in its

@@ -10,7 +10,6 @@ from typing import Any
 
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -29,8 +28,10 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )  # fmt: skip
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.effects import READS, always_evaluated
-from gossamer_ir.traversal.walk import collect, rewrite, rewrite_body
+from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
+from gossamer_ir.traversal.walk import collect
 
 TRUE = Const("bool", "True")
 FALSE = Const("bool", "False")

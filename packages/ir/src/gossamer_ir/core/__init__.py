@@ -1,1 +1,1 @@
-"""The ingredients of nodes: data types, constants, constructors; checks of arguments and index arrays."""
+"""The ingredients of nodes: data types, constants, constructors, names, annotations."""

@@ -10,9 +10,9 @@ from gossamer_ir.analysis.accesses import Access, accesses
 from gossamer_ir.analysis.element_numbers import numbers_of
 from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.support.identity_cache import memoize_by_identity
 
 
 class AccessForm(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.axis_facts import known_facts
 from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops import Loops, loops_of
+from gossamer_ir.analysis.loops_by_name import Loops, loops_of
 from gossamer_ir.arith.affine import Affine
 from gossamer_ir.arith.offsets import loaded
 from gossamer_ir.core.build import integer_value
@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import buffers_written, outer_writes
-from gossamer_ir.traversal.walk import buffers_read, free_vars
+from gossamer_ir.traversal.references import buffers_read, free_vars
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 

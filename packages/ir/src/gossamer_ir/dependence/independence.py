@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from gossamer_ir.analysis.accesses import Access
-from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import forms_of_accesses
 from gossamer_ir.dependence.disjointness import verdict, without_changing
 from gossamer_ir.dependence.ordered_accesses import are_ordered

@@ -18,7 +18,9 @@ from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_allocated, buffers_written
 from gossamer_ir.traversal.names import bound_variables
-from gossamer_ir.traversal.walk import free_vars, resolve, statements
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import statements
 
 
 def may_meet(

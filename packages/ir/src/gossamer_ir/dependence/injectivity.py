@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     PaddedSlots,
     SortedSegments,
 )
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 
 
 def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:

@@ -11,7 +11,7 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from gossamer_ir.analysis.linear_form import LinearForm
-from gossamer_ir.analysis.loops import Loops
+from gossamer_ir.analysis.loops_by_name import Loops
 from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,

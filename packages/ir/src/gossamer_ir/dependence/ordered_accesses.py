@@ -21,7 +21,8 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import with_two_names
 from gossamer_ir.nodes import Compare, Expr, For, Function, Range
-from gossamer_ir.traversal.walk import buffers_read, substitute
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.substitute import substitute
 
 _LATER = "_later"
 """The suffix of loop variables of the later iteration."""

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gossamer_ir.core.marks import COMPOSABLE, without_mark
-from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.core.annotations import COMPOSABLE, without_annotation
 from gossamer_ir.errors import ArgumentError, ParseError, Place
 from gossamer_ir.interchange.envelopes import RECORDS, VERSION, ModuleText, Record, RecordText
 from gossamer_ir.interchange.records import (
@@ -28,6 +27,7 @@ from gossamer_ir.interchange.records import (
 )
 from gossamer_ir.interchange.schema import schema
 from gossamer_ir.nodes import FormatDescription, Module
+from gossamer_ir.support.typed_calls import typed
 
 READABLE_VERSIONS = ((0, 1),)
 """The versions that can be read."""
@@ -70,7 +70,7 @@ def loads(data: bytes | str) -> Module:
     functions = found.functions
     # Older releases left this mark on lowered modules, where it has no meaning.
     if found.stage != "coordinate":
-        functions = tuple(without_mark(function, COMPOSABLE) for function in functions)
+        functions = tuple(without_annotation(function, COMPOSABLE) for function in functions)
     return Module(found.stage, functions, found.entry)
 
 

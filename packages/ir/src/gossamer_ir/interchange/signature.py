@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
@@ -22,6 +21,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import of_kind
 
 Names = set[str]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gossamer_ir.core.build import dtype_of
-from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import constant_value
 from gossamer_ir.nodes import Combine, Expr, Load, Reducer, Store, Var

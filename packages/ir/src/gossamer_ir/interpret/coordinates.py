@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.core.build import fill_of
-from gossamer_ir.interpret.errors import GuardFailed
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
+from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.layout import Layout
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import constant_value

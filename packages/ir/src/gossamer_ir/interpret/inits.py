@@ -20,11 +20,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from gossamer_ir.core.build import conjuncts
-from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import Entry, Translator
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 
 
 def place_init(node: Block, translator: Translator) -> Exec | None:

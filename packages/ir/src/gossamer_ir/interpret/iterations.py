@@ -11,7 +11,7 @@ from gossamer_ir.interpret.frame import Exec, FibrePosition, Frame, Initialized
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.translator import Translator, in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 
 
 class Loop(NamedTuple):

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.errors import out_of_bounds
+from gossamer_ir.interpret.interpreter_errors import out_of_bounds
 from gossamer_ir.interpret.levels import Level, Levels
 from gossamer_ir.nodes import SparseBuffer
 

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interpret.values import Array, storage_type
 from gossamer_ir.nodes import (
@@ -23,6 +22,7 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Expr,
 )  # fmt: skip
+from gossamer_ir.support.counted import counted
 
 Evaluate = Callable[[Expr], int]
 

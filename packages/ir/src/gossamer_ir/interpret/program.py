@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.buffers import open_buffers
@@ -16,6 +15,7 @@ from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.interpret.translator import Translator, in_order
 from gossamer_ir.nodes import Function, Module
+from gossamer_ir.support.typed_calls import typed
 
 
 class Program:

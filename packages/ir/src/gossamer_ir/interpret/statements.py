@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.analysis.atomics import plain_update
+from gossamer_ir.analysis.atomic_accumulation import plain_update
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.blocks import block
 from gossamer_ir.interpret.calls import launch, parallel_for
 from gossamer_ir.interpret.combine import combine
-from gossamer_ir.interpret.errors import GuardFailed
 from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.iterations import iteration
 from gossamer_ir.interpret.memory import store
 from gossamer_ir.interpret.translator import Entry, Translator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from gossamer_ir.core.marks import is_composable
+from gossamer_ir.core.annotations import is_composable
 from gossamer_ir.interpret.frame import Eval, Exec
 from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Module, Stmt
 from gossamer_ir.traversal.effects import buffers_written

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gossamer_ir.core.constants import value_of
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interpret.errors import AllocationFailed
+from gossamer_ir.interpret.interpreter_errors import AllocationFailed
 from gossamer_ir.nodes import Const
 
 Array = npt.NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.interpret.errors import GuardFailed, out_of_bounds
+from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds
 from gossamer_ir.interpret.values import Array, decode_bfloat16, encode_bfloat16
 
 Indices = tuple[Any, ...]

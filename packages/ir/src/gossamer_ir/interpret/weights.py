@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import For, ParallelFor
 

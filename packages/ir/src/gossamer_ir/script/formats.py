@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, FormatDescription, SparseBuffer
 from gossamer_ir.script.limits import parse_syntax
@@ -20,6 +19,7 @@ from gossamer_ir.script.printer.declarations import write_axis, write_buffer
 from gossamer_ir.script.printer.index_maps import write_map
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.names import to_identifier
 
 

@@ -13,7 +13,8 @@ import warnings
 from gossamer_ir.errors import ParseError, Place, VerifyError
 from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script.syntax import below
-from gossamer_ir.traversal.walk import LEAVES, children
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.walk import children
 
 MAX_CHARACTERS = 8_000_000
 """Maximum number of characters of a script."""

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, Expr, Module, Var
 from gossamer_ir.script.limits import parse_syntax
@@ -19,6 +18,7 @@ from gossamer_ir.script.parser.expressions import expr
 from gossamer_ir.script.parser.modules import Parsed, parse_text
 from gossamer_ir.script.source import Source
 from gossamer_ir.script.syntax import walk
+from gossamer_ir.support.typed_calls import typed
 
 
 @typed

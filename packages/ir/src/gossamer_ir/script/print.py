@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Expr, Function, Module, Param
 from gossamer_ir.script.limits import check_module_depth
@@ -23,6 +22,7 @@ from gossamer_ir.script.printer.expressions import write_expr
 from gossamer_ir.script.printer.statements import annotations_text, write_statements
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Span
+from gossamer_ir.support.typed_calls import typed
 
 
 class Printed(msgspec.Struct, frozen=True):

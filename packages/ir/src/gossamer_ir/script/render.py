@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import Diagnostic, Place
 from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script.parser.modules import Parsed
 from gossamer_ir.script.print import print_with_places
 from gossamer_ir.script.source import Source, Span
+from gossamer_ir.support.typed_calls import typed
 
 
 @typed

@@ -35,7 +35,8 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import map_children, statements
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import statements
 
 
 def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import folded
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import INDEX_STORAGE, DType
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Axis,
@@ -23,9 +22,11 @@ from gossamer_ir.nodes import (
     Function,
     Module,
 )  # fmt: skip
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.retype import retype_function
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_ir.traversal.walk import rewrite, substitute
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import substitute
 
 
 @typed

@@ -57,8 +57,9 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import children, collect, every_statement, has_bodies, statements
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.fields import has_bodies
+from gossamer_ir.traversal.walk import children, collect, every_statement, statements
 
 
 class Body(msgspec.Struct, frozen=True):

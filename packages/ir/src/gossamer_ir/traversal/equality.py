@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Function, Node
+from gossamer_ir.support.typed_calls import typed
 
 NAMES: dict[str, frozenset[str]] = {
     "Var": frozenset({"name"}),

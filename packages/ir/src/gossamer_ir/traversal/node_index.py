@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from gossamer_ir.nodes import STATEMENTS, Function, Node
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import children, every_statement, grouped, has_bodies
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.fields import has_bodies
+from gossamer_ir.traversal.walk import children, every_statement, grouped
 
 _STATEMENTS = frozenset(STATEMENTS)
 

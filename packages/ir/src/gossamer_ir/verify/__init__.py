@@ -6,18 +6,18 @@ Passes and backends assume that their input has been verified.
 
 from __future__ import annotations
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.verify.context import MAX_DEPTH, ROOT, Context, Stage
 from gossamer_ir.verify.coordinate import COORDINATE
+from gossamer_ir.verify.diagnostic_places import show_places
 from gossamer_ir.verify.flat import FLAT, check_calls
 from gossamer_ir.verify.formats import diagnostics_of_format
 from gossamer_ir.verify.functions import check_function
 from gossamer_ir.verify.loop import LOOP
 from gossamer_ir.verify.position import POSITION
-from gossamer_ir.verify.render import show_places
 
 STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION, LOOP, FLAT)}
 

@@ -6,7 +6,7 @@ access could run at the same time in another thread, and different operations do
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.atomics import (
+from gossamer_ir.analysis.atomic_accumulation import (
     ATOMIC_OPS,
     is_atomic,
     is_combined,
@@ -17,10 +17,10 @@ from gossamer_ir.analysis.atomics import (
 from gossamer_ir.nodes import Atomic, For, Function, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect, statements
-from gossamer_ir.verify.access import check_store
+from gossamer_ir.verify.buffer_accesses import check_store
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.dtype_queries import parse_dtype
-from gossamer_ir.verify.values import check_expr
+from gossamer_ir.verify.operands import check_expr
 
 
 def check_atomic(ctx: Context, node: Atomic, at: At) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.counted import counted
-from gossamer_ir.core.marks import PREPROCESS
+from gossamer_ir.core.annotations import PREPROCESS
 from gossamer_ir.nodes import (
     AttachAxis,
     Combine,
@@ -14,6 +13,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     SparseBuffer,
 )  # fmt: skip
+from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import At, Context, Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.reducers import check_combine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Binary,
@@ -21,7 +20,8 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )  # fmt: skip
-from gossamer_ir.verify.access import check_load
+from gossamer_ir.support.counted import counted
+from gossamer_ir.verify.buffer_accesses import check_load
 from gossamer_ir.verify.context import At, Context, ExprCheck
 from gossamer_ir.verify.dtype_queries import (
     is_bool,
@@ -33,7 +33,7 @@ from gossamer_ir.verify.dtype_queries import (
     parse_dtype,
     with_lanes_of,
 )  # fmt: skip
-from gossamer_ir.verify.values import check_expr, require_condition
+from gossamer_ir.verify.operands import check_expr, require_condition
 
 Test = Callable[[str], bool]
 

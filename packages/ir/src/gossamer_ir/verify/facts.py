@@ -15,9 +15,9 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
-from gossamer_ir.traversal.walk import buffers_read
+from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.context import At, Context
-from gossamer_ir.verify.values import check_size
+from gossamer_ir.verify.operands import check_size
 
 RELATIONS = ("subset", "disjoint", "covers")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import (
     Atomic,
     Buffer,
@@ -18,12 +17,13 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )  # fmt: skip
-from gossamer_ir.verify.access import find_buffer
+from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.atomics import check_atomic
+from gossamer_ir.verify.buffer_accesses import find_buffer
 from gossamer_ir.verify.context import ROOT, At, Context, Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
+from gossamer_ir.verify.operands import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements import LOOP_STATEMENTS, PLAIN_STATEMENTS, THREAD_TAGS
-from gossamer_ir.verify.values import check_condition, check_expr, check_size
 from gossamer_ir.verify.vectors import VECTOR_EXPRESSIONS, check_vscale
 
 MAX_CALLS = 100

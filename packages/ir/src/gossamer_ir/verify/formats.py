@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import Diagnostic
 from gossamer_ir.nodes import FormatDescription, IndexMap
+from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.axes import check_axes
 from gossamer_ir.verify.context import ROOT, At, Context
 from gossamer_ir.verify.declarations import check_params
 from gossamer_ir.verify.functions import check_buffers
+from gossamer_ir.verify.operands import check_size
 from gossamer_ir.verify.position import POSITION
-from gossamer_ir.verify.values import check_size
 
 
 def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gossamer_ir.core.marks import COMPOSABLE, is_composable
+from gossamer_ir.core.annotations import COMPOSABLE, is_composable
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.traversal.effects import buffers_written, handles_of
 from gossamer_ir.verify.atomics import check_shared
@@ -12,8 +12,8 @@ from gossamer_ir.verify.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_params
 from gossamer_ir.verify.facts import check_facts, check_relations
+from gossamer_ir.verify.pipelined_loops import check_pipelines
 from gossamer_ir.verify.reducers import check_reducers
-from gossamer_ir.verify.software_pipelining import check_pipelines
 from gossamer_ir.verify.statements import check_annotations, check_body
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Block, Buffer, Combine, Guard, Search, SparseBuffer, VScale
-from gossamer_ir.verify.access import check_search
+from gossamer_ir.verify.buffer_accesses import check_search
 from gossamer_ir.verify.context import Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.flat import check_guard

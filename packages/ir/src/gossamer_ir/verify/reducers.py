@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer_ir.analysis.reductions import reads
-from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
+from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import contains
-from gossamer_ir.verify.access import check_store
+from gossamer_ir.verify.buffer_accesses import check_store
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.dtype_queries import is_vector, parse_dtype
-from gossamer_ir.verify.values import check_expr
+from gossamer_ir.verify.operands import check_expr
 
 
 def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:

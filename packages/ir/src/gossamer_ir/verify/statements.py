@@ -7,7 +7,7 @@ from typing import get_args
 
 from gossamer_ir.analysis.init_nests import loops_outside_init, variables_used
 from gossamer_ir.analysis.software_pipelining import is_pipelined
-from gossamer_ir.core.marks import COMPOSABLE, PREPROCESS
+from gossamer_ir.core.annotations import COMPOSABLE, PREPROCESS
 from gossamer_ir.nodes import (
     Allocate,
     Annotations,
@@ -23,14 +23,15 @@ from gossamer_ir.nodes import (
     ThreadTag,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import free_vars, statements
-from gossamer_ir.verify.access import check_prefetch, check_region, check_store
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import statements
 from gossamer_ir.verify.atomics import check_marked_loop
+from gossamer_ir.verify.buffer_accesses import check_prefetch, check_region, check_store
 from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
+from gossamer_ir.verify.declared_regions import check_regions
 from gossamer_ir.verify.dtype_queries import parse_dtype
-from gossamer_ir.verify.regions import check_regions
-from gossamer_ir.verify.values import check_condition, check_expr, check_size
+from gossamer_ir.verify.operands import check_condition, check_expr, check_size
 
 THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
 LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})

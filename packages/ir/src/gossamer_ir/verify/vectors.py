@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.analysis.reductions import REDUCE_OPS
-from gossamer_ir.core.counted import counted
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, TransposeReduce, VScale
+from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import At, Context, ExprCheck
 from gossamer_ir.verify.dtype_queries import (
     is_bool,
@@ -15,7 +15,7 @@ from gossamer_ir.verify.dtype_queries import (
     parse_dtype,
     vector_of,
 )
-from gossamer_ir.verify.values import check_expr
+from gossamer_ir.verify.operands import check_expr
 
 MAX_VALUES = 64
 """Maximum number of vectors of a `TransposeReduce`."""

@@ -20,7 +20,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import collect, free_vars
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.context import At, Context
 
 Lets = dict[str, Expr]

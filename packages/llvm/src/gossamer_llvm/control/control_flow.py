@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.atomics import is_atomic
+from gossamer_ir.analysis.atomic_accumulation import is_atomic
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Guard, If, Let, While
 from gossamer_llvm.abi import FAILED_BUFFER_FIELD, OUT_OF_BOUNDS, WORKSPACE

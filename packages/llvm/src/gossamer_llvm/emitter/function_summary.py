@@ -14,8 +14,8 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
+from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.effects import CALLS, WRITES
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import statements
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from gossamer_ir.nodes import Combine, Expr, Function, Let, Load, Module, Reducer, Stmt, Store, Var
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import rewrite_body, substitute
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 

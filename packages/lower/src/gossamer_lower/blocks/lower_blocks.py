@@ -41,17 +41,13 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, buffers_allocated
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import (
-    buffers_read,
-    map_children,
-    outermost,
-    resolve,
-    substitute,
-    substitute_body,
-)
-from gossamer_lower.blocks.conflicting_inits import InitPlace, feeds, place_of_init
-from gossamer_lower.blocks.inline_lets import inline_lets
-from gossamer_lower.blocks.marked_inits import Marks, require_markable
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
+from gossamer_ir.traversal.walk import outermost
+from gossamer_lower.blocks.helpers.conflicting_inits import InitPlace, feeds, place_of_init
+from gossamer_lower.blocks.helpers.inline_lets import inline_lets
+from gossamer_lower.blocks.helpers.marked_inits import Marks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 

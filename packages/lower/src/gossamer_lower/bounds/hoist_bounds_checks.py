@@ -29,7 +29,8 @@ from gossamer_ir.nodes import (
     Stmt,
 )  # fmt: skip
 from gossamer_ir.traversal.names import bound_variables
-from gossamer_ir.traversal.walk import collect, contains, free_vars, statements
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import collect, contains, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from typing import Any
 
-from gossamer_ir.analysis.in_bounds import places_read
+from gossamer_ir.analysis.bounded_reads import places_read
 from gossamer_ir.analysis.lane_projection import LANE, count_of, in_lane
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE
@@ -38,8 +38,10 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import LEAVES, children, free_vars, walk
-from gossamer_lower.bounds.lane_checks import (
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import children, walk
+from gossamer_lower.bounds.helpers.lane_checks import (
     at_the_ends,
     in_all_lanes,
     lanes_of_access,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gossamer_ir.analysis.atomics import ATOMIC, is_atomic, mark_of, shared_names
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC, is_atomic, mark_of, shared_names
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
@@ -35,15 +35,16 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import LEAVES, map_children
-from gossamer_ir.verify.regions import without_false_regions
-from gossamer_lower.buffers.fibre_conditions import FibreConditions, ranges_of
-from gossamer_lower.buffers.ordinary_buffers import OrdinaryBuffers
-from gossamer_lower.buffers.ordinary_facts import facts_of_axes, stated_facts
-from gossamer_lower.buffers.proved_conditions import without_proved
-from gossamer_lower.buffers.storage_layout import Check, element, relative
-from gossamer_lower.iterations.index_buffers import Varied
-from gossamer_lower.iterations.subset_relations import relations_of_fibres
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.verify.declared_regions import without_false_regions
+from gossamer_lower.buffers.helpers.fibre_conditions import FibreConditions, ranges_of
+from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
+from gossamer_lower.buffers.helpers.ordinary_facts import facts_of_axes, stated_facts
+from gossamer_lower.buffers.helpers.proved_conditions import without_proved
+from gossamer_lower.buffers.helpers.storage_layout import Check, element, relative
+from gossamer_lower.iterations.helpers.index_buffers import Varied
+from gossamer_lower.iterations.helpers.subset_relations import relations_of_fibres
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 A = TypeVar("A", Load, Store, Prefetch)

@@ -7,7 +7,13 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic, is_shared
+from gossamer_ir.analysis.atomic_accumulation import (
+    ATOMIC,
+    ATOMIC_OPS,
+    atomic_of,
+    is_atomic,
+    is_shared,
+)
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Atomic,
@@ -19,9 +25,10 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import rewrite_body, statements, walk
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import statements, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.vector.accumulated_by_lane import accumulated_by_lane
+from gossamer_lower.vector.helpers.accumulated_by_lane import accumulated_by_lane
 
 
 @lowering_pass(takes=("flat",))

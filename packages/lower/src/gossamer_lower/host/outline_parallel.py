@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Allocate,
@@ -32,7 +32,8 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import NAMING
 from gossamer_ir.traversal.names import Namer, bound_variables, names_of
-from gossamer_ir.traversal.walk import buffers_read, collect, free_vars
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.statement_utils import each, with_bodies, with_body

@@ -25,9 +25,9 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import substitute
-from gossamer_lower.inspector.marked_blocks import part_marked
-from gossamer_lower.inspector.search_results import Found, take_searches
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_lower.inspector.helpers.marked_blocks import part_marked
+from gossamer_lower.inspector.helpers.search_results import Found, take_searches
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.nodes import Function, Module
-from gossamer_lower.inspector.marked_blocks import part_marked
-from gossamer_lower.inspector.search_results import take_searches
+from gossamer_lower.inspector.helpers.marked_blocks import part_marked
+from gossamer_lower.inspector.helpers.search_results import take_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from gossamer_ir.core import build
+from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_annotation
 from gossamer_ir.core.lowered_names import fused_name
-from gossamer_ir.core.marks import COMPOSABLE, is_composable, without_mark
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -48,8 +48,9 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, map_children, rewrite
-from gossamer_lower.iterations.coordinate_lookup import (
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children, rewrite
+from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AxisIterator,
     AxisIterators,
     ElementLocation,
@@ -57,15 +58,15 @@ from gossamer_lower.iterations.coordinate_lookup import (
     Lookups,
     under,
 )
-from gossamer_lower.iterations.fused_axes import (
+from gossamer_lower.iterations.helpers.fused_axes import (
     Fused,
     init_visits_others,
     items_of,
     where_searchable,
     with_init_apart,
 )
-from gossamer_lower.iterations.index_buffers import IndexBuffers
-from gossamer_lower.iterations.subset_relations import relations_of_fibres
+from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
+from gossamer_lower.iterations.helpers.subset_relations import relations_of_fibres
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
@@ -113,7 +114,7 @@ def _lower_function(function: Function) -> Function:
     body = lowerer.with_inits_first(function.body) if is_parted else function.body
     body = lowerer.statements(body, {})
     buffers = (*function.buffers, *lowerer.index_buffers.declared())
-    notes = without_mark(function, COMPOSABLE).annotations
+    notes = without_annotation(function, COMPOSABLE).annotations
     return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
 
 

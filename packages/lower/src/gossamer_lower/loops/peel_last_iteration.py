@@ -12,7 +12,7 @@ from gossamer_ir.core import build
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import of_kind
-from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
+from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
 

@@ -35,8 +35,11 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import binds, buffers_named
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, map_children, statements, substitute
-from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import statements
+from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import with_bodies, with_body
 

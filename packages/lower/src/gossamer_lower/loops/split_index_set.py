@@ -28,7 +28,8 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import statements, substitute_body
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import Body, each, with_bodies, with_body, with_sides
 

@@ -7,9 +7,10 @@ from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import substitute_body, walk
-from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
-from gossamer_lower.loops.cse_unrolled import cse_unrolled
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import walk
+from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
+from gossamer_lower.loops.helpers.cse_unrolled import cse_unrolled
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
 

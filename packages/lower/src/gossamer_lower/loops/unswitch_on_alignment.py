@@ -8,8 +8,9 @@ from gossamer_ir.analysis.program_point import is_known_before
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt, Var
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.walk import rewrite, statements, walk
-from gossamer_lower.loops.clone_with_fresh_names import with_fresh_names
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.walk import statements, walk
+from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import Body, each, with_bodies, with_body
 

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
 

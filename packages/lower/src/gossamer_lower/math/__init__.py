@@ -1,1 +1,1 @@
-"""Math functions as arithmetic: one module for each family; their coefficients are generated."""
+"""Math functions become arithmetic."""

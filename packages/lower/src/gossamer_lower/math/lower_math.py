@@ -36,11 +36,12 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import in_body
-from gossamer_ir.traversal.walk import contains, map_children, rewrite, walk
+from gossamer_ir.traversal.rewrite import map_children, rewrite
+from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass
-from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
-from gossamer_lower.math.roundings import fma_by_wider
-from gossamer_lower.math.terms import Code, Term
+from gossamer_lower.math.helpers.function_table import DIVISIONS, LOWERED, computed
+from gossamer_lower.math.helpers.roundings import fma_by_wider
+from gossamer_lower.math.helpers.terms import Code, Term
 
 _HALVES = ("float16", "bfloat16")
 _DEEPEST = 16

@@ -35,10 +35,12 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.traversal.effects import all_buffers, buffers_named
-from gossamer_ir.traversal.walk import buffers_read, collect, free_vars, rewrite_body, statements
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.bounds.insert_bounds_checks import guard_buffers
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.memory.index_ranges import (
+from gossamer_lower.memory.helpers.index_ranges import (
     BufferAccess,
     Interval,
     intervals_of,

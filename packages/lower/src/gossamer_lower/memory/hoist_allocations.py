@@ -34,7 +34,9 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import of_kind
-from gossamer_ir.traversal.walk import buffers_read, children, collect, free_vars, substitute
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import children, collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import same, with_bodies, with_body
 

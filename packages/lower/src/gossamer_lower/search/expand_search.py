@@ -28,11 +28,12 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )  # fmt: skip
+from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.walk import body_fields, contains
+from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.search.search_expansion import SearchCells, buffer_dtypes, cell, where
+from gossamer_lower.search.helpers.search_expansion import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.statement_utils import with_bodies
 
 _Window = tuple[str, str, Expr, Expr]

@@ -44,7 +44,9 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import LAZY
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.walk import contains, free_vars, map_children, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import with_bodies
 

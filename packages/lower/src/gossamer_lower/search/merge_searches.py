@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.analysis.monotone import never_decreases
+from gossamer_ir.analysis.nondecreasing import never_decreases
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of
 from gossamer_ir.core import build
@@ -32,9 +32,11 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.walk import collect, free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.search.search_expansion import SearchCells, buffer_dtypes, cell, where
+from gossamer_lower.search.helpers.search_expansion import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.statement_utils import each, with_bodies
 
 STEPS = 8

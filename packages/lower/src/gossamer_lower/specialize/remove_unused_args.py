@@ -19,7 +19,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import CALLS
-from gossamer_ir.traversal.walk import collect, map_children, walk
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.lowering_pass import lowering_pass
 
 _CHUNK = 2

@@ -12,7 +12,9 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search, Store, Var
 from gossamer_ir.script import parse_expr
 from gossamer_ir.transform.specialize import specialize
-from gossamer_ir.traversal.walk import map_children, substitute, walk
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args

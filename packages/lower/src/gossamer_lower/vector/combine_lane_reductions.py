@@ -34,7 +34,8 @@ from gossamer_ir.nodes import (
     TransposeReduce,
 )  # fmt: skip
 from gossamer_ir.traversal.effects import INDEXING, buffers_named, buffers_written
-from gossamer_ir.traversal.walk import buffers_read, collect, statements
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 

@@ -17,7 +17,7 @@ from gossamer_ir.core import build
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import in_body
-from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 

@@ -27,7 +27,8 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.walk import collect, rewrite, statements
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
 

@@ -11,7 +11,12 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.atomics import is_atomic, is_atomic_update, is_shared, plain_update
+from gossamer_ir.analysis.atomic_accumulation import (
+    is_atomic,
+    is_atomic_update,
+    is_shared,
+    plain_update,
+)
 from gossamer_ir.analysis.linear_form import by_variables
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads
@@ -44,17 +49,14 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import (
-    contains,
-    free_vars,
-    rewrite_body,
-    substitute,
-    substitute_body,
-)
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body, with_sides
-from gossamer_lower.vector.accumulated_by_lane import accumulated_by_lane
-from gossamer_lower.vector.vector_form import Vectors
+from gossamer_lower.vector.helpers.accumulated_by_lane import accumulated_by_lane
+from gossamer_lower.vector.helpers.vector_form import Vectors
 
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("vectorized loops",))

@@ -9,7 +9,8 @@ from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
 from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
-from gossamer_ir.traversal.walk import free_vars, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.bounds.predicates import below, short_circuit_and
 
 

@@ -25,7 +25,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.walk import collect, map_children, resolve, statements
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of

@@ -18,7 +18,9 @@ from gossamer_ir.core.build import (
 )
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.traversal.effects import READS
-from gossamer_ir.traversal.walk import free_vars, resolve, substitute, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.walk import walk
 
 
 def below(value: Expr, extent: Expr) -> Compare:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import accesses
-from gossamer_ir.analysis.in_bounds import BoundedReads
+from gossamer_ir.analysis.bounded_reads import BoundedReads
 from gossamer_ir.core.build import in_range
 from gossamer_ir.nodes import (
     BlockIter,

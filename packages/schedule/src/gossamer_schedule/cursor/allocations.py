@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Allocate, AnyBuffer, Function
-from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Allocate, Block, BlockIter, For, Region, Stmt, Var
 from gossamer_ir.traversal.effects import NAMING_BUFFERS, effects_of
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.walk import rewrite_body, statements
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import statements
 
 
 class Clone(msgspec.Struct, frozen=True):

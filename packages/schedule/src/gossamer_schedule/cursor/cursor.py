@@ -19,8 +19,8 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
 )
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import body_fields, has_bodies
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.fields import body_fields, has_bodies
 
 PathStep: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.effects import READS, outer_writes
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.analysis.axis_facts import known_facts
-from gossamer_ir.analysis.monotone import never_decreases
+from gossamer_ir.analysis.nondecreasing import never_decreases
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.cursor.cursor import Cursor

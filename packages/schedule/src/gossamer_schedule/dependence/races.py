@@ -8,7 +8,7 @@ from itertools import product
 
 from gossamer_ir.analysis.accesses import accesses
 from gossamer_ir.analysis.linear_form import LinearForm
-from gossamer_ir.analysis.loops import loops_of, loops_within
+from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.analysis.symbolic_bounds import constants_of
 from gossamer_ir.arith.affine import expr_of, product_of
 from gossamer_ir.core.build import add, index_var, mul
@@ -16,9 +16,9 @@ from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Verdict, verdict, written_accesses
 from gossamer_ir.dependence.ordered_accesses import are_ordered
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
+from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.effects import buffers_written
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import substitute
+from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.dependence.access import values_at

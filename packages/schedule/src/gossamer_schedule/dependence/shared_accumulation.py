@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.analysis.atomics import ATOMIC_OPS, is_accumulated, is_combined
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS, is_accumulated, is_combined
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store

@@ -9,7 +9,8 @@ from typing import Any
 from gossamer_ir.core.build import ZERO, add, floordiv, index, integer_value, mul
 from gossamer_ir.dependence.mixed_radix import Digit, number, parted
 from gossamer_ir.nodes import Binary, Expr, Stmt, Var
-from gossamer_ir.traversal.walk import rewrite_body, substitute_body
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import substitute_body
 
 
 def split_variable(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Block, Expr
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_ir.traversal.walk import buffers_read, resolve
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at

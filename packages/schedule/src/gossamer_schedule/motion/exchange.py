@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from itertools import combinations
 
 from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor import Cursor

@@ -21,7 +21,9 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.effects import outer_writes
-from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.bounds.predicates import below
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.dependence.access import buffers_accessed, is_wide

@@ -24,7 +24,9 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.traversal.walk import collect, free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import Values
-from gossamer_ir.analysis.loops import loops_of, loops_within
+from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import add, index_var, integer_value, without_guard
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
@@ -24,7 +24,9 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import outer_writes
-from gossamer_ir.traversal.walk import collect, free_vars, resolve, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import bounded_by_domain, guarded
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.dependence.access import buffers_named, values_at, values_within

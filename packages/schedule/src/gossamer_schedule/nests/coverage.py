@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.linear_form import form_of
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import affine_of, expr_of, product_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.mixed_radix import count_of, digits_of, is_covering, is_positive, lowest
 from gossamer_ir.nodes import BlockIter, Range
-from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest

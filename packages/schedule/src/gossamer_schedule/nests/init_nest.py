@@ -11,7 +11,8 @@ from gossamer_ir.analysis.init_nests import LoopOrCondition, iterators_of_init, 
 from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error

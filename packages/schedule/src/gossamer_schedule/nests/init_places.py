@@ -12,12 +12,14 @@ from itertools import chain, permutations, takewhile
 from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
-from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.dependence.init_conflicts import may_meet
 from gossamer_ir.nodes import Block, Expr, For
 from gossamer_ir.traversal.effects import READS, buffers_allocated
-from gossamer_ir.traversal.walk import free_vars, resolve, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import buffers_accessed, values_at, values_within
 from gossamer_schedule.dependence.races import difference, is_ordered

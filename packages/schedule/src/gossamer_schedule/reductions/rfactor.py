@@ -23,7 +23,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.walk import free_vars, resolve, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.nests.block_nest import reduction_nest

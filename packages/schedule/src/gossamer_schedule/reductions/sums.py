@@ -10,7 +10,8 @@ from gossamer_ir.analysis.reductions import Reduction
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import Block, Buffer, Expr, For
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import is_wide, values_at
 from gossamer_schedule.dependence.monotone import is_monotone

@@ -7,7 +7,8 @@ from typing import Any
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.nodes import Block, Expr
 from gossamer_ir.traversal.effects import outer_writes
-from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of

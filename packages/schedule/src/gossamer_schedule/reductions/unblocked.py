@@ -8,7 +8,7 @@ from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, For, Stmt
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import substitute_body
+from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.clones import is_clone
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block

@@ -16,7 +16,8 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of
 from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.nodes import Expr, Fact, For, Var
-from gossamer_ir.traversal.walk import free_vars, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.regions.produced import ProducedRange

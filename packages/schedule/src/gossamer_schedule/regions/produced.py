@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses import accesses
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import ZERO, without_guard
 from gossamer_ir.dependence.access_forms import with_two_names
@@ -21,7 +21,8 @@ from gossamer_ir.dependence.mixed_radix import (
     several,
 )
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
-from gossamer_ir.traversal.walk import collect, resolve
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.regions.iterator_dimensions import determined_by

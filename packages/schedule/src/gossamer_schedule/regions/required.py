@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import Access, accesses
 from gossamer_ir.analysis.linear_form import form_of
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import UNIT, Affine, distance, product_of
 from gossamer_ir.core.build import ZERO, index_var
@@ -17,7 +17,10 @@ from gossamer_ir.dependence.access_forms import with_two_names
 from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
 from gossamer_ir.traversal.effects import outer_writes
-from gossamer_ir.traversal.walk import collect, free_vars, map_children, resolve, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import below
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.safe_loads import is_safe_in

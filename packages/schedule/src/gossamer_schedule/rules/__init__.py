@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused

@@ -10,10 +10,10 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.core.counted import counted
 from gossamer_ir.core.lowered_names import indptr_name
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import CompressedVaried, DenseVaried, Module
+from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan

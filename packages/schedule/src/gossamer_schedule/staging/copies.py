@@ -24,7 +24,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.walk import buffers_read, free_vars, substitute, substitute_body
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error

@@ -23,7 +23,8 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.effects import buffers_written
-from gossamer_ir.traversal.walk import free_vars, rewrite_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements

@@ -30,7 +30,8 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.traversal.walk import children, resolve
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import children
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import BODIES, Cursor
 from gossamer_schedule.nests.init_nest import conditions_of_init, loops_outside_init

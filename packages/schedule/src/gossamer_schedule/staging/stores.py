@@ -10,7 +10,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import conjuncts, index_var
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Search, Store, Var
-from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of

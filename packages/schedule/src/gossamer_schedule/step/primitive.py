@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomics import is_atomic, shared_otherwise
+from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_otherwise
 from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.nodes import For, Function, Module

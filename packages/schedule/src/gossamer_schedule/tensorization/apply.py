@@ -14,7 +14,8 @@ from gossamer_ir.interchange.records import Intrinsic, Step
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.bounds.for_all_iterations import for_all_iterations
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor

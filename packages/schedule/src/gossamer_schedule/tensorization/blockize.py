@@ -12,7 +12,9 @@ from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Block, BlockIter, For, Range, Stmt
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.dependence.access import values_at

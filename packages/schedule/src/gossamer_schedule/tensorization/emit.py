@@ -12,7 +12,10 @@ from gossamer_ir.arith.affine import UNIT, affine_of
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Guard, Load, Stmt, Store, Var
 from gossamer_ir.traversal.effects import NAMING, binds
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.walk import free_vars, rewrite_body, statements, substitute, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule.tensorization.unify import BufferBinding, Match
 
 

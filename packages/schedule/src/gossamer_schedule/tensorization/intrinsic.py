@@ -11,7 +11,9 @@ import msgspec
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Expr, For, Function, Search, Stmt, Store
-from gossamer_ir.traversal.walk import contains, free_vars, resolve
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error

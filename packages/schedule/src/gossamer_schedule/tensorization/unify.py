@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import dtype_of, index_var, integer_value
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var
 from gossamer_ir.traversal.effects import NAMING_BUFFERS
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 
 COMMUTATIVE = ("add", "mul", "min", "max", "and", "or")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.arguments import INTRINSICS, parameters, takes_intrinsics

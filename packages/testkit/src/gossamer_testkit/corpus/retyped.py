@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried, Module
+from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.specialize import specialize
 
 _STORED = (CompressedFixed, CompressedVaried, DenseVaried)

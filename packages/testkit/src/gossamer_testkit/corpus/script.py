@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.typed_calls import typed
 
 SUFFIX = ".txt"
 

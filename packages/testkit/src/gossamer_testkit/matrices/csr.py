@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.support.typed_calls import typed
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

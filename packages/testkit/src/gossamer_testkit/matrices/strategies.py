@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.support.typed_calls import typed
 from gossamer_testkit.matrices.csr import Array, Csr, from_rows
 
 FLOATS = ("float32", "float64")

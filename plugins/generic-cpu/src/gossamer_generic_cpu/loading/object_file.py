@@ -24,8 +24,8 @@ from gossamer_backend.elf_records import (
     header_of,
     sections_of,
 )
-from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.counted import counted
 
 STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9
 IN_MEMORY, EXECUTABLE, THREAD_LOCAL = 0x2, 0x4, 0x400

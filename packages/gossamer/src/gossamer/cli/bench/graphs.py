@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer_formats import SparseTensor, from_arrays
-from gossamer_ir.core.counted import counted
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.counted import counted
 
 EXPONENT = 2.3
 """The exponent of the degree distribution; citation and web graphs have 2.1 to 2.7."""

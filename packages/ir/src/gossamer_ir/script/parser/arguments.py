@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.script.parser.context import Context
+from gossamer_ir.support.counted import counted
 
 
 def dotted(node: ast.expr) -> str | None:

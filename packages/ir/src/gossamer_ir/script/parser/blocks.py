@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import Literal
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Block, BlockIter, Expr, Range, Region, Var
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.block_parts import BlockParts
@@ -13,7 +12,8 @@ from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import expr, index_expr
 from gossamer_ir.script.parser.range_arguments import read_range, read_region
 from gossamer_ir.script.parser.statics import require_text
-from gossamer_ir.traversal.walk import substitute
+from gossamer_ir.support.counted import counted
+from gossamer_ir.traversal.substitute import substitute
 
 AXIS_CALLS = {
     "axis.spatial": "S",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from gossamer_ir.analysis.atomics import ATOMIC_OPS
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.nodes import (
     Atomic,
     AtomicOp,

@@ -20,12 +20,12 @@ from itertools import pairwise
 from math import gcd
 
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
-from gossamer_ir.core.counted import counted
 from gossamer_ir.nodes import Binary, Expr
 from gossamer_ir.script.parser.arguments import items_or_one
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import index_expr
 from gossamer_ir.script.parser.layouts import AnyLayout, FlatLayout, Layout, span
+from gossamer_ir.support.counted import counted
 
 MOST_ELEMENTS = 1 << 14
 """Maximum number of elements of a buffer of more than two dimensions whose positions are enumerated."""

@@ -33,7 +33,8 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, resolve, substitute, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_schedule.bounds.predicates import below
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of, replaced
 from gossamer_schedule.cursor.resolve import find_function, find_loop

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.regions import block_regions
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Function, Module, Region
-from gossamer_ir.verify.regions import outside
+from gossamer_ir.verify.declared_regions import outside
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.resolve import find_function, find_named

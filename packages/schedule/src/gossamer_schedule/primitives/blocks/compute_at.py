@@ -12,7 +12,8 @@ from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
 from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_writes
-from gossamer_ir.traversal.walk import rewrite_body, walk
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.cursor.resolve import (

@@ -25,7 +25,9 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.effects import NAMING, outer_writes
-from gossamer_ir.traversal.walk import collect, map_children, substitute
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, replaced

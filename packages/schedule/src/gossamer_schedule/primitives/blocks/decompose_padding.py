@@ -35,7 +35,9 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import contains, free_vars, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,

@@ -8,7 +8,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
-from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict
 from gossamer_ir.interchange.records import Step

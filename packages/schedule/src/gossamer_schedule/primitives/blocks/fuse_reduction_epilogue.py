@@ -26,7 +26,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import outer_writes
-from gossamer_ir.traversal.walk import free_vars, resolve, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, replaced

@@ -10,7 +10,8 @@ from gossamer_ir.core.build import conjoined, conjuncts
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
 from gossamer_ir.traversal.effects import READS, all_buffers, outer_writes
-from gossamer_ir.traversal.walk import collect, substitute
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor

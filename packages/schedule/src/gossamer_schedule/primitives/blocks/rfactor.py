@@ -6,13 +6,14 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, rewrite
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,

@@ -24,7 +24,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
-from gossamer_ir.traversal.walk import children, collect, contains, free_vars, map_children, walk
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import children, collect, contains, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements

@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, For, Load, Module, Store
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.dependence.access import buffers_accessed, values_at

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import NOTHING
 from gossamer_ir.core.build import add, conjoined, conjuncts, index, index_var, sub
 from gossamer_ir.dependence.init_conflicts import is_told_by_element
@@ -37,7 +37,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import collect, free_vars, resolve, rewrite_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.cursor.resolve import (

@@ -7,9 +7,9 @@ from math import gcd, prod
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
-from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Buffer, Expr, Module
+from gossamer_ir.support.counted import counted
 from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.core.build import ZERO, dtype_of, index_var, integer_value
 from gossamer_ir.core.constants import constant
-from gossamer_ir.core.counted import counted
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ParseError
 from gossamer_ir.interchange.records import LARGEST_SIZE, Step
@@ -32,9 +31,11 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
+from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import INDEXING
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import collect, rewrite_body
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated

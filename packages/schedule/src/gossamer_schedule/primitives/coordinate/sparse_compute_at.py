@@ -23,7 +23,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import substitute_body, walk
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.dependence.access import buffers_accessed

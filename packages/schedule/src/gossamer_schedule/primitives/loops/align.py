@@ -11,7 +11,8 @@ from gossamer_ir.core.build import add, floordiv, handle, index, index_var, inte
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import LARGEST_SIZE, Step
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
-from gossamer_ir.traversal.walk import collect, substitute_body
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import within
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor

@@ -6,11 +6,11 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, ThreadTag
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,

@@ -9,16 +9,17 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.counted import counted
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict, without_changing
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
+from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import buffers_written, effects_of, outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,

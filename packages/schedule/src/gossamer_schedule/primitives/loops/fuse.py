@@ -14,7 +14,8 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, resolve, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (

@@ -9,7 +9,8 @@ from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Module, Range
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,

@@ -17,7 +17,9 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.cursor.clones import Clone, clones, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomics import ATOMIC, mark_of
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC, mark_of
 from gossamer_ir.core.build import ONE, add, dtype_of, index
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, For, Module

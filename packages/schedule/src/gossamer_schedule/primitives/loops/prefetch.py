@@ -8,10 +8,10 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.in_bounds import places_read
+from gossamer_ir.analysis.bounded_reads import places_read
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.analysis.linear_form import form_of
-from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import FALSE, simplify
 from gossamer_ir.core.build import (
@@ -49,7 +49,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import children, collect, free_vars, resolve, rewrite, substitute
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.walk import children, collect
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements

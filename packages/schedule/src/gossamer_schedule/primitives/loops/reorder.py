@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, Stmt
-from gossamer_ir.traversal.walk import free_vars
+from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_loop, require_stage
 from gossamer_schedule.errors import schedule_error

@@ -28,14 +28,10 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import (
-    contains,
-    free_vars,
-    resolve,
-    rewrite_body,
-    substitute,
-    substitute_body,
-)  # fmt: skip
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
+from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.clones import clones, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_named, require_stage

@@ -28,7 +28,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import READS, effects_of
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import collect, free_vars, rewrite_body
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import below, bounded, bounded_by_domain, guarded
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import BODIES, Cursor, addressable_statements

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import NAMING_BUFFERS, outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.walk import rewrite, rewrite_body
+from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_schedule.cursor.filters import filter_of, is_found
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,

@@ -27,7 +27,8 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import collect, map_children, statements
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
 from gossamer_schedule.errors import schedule_error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.counted import counted
 from gossamer_ir.interchange.records import Arg, Decision, Step
+from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain
 
 

@@ -19,7 +19,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.traversal.walk import collect, free_vars
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
     axes_of,

@@ -28,8 +28,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.traversal.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import free_vars, statements, walk
+from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule.rules.recognize.regular_reads import (
     is_dense_root,
     reads_regularly,

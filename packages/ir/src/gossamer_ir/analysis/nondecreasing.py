@@ -1,0 +1,94 @@
+"""Proves that an expression never decreases from one iteration of a loop to the next.
+
+See `dependence.ordered_accesses` for the order of whole sets of accesses, including inner loops.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.core.build import ONE, add, dtype_of, index_var
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import Binary, Cast, Compare, Expr, For, Load, Search, Var
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute
+
+_LESSER, _GREATER = index_var("_lesser"), index_var("_greater")
+"""Two arbitrary indices of one array, in proofs."""
+
+
+def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
+    """True if an integer expression is proved never to decrease and never to wrap as a loop runs, including
+    the value after the last iteration. `point` must be inside the loop.
+
+    >>> from gossamer_ir.core.build import ZERO, floordiv, index, widen
+    >>> from gossamer_ir.nodes import Function, Monotone
+    >>> point = ProgramPoint(Function("f", (), (), facts=(Monotone("P"),)))
+    >>> i, loop = index_var("i"), For("i", ZERO, index(8), ())
+    >>> point.assume_loop(loop)
+    >>> offset, other = (widen(Load(name, (i,), "int32")) for name in "PQ")
+    >>> [never_decreases(at, loop, point) for at in (floordiv(add(offset, i), index(4)), other)]
+    [True, False]
+    """
+    if not point.is_unchanging(expr):
+        return False
+    # A monotone expression of monotone operands lies between its values at the ends, so these suffice.
+    ends = (loop.start, add(loop.start, loop.extent))
+    if not all(point.is_exact(substitute(expr, {loop.var: end})) for end in ends):
+        return False
+    return _rises(expr, loop.var, point)
+
+
+def _rises(expr: Expr, var: str, point: ProgramPoint) -> bool:
+    if type(expr) is Var or var not in free_vars(expr):
+        return True
+    return _operands_rise(expr, var, point) or _is_at_most_next(expr, var, point)
+
+
+def _operands_rise(expr: Expr, var: str, point: ProgramPoint) -> bool:
+    """True if an expression never decreases because its operands do not."""
+    match expr:
+        case Cast(dtype="int64", value=value):
+            return _is_kept_by_int64(dtype_of(value)) and _rises(value, var, point)
+        case Binary(op="add", lhs=lhs, rhs=rhs):
+            return _rises(lhs, var, point) and _rises(rhs, var, point)
+        case Binary(op="sub", lhs=lhs, rhs=rhs):
+            return var not in free_vars(rhs) and _rises(lhs, var, point)
+        case Binary(op="mul", lhs=lhs, rhs=rhs):
+            return any(
+                _is_natural(factor, var, point) and _rises(other, var, point)
+                for factor, other in ((lhs, rhs), (rhs, lhs))
+            )
+        case Binary(op="floordiv", lhs=lhs, rhs=rhs):
+            return _is_natural(rhs, var, point) and _rises(lhs, var, point)
+        case Load(indices=(*outer, last), predicate=None):
+            is_fixed = var not in free_vars(*outer)
+            return is_fixed and _is_sorted(expr, point) and _rises(last, var, point)
+        case Search(kind="lower" | "upper", prefix=prefix, begin=begin, end=end, value=value):
+            is_fixed = var not in free_vars(*prefix, begin, end)
+            return is_fixed and _rises(value, var, point)
+    return False
+
+
+def _is_kept_by_int64(dtype: str) -> bool:
+    kind = DType.parse(dtype)
+    return kind.is_integer and (kind.kind == "int" or kind.bits < 64)
+
+
+def _is_natural(factor: Expr, var: str, point: ProgramPoint) -> bool:
+    """True if a factor or divisor is loop invariant and not negative."""
+    return var not in free_vars(factor) and point.is_nonnegative(factor)
+
+
+def _is_sorted(load: Load, point: ProgramPoint) -> bool:
+    """True if loaded values never decrease with the last index."""
+    *outer, _ = load.indices
+    first, second = (Load(load.buffer, (*outer, at), load.dtype) for at in (_LESSER, _GREATER))
+    with point.scope():
+        point.assume(Compare("le", _LESSER, _GREATER))
+        return point.prover.proves_nonnegative(Binary("sub", second, first))
+
+
+def _is_at_most_next(expr: Expr, var: str, point: ProgramPoint) -> bool:
+    """True if the prover shows that the value is at most that of the next iteration."""
+    later: Expr = substitute(expr, {var: add(index_var(var), ONE)})
+    return point.is_at_most(expr, later)

@@ -1,0 +1,35 @@
+"""Annotations from published programs that control how a function is compiled."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import Block, Function, Iteration
+
+PREPROCESS = "preprocess"
+"""On an iteration or block: it depends only on index arrays and on operands that rarely change.
+`extract_inspector` moves it to a separate kernel (the inspector), which runs once for many executions."""
+COMPOSABLE = "composable"
+"""On a function of the coordinate stage: its iterations are parts of one computation. Elements are
+initialized before the first part only; each part accumulates into what the earlier ones left."""
+
+
+def is_preprocess(node: Block | Iteration) -> bool:
+    """True if a block or iteration is annotated with `PREPROCESS`."""
+    return bool(dict(node.annotations).get(PREPROCESS, False))
+
+
+def is_composable(function: Function) -> bool:
+    """True if a function is annotated with `COMPOSABLE`."""
+    return bool(dict(function.annotations).get(COMPOSABLE, False))
+
+
+def without_annotation(function: Function, key: str) -> Function:
+    """The function without an annotation; the same object if it does not have this key.
+
+    >>> without_annotation(Function("f", (), (), annotations=((COMPOSABLE, 1),)), COMPOSABLE).annotations
+    ()
+    """
+    kept = tuple(item for item in function.annotations if item[0] != key)
+    same = len(kept) == len(function.annotations)
+    return function if same else replace(function, annotations=kept)

@@ -1,0 +1,74 @@
+"""The fields of each type of node that hold nodes, derived from the annotations in `nodes.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gossamer_ir.nodes import Const, Lanes, Node, Var, VScale
+
+# Annotations are matched as text, since evaluating all of them would add about 20 ms to an
+# import. A test compares the result with the evaluated types, so that a new alias cannot be forgotten.
+_LEAF_TYPES = re.compile(
+    r"(str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
+    r"|Literal\[.*\]|tuple\[str, \.\.\.\])( \| None)?"
+)
+
+_STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
+
+LEAVES: frozenset[type[Any]] = frozenset({Const, Lanes, Var, VScale, type(None)})
+"""Field types that contain no further nodes."""
+
+
+class _Fields(dict[type[Node], tuple[str, ...]]):
+    """Some fields of each type of node, computed on first use. A dict because a lookup is faster than a
+    call of a cached function."""
+
+    def __init__(self, find: Callable[[type[Node]], tuple[str, ...]]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, kind: type[Node]) -> tuple[str, ...]:
+        self[kind] = names = self._find(kind)
+        return names
+
+
+def _holding_nodes(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(name for name, text in _types(kind).items() if _LEAF_TYPES.fullmatch(text) is None)
+
+
+def _holding_statements(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(name for name, text in _types(kind).items() if _STATEMENT_TYPES.fullmatch(text))
+
+
+def _types(kind: type[Node]) -> dict[str, str]:
+    """Return the fields in order, and the text of their annotations."""
+    types = {
+        name: str(text)
+        for base in reversed(kind.__mro__)
+        for name, text in getattr(base, "__annotations__", {}).items()
+    }
+    return {name: types[name] for name in kind.__struct_fields__}
+
+
+FIELDS = _Fields(_holding_nodes)
+"""The fields that may hold nodes, in order of declaration."""
+FIELDS_BACKWARDS = _Fields(lambda kind: FIELDS[kind][::-1])
+BODIES_BACKWARDS = _Fields(lambda kind: _holding_statements(kind)[::-1])
+"""The fields that hold statements, last one first: the order in which a stack is filled."""
+
+
+def has_bodies(kind: type[Node]) -> bool:
+    """Return whether statements of a type have bodies."""
+    return bool(BODIES_BACKWARDS[kind])
+
+
+def body_fields(kind: type[Node]) -> tuple[str, ...]:
+    """Return the fields of a type of statement, or of a function, that hold statements.
+
+    >>> from gossamer_ir.nodes import If, Let
+    >>> body_fields(If), body_fields(Let)
+    (('then_body', 'else_body'), ())
+    """
+    return BODIES_BACKWARDS[kind][::-1]

@@ -1,0 +1,34 @@
+"""The variables and buffers that expressions refer to, cached for each expression."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gossamer_ir.nodes import EXPRESSIONS, Load, Node, Search, Var
+from gossamer_ir.traversal.walk import collect
+
+_EXPRESSIONS = frozenset(EXPRESSIONS)
+
+
+def free_vars(*nodes: Node) -> frozenset[str]:
+    """The names of all variables that occur in nodes."""
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+        return _free_vars_of(nodes[0])
+    return frozenset([var.name for var in collect(Var, *nodes)])
+
+
+@lru_cache(maxsize=4096)
+def _free_vars_of(expr: Node) -> frozenset[str]:
+    return frozenset([var.name for var in collect(Var, expr)])
+
+
+def buffers_read(*nodes: Node) -> frozenset[str]:
+    """The buffers that nodes load from or search in."""
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+        return _buffers_read_by(nodes[0])
+    return frozenset([read.buffer for read in collect((Load, Search), *nodes)])
+
+
+@lru_cache(maxsize=4096)
+def _buffers_read_by(expr: Node) -> frozenset[str]:
+    return frozenset([read.buffer for read in collect((Load, Search), expr)])

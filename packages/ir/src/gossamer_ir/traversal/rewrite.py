@@ -1,0 +1,135 @@
+"""Rewriting of nodes, generic over the fields of each type of node.
+
+A rewriter returns the same object if nothing changed, so that callers can compare with `is`, and caches
+that are keyed by identity stay valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import EXPRESSIONS, Node
+from gossamer_ir.traversal.fields import FIELDS
+
+N = TypeVar("N", bound=Node)
+
+_EXPRESSIONS = frozenset(EXPRESSIONS)
+
+
+def map_children(node: N, function: Callable[[Any], Any]) -> N:
+    """The node with a function applied to each of its direct children.
+
+    For an item of a tuple field the function may return a tuple (a statement that became several, or
+    none), which is spliced in.
+    """
+    names = FIELDS[type(node)]
+    if not names:
+        return node
+    changed: dict[str, Any] = {}
+    for name in names:
+        value = getattr(node, name)
+        if value is None:
+            continue
+        new = _map_tuple(value, function) if type(value) is tuple else function(value)
+        if new is not value:
+            changed[name] = new
+    return replace(node, **changed) if changed else node
+
+
+def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+    if not items:
+        return items
+    result: list[Any] = []
+    is_same = True
+    for item in items:
+        new = function(item)
+        is_same = is_same and new is item
+        if type(new) is tuple:
+            result += new
+        else:
+            result.append(new)
+    return items if is_same else tuple(result)
+
+
+def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True) -> Any:
+    """Applies a rule bottom-up.
+
+    The rule returns None for "does not apply", a node, or (for a statement) a tuple of statements. It is
+    called once for an expression object that occurs several times, and for nodes without children
+    (variables, constants) only with `leaves`.
+    """
+    return _Rewriter(rule, leaves=leaves).visit(node)
+
+
+def rewrite_body(
+    body: tuple[Any, ...], rule: Callable[[Any], Any | None], *, leaves: bool = True
+) -> tuple[Any, ...]:
+    """`rewrite` for a tuple of statements."""
+    return _Rewriter(rule, leaves=leaves).each(body)
+
+
+class _Rewriter:
+    """Applies a rule to nodes. Results are cached by `id`, which is safe because all nodes outlive it."""
+
+    def __init__(self, rule: Callable[[Any], Any | None], *, leaves: bool) -> None:
+        self._rule = rule
+        self._leaves = leaves
+        self._done: dict[int, Any] = {}
+
+    def visit(self, current: Any) -> Any:
+        kind = type(current)
+        names = FIELDS[kind]
+        if not names:
+            replaced = self._rule(current) if self._leaves else None
+            return current if replaced is None else replaced
+        is_expression = kind in _EXPRESSIONS
+        if is_expression:
+            key = id(current)
+            if key in self._done:
+                return self._done[key]
+        # `map_children` inlined, since rewriting spends most of its time here.
+        changed: dict[str, Any] = {}
+        for name in names:
+            below = getattr(current, name)
+            if type(below) is tuple:
+                new = self.each(below) if below else below
+            elif below is None:
+                continue
+            elif FIELDS[type(below)]:
+                new = self.visit(below)
+            elif self._leaves:
+                replaced = self._rule(below)
+                if replaced is None:
+                    continue
+                new = replaced
+            else:
+                continue
+            if new is not below:
+                changed[name] = new
+        inner = replace(current, **changed) if changed else current
+        replaced = self._rule(inner)
+        result = inner if replaced is None else replaced
+        if is_expression:
+            self._done[key] = result
+        return result
+
+    def each(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        """`_map_tuple` inlined."""
+        result: list[Any] = []
+        is_same = True
+        for item in items:
+            if FIELDS[type(item)]:
+                new = self.visit(item)
+            else:
+                new = self._rule(item) if self._leaves else item
+                if new is None:
+                    new = item
+            is_same = is_same and new is item
+            if type(new) is tuple:
+                result += new
+            else:
+                result.append(new)
+        return items if is_same else tuple(result)

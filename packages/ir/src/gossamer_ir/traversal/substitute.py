@@ -1,0 +1,55 @@
+"""Substitution of expressions for variables.
+
+Names are unique in a function, so no variable can be captured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gossamer_ir.nodes import EXPRESSIONS, Expr, Var
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children, rewrite_body
+
+_EXPRESSIONS = frozenset(EXPRESSIONS)
+
+
+def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
+    """Replace variables by name."""
+
+    def visit(current: Any) -> Any:
+        if type(current) is Var:
+            return values.get(current.name, current)
+        return map_children(current, visit)
+
+    return visit(node) if values and not _is_without(node, values) else node
+
+
+def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
+    """`substitute` for a tuple of statements."""
+
+    def rule(node: Any) -> Any | None:
+        return values.get(node.name) if type(node) is Var else None
+
+    return rewrite_body(body, rule) if values else body
+
+
+def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
+    """`substitute`, repeated in the replacements until none of the variables is left."""
+
+    def visit(current: Any) -> Any:
+        if type(current) is Var:
+            value = values.get(current.name)
+            return current if value is None else visit(value)
+        return current if type(current) in LEAVES else map_children(current, visit)
+
+    if type(node) in LEAVES:
+        return visit(node)
+    return visit(node) if values and not _is_without(node, values) else node
+
+
+def _is_without(node: Any, values: Mapping[str, Expr]) -> bool:
+    """True if a node is an expression (whose free variables are cached) without any of the variables."""
+    return type(node) in _EXPRESSIONS and free_vars(node).isdisjoint(values)

@@ -1,0 +1,1 @@
+"""Inits of blocks, and lets that are inlined."""

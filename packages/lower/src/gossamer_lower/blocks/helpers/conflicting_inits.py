@@ -1,0 +1,201 @@
+"""Places the init of a block so that each element is initialized once.
+
+The init of a reduction is hoisted before its outermost reduction loop. Different points of the block may
+also write the same element through spatial iterators: then the init is hoisted further, if it has the same
+effect there, or the elements are marked once they are initialized (`marked_inits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from itertools import chain
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.core.build import ONE
+from gossamer_ir.dependence.init_conflicts import is_told_by_element, may_meet
+from gossamer_ir.nodes import (
+    Block,
+    Expr,
+    For,
+    Function,
+    If,
+    Search,
+    Store,
+    Unary,
+    While,
+)
+from gossamer_ir.traversal.effects import (
+    INDEXING,
+    buffers_accessed,
+    buffers_allocated,
+    buffers_written,
+)
+from gossamer_ir.traversal.fields import body_fields
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import collect, statements
+from gossamer_lower.blocks.helpers.marked_inits import not_once
+
+EnclosingStmt: TypeAlias = For | While | If
+
+
+class InitPlace(msgspec.Struct, frozen=True):
+    """The loop before which an init runs; None if it stays in the block.
+
+    `marked` maps each buffer whose initialized elements must be marked to the variable of the loop before
+    which the marks are cleared.
+    """
+
+    before: str | None
+    marked: dict[str, str] = {}
+
+
+def feeds(loop: For, block: Block, kinds: str = "SR") -> bool:
+    """Return whether an iterator of one of these kinds depends on the loop."""
+    return any(
+        loop.var in free_vars(iterator.value) for iterator in block.iters if iterator.kind in kinds
+    )
+
+
+def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace:
+    """Return where the init of a block runs; `outermost` is the outermost loop that feeds the block.
+
+    Raises `UnsupportedError` (`lower.meeting_inits`) if several points may write an element that a loop
+    in between initializes again in each iteration.
+    """
+    around = tuple(_around(outermost, block))
+    loops = [stmt for stmt in around if isinstance(stmt, For)]
+    meeting, before = _outside(loops, block, function)
+    inner = [] if before is None else loops[loops.index(before) + 1 :]
+    if inner and not _is_repeatable(block, inner):
+        meeting |= _meeting(inner, block, function)
+    name = None if before is None else before.var
+    if not meeting:
+        return InitPlace(name)
+    _require_no_repetition(around, before, block)
+    return InitPlace(name, _marked_from(loops, block))
+
+
+def _outside(loops: Sequence[For], block: Block, function: Function) -> tuple[set[str], For | None]:
+    """Return the enclosing loops whose iterations may write the same element, before which the init
+    would have another effect, and the loop before which the init runs."""
+    meeting: set[str] = set()
+    for count, loop in enumerate(loops):
+        if feeds(loop, block, "R"):
+            return meeting, loop
+        if _may_meet(loop, block, loops[count + 1 :], function):
+            if why_not_before(loop, block, function) is None:
+                return meeting, loop
+            meeting.add(loop.var)
+    return meeting, None
+
+
+def _meeting(loops: Sequence[For], block: Block, function: Function) -> set[str]:
+    return {
+        loop.var
+        for count, loop in enumerate(loops)
+        if _may_meet(loop, block, loops[count + 1 :], function)
+    }
+
+
+def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
+    values = {iterator.var: iterator.value for iterator in block.iters}
+    choices = (stmt for stmt in _around(loop, block) if isinstance(stmt, If))
+    between = chain(inner, (_condition(stmt, block) for stmt in choices))
+    return may_meet(loop, block, between, values=values, function=function)
+
+
+def _condition(stmt: If, block: Block) -> Expr:
+    """Return the condition under which the branch with the block is taken."""
+    is_first = any(found is block for found in statements(stmt.then_body))
+    return stmt.condition if is_first else Unary("not", stmt.condition)
+
+
+def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:
+    """Return whether the init is idempotent for elements that several iterations of the loops write: its
+    value depends on the element only, and not on the old value."""
+    targets = buffers_written(block.init)
+    return not buffers_read(*block.init) & targets and is_told_by_element(block, loops)
+
+
+def why_not_before(loop: For, block: Block, function: Function) -> str | None:
+    """Return why an init cannot be hoisted before a loop: it would not have the effect that it has where
+    the block first visits each element. None if it can."""
+    targets = buffers_written(block.init)
+    around = list(_around(loop, block))
+    headers = buffers_read(*(part for stmt in around for part in parts_of(stmt)))
+    reads = buffers_read(*block.init, *parts_of(block))
+    changed = written_in(loop.body, function)
+    rest = _without(loop, block).body
+    beside = buffers_accessed(*rest)
+    if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
+        return "the values it writes do not depend on the element alone"
+    if _uses_others(block, targets):
+        return "the body uses other elements than it initializes"
+    if beside & targets:
+        return "other statements of the loop use what it writes"
+    if headers & changed or reads & (changed - targets):
+        return "the loop changes what it reads"
+    if not all(isinstance(stmt, If) or _counts(stmt, block) for stmt in around):
+        return "a loop that does not feed the block repeats it"
+    return None
+
+
+def _counts(stmt: EnclosingStmt, block: Block) -> bool:
+    return isinstance(stmt, For) and feeds(stmt, block)
+
+
+def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
+    """Return, for each buffer, the loop before which its marks are cleared: the outermost one that feeds
+    the block and in which the buffer is not allocated."""
+    found: dict[str, str] = {}
+    for loop in loops:
+        for name in buffers_written(block.init) - buffers_allocated(loop.body):
+            if feeds(loop, block):
+                found.setdefault(name, loop.var)
+    return found
+
+
+def _require_no_repetition(
+    around: Sequence[EnclosingStmt], before: For | None, block: Block
+) -> None:
+    """Raises an error if a loop that does not feed the block, or a `while`, repeats it: the elements would
+    have to be initialized again in each of its iterations."""
+    for stmt in around:
+        if stmt is before:
+            return
+        is_unit = isinstance(stmt, For) and stmt.extent == ONE
+        if not (isinstance(stmt, If) or is_unit or _counts(stmt, block)):
+            raise not_once(block, "a loop that does not feed the block repeats it")
+
+
+def _uses_others(block: Block, targets: Set[str]) -> bool:
+    """Return whether the body of a block accesses elements that the init of another point writes. It may
+    do so before that point runs, and would read the new value if the init were hoisted."""
+    own = {(store.buffer, store.indices) for store in collect(Store, *block.init)}
+    predicate = () if block.predicate is None else (block.predicate,)
+    found = collect(INDEXING, *block.body, *predicate)
+    return any(
+        isinstance(node, Search) or (node.buffer, node.indices) not in own
+        for node in found
+        if node.buffer in targets
+    )
+
+
+def _around(stmt: Any, block: Block) -> Iterator[EnclosingStmt]:
+    """Yield the loops and choices on the path from a statement down to a block inside it."""
+    if isinstance(stmt, EnclosingStmt) and any(found is block for found in statements((stmt,))):
+        yield stmt
+        for inner in (found for field in body_fields(type(stmt)) for found in getattr(stmt, field)):
+            yield from _around(inner, block)
+
+
+def _without(stmt: Any, block: Block) -> Any:
+    def visit(node: Any) -> Any:
+        return () if node is block else map_children(node, visit)
+
+    return visit(stmt)

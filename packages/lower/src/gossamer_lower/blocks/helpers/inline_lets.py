@@ -1,0 +1,86 @@
+"""Inlines the lets above blocks, so that block bindings depend on loop variables directly.
+
+Only then can the loops that feed a reduction be recognized, before which an init is hoisted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir.analysis.invariants import changed_in, is_constant
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Block, For, Function, If, Let, Stmt, While
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import outermost, statements
+
+
+def inline_lets(function: Function) -> tuple[Stmt, ...]:
+    """Return the statements of a function with the lets above blocks that have an `init` inlined.
+
+    A let that reads memory stays, too: the read may stop the program. A let of mutable memory is not
+    inlined; that is an error (`lower.let_above_block`) only if an init would be hoisted before it.
+    """
+    return _LetInliner(function).body(function.body, frozenset())
+
+
+class _LetInliner(msgspec.Struct, frozen=True):
+    """Inlines lets in the statements of one function."""
+
+    function: Function
+
+    def body(self, body: tuple[Stmt, ...], loops: frozenset[str]) -> tuple[Stmt, ...]:
+        """Return the statements; `loops` are the variables of the loops up to the enclosing block."""
+        done: list[Stmt] = []
+        while body:
+            stmt, *rest = body
+            body = tuple(rest)
+            if not isinstance(stmt, Let) or not any(_has_init(found) for found in body):
+                done.append(self._inside(stmt, loops))
+            elif is_constant(stmt.value, function=self.function):
+                body = substitute_body(body, {stmt.var.name: stmt.value})
+                done += [stmt] * bool(buffers_read(stmt.value))
+            else:
+                self._require_below_inits(stmt, body, loops)
+                done.append(stmt)
+        return tuple(done)
+
+    def _inside(self, stmt: Stmt, loops: frozenset[str]) -> Stmt:
+        if not _has_init(stmt):
+            return stmt
+        match stmt:
+            case For():
+                return msgspec.structs.replace(stmt, body=self.body(stmt.body, loops | {stmt.var}))
+            case While():
+                return msgspec.structs.replace(stmt, body=self.body(stmt.body, loops))
+            case Block():
+                return msgspec.structs.replace(stmt, body=self.body(stmt.body, frozenset()))
+            case If():
+                sides = self.body(stmt.then_body, loops), self.body(stmt.else_body, loops)
+                return If(stmt.condition, *sides)
+        return stmt
+
+    def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
+        """Raises an error if an init after the let is to be hoisted before one of the enclosing loops."""
+        moving = loops | {let.var.name}
+        changed = changed_in(self.function.body, let.value, function=self.function)
+        for block in _blocks_with_init(body):
+            fed = (free_vars(iterator.value) for iterator in block.iters if iterator.kind == "R")
+            if any(names & moving for names in fed):
+                raise UnsupportedError(
+                    "lower.let_above_block",
+                    f"The let '{let.var.name}' stands above a block with init and reads "
+                    f"'{min(changed)}', which the function writes.",
+                    hint="Use the value in place of the let.",
+                )
+
+
+def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:
+    """Yield the blocks with an init that are not inside another block."""
+    return (block for block in outermost(Block, body) if block.init)
+
+
+def _has_init(stmt: Stmt) -> bool:
+    return any(isinstance(found, Block) and found.init for found in statements((stmt,)))

@@ -1,0 +1,135 @@
+"""Inits that skip elements that are already initialized, with marks in arrays of their own.
+
+This is the last resort if several points of a block may write the same element and the init cannot be
+hoisted: the points would initialize it to different values, or the time of the initialization matters.
+The arrays are as large as the buffers, and cleared before the outermost loop that feeds the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.invariants import is_constant
+from gossamer_ir.core.build import ONE, ZERO, add, conjoined, in_range, index_var, zero_of
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Block,
+    Buffer,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    Guard,
+    If,
+    Load,
+    Stmt,
+    Store,
+    While,
+)
+from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import statements
+
+_FLAG, _NUMBER = "int8", "int64"
+
+
+class Marks:
+    """The arrays that mark the initialized elements of some buffers, for the init of one block.
+
+    A mark is the number of the run of the init that initialized the element: the same run may write the
+    element again. If a run writes each element at most once, a flag is enough.
+    """
+
+    def __init__(self, block: Block, shapes: Mapping[str, tuple[Expr, ...]], namer: Namer) -> None:
+        self._shapes, self._namer = shapes, namer
+        self._names = {name: namer.fresh(f"{name}_initialised") for name in sorted(shapes)}
+        self._runs = None if _writes_once(block) else namer.fresh(f"{block.name}_runs")
+        self._dtype = _FLAG if self._runs is None else _NUMBER
+
+    def cleared(self, buffers: Iterable[str]) -> tuple[Stmt, ...]:
+        """Return the statements that allocate and clear the arrays of marks for these buffers."""
+        arrays = [(self._names[name], self._shapes[name]) for name in sorted(buffers)]
+        return tuple(stmt for name, shape in arrays for stmt in self._zeros(name, shape))
+
+    def numbered(self) -> tuple[Stmt, ...]:
+        """Return the statements that allocate and clear the number of the last run."""
+        return () if self._runs is None else self._zeros(self._runs, (ONE,))
+
+    def _zeros(self, name: str, shape: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+        loops = [self._namer.fresh("e") for _ in shape]
+        body: Stmt = Store(name, tuple(map(index_var, loops)), zero_of(self._dtype))
+        for var, extent in zip(reversed(loops), reversed(shape), strict=True):
+            body = For(var, ZERO, extent, (body,))
+        return Allocate(Buffer(name, shape, self._dtype)), body
+
+    def marking(self, block: Block) -> Block:
+        """Return the block with an init that skips marked elements and marks those that it writes."""
+
+        def rule(node: Any) -> Any | None:
+            if isinstance(node, Store) and node.buffer in self._names:
+                return self._once(node)
+            return None
+
+        init = rewrite_body(block.init, rule)
+        if self._runs is not None:
+            init = (Store(self._runs, (ZERO,), add(self._run(), ONE)), *init)
+        return replace(block, init=init)
+
+    def _run(self) -> Expr:
+        return Const(_FLAG, "1") if self._runs is None else Load(self._runs, (ZERO,), _NUMBER)
+
+    def _once(self, store: Store) -> tuple[Stmt, ...]:
+        name, run = self._names[store.buffer], self._run()
+        mark = Load(name, store.indices, self._dtype)
+        is_open: Expr = Compare("eq", mark, zero_of(self._dtype))
+        if self._runs is not None:
+            is_open = Binary("or", is_open, Compare("eq", mark, run))
+        inside = If(is_open, (Store(name, store.indices, run), store))
+        pairs = zip(store.indices, self._shapes[store.buffer], strict=True)
+        exists = conjoined(part for pair in pairs for part in in_range(*pair))
+        return (inside,) if exists is None else (Guard(exists, store.buffer), inside)
+
+
+def _writes_once(block: Block) -> bool:
+    """Return whether a run of the init writes each element at most once."""
+    inits = list(statements(block.init))
+    stores = [stmt.buffer for stmt in inits if isinstance(stmt, Store)]
+    is_straight = not any(isinstance(stmt, (For, While)) for stmt in inits)
+    return is_straight and len(set(stores)) == len(stores)
+
+
+def require_markable(
+    block: Block,
+    shapes: Mapping[str, tuple[Expr, ...]],
+    around: Iterable[For],
+    *,
+    function: Function,
+) -> None:
+    """Raises `UnsupportedError` (`lower.meeting_inits`) unless elements can be marked.
+
+    The size of a buffer must not be read from a buffer that the function writes. Runs of an init that may
+    write an element several times must not be concurrent, since they are numbered.
+    """
+    for name in sorted(shapes):
+        if not is_constant(*shapes[name], function=function):
+            raise not_once(block, f"the size of '{name}' is read from what the function writes")
+    at_once = [loop.var for loop in around if loop.kind not in ("serial", "unrolled")]
+    if at_once and not _writes_once(block):
+        raise not_once(block, f"iterations of loop '{at_once[0]}' run at once")
+
+
+def not_once(block: Block, why: str) -> UnsupportedError:
+    """Return the error for an init that cannot be made to run once for each element."""
+    return UnsupportedError(
+        "lower.meeting_inits",
+        f"The init of block '{block.name}' may run several times for one element of "
+        f"'{min(buffers_written(block.init))}', and cannot be guarded: {why}.",
+        hint="Initialize it in a block of its own before.",
+    )

@@ -1,0 +1,67 @@
+"""Reports the accesses of a flat module that are bounds-checked: where, and what was not proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir.core.build import conjuncts
+from gossamer_ir.nodes import Expr, For, Guard, If, Module, ParallelFor, Stmt, While
+from gossamer_ir.traversal.walk import contains
+
+
+class GuardedAccess(msgspec.Struct, frozen=True):
+    """An access of `buffer` that is not proved in bounds: the kernel stops unless `conditions` hold.
+
+    `loops` are the variables of the enclosing loops in `function`, outermost first ("" for a while loop).
+    `is_inner`: the innermost of them contains no other loop.
+    """
+
+    function: str
+    buffer: str
+    conditions: tuple[Expr, ...]
+    loops: tuple[str, ...]
+    is_inner: bool
+
+
+def guarded_accesses(module: Module) -> tuple[GuardedAccess, ...]:
+    """Return the guards of a flat module, in the order of its text.
+
+    >>> from gossamer_lower.examples import program
+    >>> from gossamer_lower.lower_to_flat import lower_to_flat
+    >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
+    >>> [(found.buffer, found.loops, found.is_inner) for found in guarded_accesses(flat)]
+    [('X', ('i',), True)]
+    >>> guarded_accesses(lower_to_flat(program("for i in T.serial(n): Y[i] = X[i]")))
+    ()
+    """
+    return tuple(
+        found
+        for function in module.functions
+        for found in _in_body(function.body, function.name, (), is_inner=False)
+    )
+
+
+def _in_body(
+    body: tuple[Stmt, ...], function: str, loops: tuple[str, ...], *, is_inner: bool
+) -> Iterator[GuardedAccess]:
+    for stmt in body:
+        match stmt:
+            case Guard():
+                conditions = tuple(conjuncts(stmt.condition))
+                yield GuardedAccess(function, stmt.buffer, conditions, loops, is_inner)
+            case If():
+                for inside in (stmt.then_body, stmt.else_body):
+                    yield from _in_body(inside, function, loops, is_inner=is_inner)
+            case For() | While():
+                around = (*loops, stmt.var if isinstance(stmt, For) else "")
+                innermost = not any(_holds_loop(inner) for inner in stmt.body)
+                yield from _in_body(stmt.body, function, around, is_inner=innermost)
+
+
+def _holds_loop(stmt: Stmt) -> bool:
+    return contains((For, While, ParallelFor), stmt)
+
+
+__all__ = ["GuardedAccess", "guarded_accesses"]

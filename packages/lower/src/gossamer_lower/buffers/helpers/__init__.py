@@ -1,0 +1,1 @@
+"""Ordinary buffers, facts and conditions that replace sparse buffers and their axes."""

@@ -1,0 +1,138 @@
+"""The conditions for positions to lie in the fibres of varied axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from gossamer_ir.arith.affine import Affine, affine_of, combine, normal_form
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Block,
+    Compare,
+    Expr,
+    For,
+    Function,
+    IfThenElse,
+    Search,
+    SparseBuffer,
+    Var,
+)
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.walk import statements
+from gossamer_lower.buffers.helpers.storage_layout import Check, Fibre, Storage, found_by_search
+from gossamer_lower.iterations.helpers.coordinate_lookup import ElementLocation
+
+
+class FibreConditions:
+    """The conditions for positions to be in bounds, except those that the ranges of variables imply.
+
+    `lower` rewrites an expression; `ranges` are the ends (exclusive) of variables that start at 0.
+    """
+
+    def __init__(
+        self, storage: Storage, *, lower: Callable[[Any], Any], ranges: dict[str, Expr]
+    ) -> None:
+        self._storage = storage
+        self._lower = lower
+        self._ranges = ranges
+        self._extents: dict[str, Expr] = {}
+
+    def present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
+        """Return the condition that positions lie in the fibres of varied axes; None if it is implied."""
+        return self.of_fibres(self._storage.fibres(buffer, positions)).is_found(positions)
+
+    def of_fibres(self, fibres: Iterable[Fibre]) -> ElementLocation:
+        """Return the conditions that positions lie in these fibres."""
+        place = ElementLocation()
+        for fibre in fibres:
+            place.add(*self._conditions(fibre))
+        return place
+
+    def of_window(self, node: Search, extent: Expr) -> Iterator[Compare]:
+        """Yield the conditions, unless implied, for the window of a search to lie in its fibre."""
+        end, begin = build.add(extent, build.ONE), build.integer_value(node.begin)
+        if begin is None or begin < 0:
+            yield self._storage.check("ge", node.begin, end)
+        exceeding = self.exceeds(node.end, extent)
+        if exceeding is None or exceeding > 0:
+            yield self._storage.check("lt", node.end, end)
+
+    def exceeds(self, value: Expr, extent: Expr) -> int | None:
+        """Return value - extent if it is a constant, else None."""
+        if value == extent:
+            return 0
+        form, other = (normal_form(self._unchecked(found)) for found in (value, extent))
+        rest = combine(form, other, -1)
+        return rest.constant if rest.is_constant else None
+
+    def _conditions(self, fibre: Fibre) -> Iterator[Compare]:
+        """Yield the conditions, unless implied, for a position to lie in its fibre."""
+        form, extent = affine_of(fibre.position), fibre.extent()
+        variable, walked = _one_variable(form), None
+        if variable is not None and form.constant >= 0:
+            walked = self._walked(variable)
+        if walked is not None:
+            exceeding = self.exceeds(walked, extent)
+            if exceeding is not None and exceeding + form.constant <= 0:
+                return
+        found = found_by_search(fibre.inner(), fibre.start)
+        is_found = None
+        if found is not None and self.exceeds(found.begin, fibre.start) == 0:
+            exceeding = self.exceeds(found.end, fibre.end)
+            if exceeding is not None and exceeding <= 0:
+                is_found = Compare("ge", found, build.ZERO)
+        check = Check(fibre.inner(), fibre.length(), is_found)
+        is_plain = form.constant >= 0 if not form.terms else walked is not None
+        # The comparison with the length comes first: reading the length stops the kernel if the position
+        # of an axis above is out of bounds.
+        yield self._storage.proved_by(check, "lt", fibre.position, extent)
+        if not is_plain:
+            yield self._storage.proved_by(check, "ge", fibre.position, extent)
+
+    def _unchecked(self, expr: Expr) -> Expr:
+        """Return the expression with all checks in it resolved to true: the checks along the axes above
+        are evaluated before."""
+
+        def unchecked(node: Any) -> Any | None:
+            is_checked = isinstance(node, IfThenElse) and self._storage.is_check(node.condition)
+            return node.if_true if is_checked else None
+
+        result: Expr = rewrite(expr, unchecked, leaves=False)
+        return result
+
+    def _walked(self, variable: Var) -> Expr | None:
+        """Return the end of the range of a loop or block variable that starts at 0."""
+        extent = self._ranges.get(variable.name)
+        if extent is None:
+            return None
+        if variable.name not in self._extents:
+            lowered: Expr = self._unchecked(self._lower(extent))
+            while isinstance(lowered, IfThenElse) and lowered.if_false == build.ZERO:
+                lowered = lowered.if_true
+            self._extents[variable.name] = lowered
+        return self._extents[variable.name]
+
+
+def ranges_of(function: Function) -> dict[str, Expr]:
+    """Return the extents of variables that range over [0, extent) wherever memory is read."""
+    found: dict[str, Expr] = {}
+    for stmt in statements(function.body):
+        if isinstance(stmt, For) and stmt.start == build.ZERO:
+            found[stmt.var] = stmt.extent
+        if not isinstance(stmt, Block) or buffers_read(stmt.predicate or TRUE):
+            continue  # a predicate is evaluated also where an iterator is outside its domain
+        for iterator in stmt.iters:
+            if iterator.domain.start == build.ZERO:
+                found[iterator.var] = iterator.domain.extent
+    return found
+
+
+def _one_variable(form: Affine) -> Var | None:
+    """Return the variable if a form is a variable plus a constant; None otherwise."""
+    match list(form.terms.items()):
+        case [(Var() as variable, 1)]:
+            return variable
+    return None

@@ -1,0 +1,104 @@
+"""Facts about sparse buffers and axes, as facts about the ordinary buffers that replace them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeGuard
+
+import msgspec
+
+from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.analysis.invariants import NAMING_FIELDS
+from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Axis,
+    Buffer,
+    CompressedVaried,
+    DenseVaried,
+    Expr,
+    Fact,
+    HasValue,
+    InRange,
+    Load,
+    Monotone,
+    ProductSteps,
+    Relation,
+    SortedSegments,
+    SparseBuffer,
+)  # fmt: skip
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
+
+
+def stated_facts(
+    buffers: OrdinaryBuffers, facts: Iterable[Fact], *, lower: Callable[[Any], Any]
+) -> Iterator[Fact]:
+    """Yield the facts that the program states, for the ordinary buffers. A fact about each row is dropped
+    if the rows are flattened into one dimension, of which it does not hold."""
+    ordinary = buffers.names | buffers.flat
+    for fact in facts:
+        if not (_is_of_each_row(fact) and _joins_rows(buffers, fact.buffer)):
+            fields = {field: getattr(fact, field, None) for field in NAMING_FIELDS}
+            names = {field: ordinary[name] for field, name in fields.items() if name in ordinary}
+            yield msgspec.structs.replace(map_children(fact, lower), **names)
+
+
+def facts_of_axes(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
+    """Yield the facts about index buffers that follow from the declarations of the axes."""
+    for axis in buffers.axes.values():
+        yield from _facts_of(buffers, axis)
+    for offsets in buffers.offsets.values():
+        yield from _offset_facts(offsets)
+    for buffer in buffers.sparse.values():
+        yield from _product_facts(buffers, buffer)
+    yield from _relation_facts(buffers, relations)
+
+
+def _joins_rows(buffers: OrdinaryBuffers, name: str) -> bool:
+    buffer = buffers.sparse.get(name)
+    return buffer is not None and len(buffers.ordinary(buffer).shape) < len(buffer.axes)
+
+
+def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
+    indptr, indices = (buffers.index_name(getattr(axis, of, None)) for of in ("indptr", "indices"))
+    last = total = None
+    if isinstance(axis, (DenseVaried, CompressedVaried)):
+        last, total = _before(buffers.size(axis.indptr)), buffers.storage.nnz(axis)
+    return facts_of_axis(axis, indptr=indptr, indices=indices, last=last, total=total)
+
+
+def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[Fact]:
+    """Yield the fact that the offsets of a buffer are prefix sums of products of lengths."""
+    offsets = buffers.offsets.get(buffer.offsets or "")
+    names = [buffers.index_name(handle) for handle in buffers.storage.multiplied(buffer)]
+    match offsets, names:
+        case Buffer(name=name), [str() as left, str() as right]:
+            yield ProductSteps(name, left, right)
+
+
+def _relation_facts(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
+    """Yield the relations between axes as relations between the fibres of their index buffers."""
+    for relation in relations:
+        left, right = (buffers.axes[name] for name in (relation.left, relation.right))
+        names = [buffers.index_name(getattr(axis, "indices", None)) for axis in (left, right)]
+        match names:
+            case [str() as one, str() as two]:
+                yield Relation(relation.kind, one, two)
+
+
+def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
+    return isinstance(fact, Monotone) or (isinstance(fact, SortedSegments) and fact.indptr is None)
+
+
+def _offset_facts(offsets: Buffer) -> list[Fact]:
+    """Return the facts that offsets start at 0, never decrease, and do not exceed the last one."""
+    total = build.widen(Load(offsets.name, (_before(offsets.shape[0]),), offsets.dtype))
+    return [
+        InRange(offsets.name, build.ZERO, build.add(total, build.ONE)), Monotone(offsets.name),
+        HasValue(offsets.name, build.ZERO, build.ZERO),
+    ]  # fmt: skip
+
+
+def _before(extent: Expr) -> Expr:
+    return expr_of(affine_of(build.sub(extent, build.ONE)))

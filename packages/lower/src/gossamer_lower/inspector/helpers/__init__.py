@@ -1,0 +1,1 @@
+"""The search results that the inspector stores."""

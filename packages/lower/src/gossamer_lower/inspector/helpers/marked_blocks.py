@@ -1,0 +1,82 @@
+"""Splits a program into the blocks that it marks as preprocessing and the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.core.annotations import is_preprocess
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Block, Function, Module, Param, Stmt
+from gossamer_ir.traversal.effects import buffers_allocated
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.walk import children
+
+
+class Parted(msgspec.Struct, frozen=True):
+    """An entry split in two parts; the buffers that the marked statements write are parameters of both."""
+
+    function: Function
+    marked: tuple[Stmt, ...]
+    rest: tuple[Stmt, ...]
+
+
+def part_marked(module: Module) -> Parted | None:
+    """Return the entry split in two parts; None if no block is marked `preprocess`.
+
+    Raises `UnsupportedError` (`lower.preprocess.order`) if the marked part is not independent: the rest
+    writes a buffer that it accesses, a loop contains blocks of both parts, or it writes a buffer that a
+    statement allocates.
+    """
+    (entry,) = (function for function in module.functions if function.name == module.entry)
+    marked = tuple(stmt for stmt in entry.body if any(map(is_preprocess, _blocks(stmt))))
+    if not marked:
+        return None
+    rest = tuple(stmt for stmt in entry.body if stmt not in marked)
+    mixed = next(
+        (found for stmt in marked for found in _blocks(stmt) if not is_preprocess(found)), None
+    )
+    if mixed is not None:
+        raise _not_alone(f"the block '{mixed.name}', which is not marked, is in the same loop")
+    results = written_in(marked, entry)
+    changed = written_in(rest, entry) & (results | buffers_read(*marked))
+    if changed:
+        raise _not_alone(f"the rest of the program writes '{min(changed)}'")
+    allocated = buffers_allocated(rest)
+    if results & allocated:
+        raise _not_alone(f"'{min(results & allocated)}' is allocated by a statement")
+    return Parted(_passing(entry, results), marked, rest)
+
+
+def _blocks(stmt: Any) -> list[Block]:
+    """Return the outermost blocks of a statement."""
+    if isinstance(stmt, Block):
+        return [stmt]
+    return [found for child in children(stmt) for found in _blocks(child)]
+
+
+def _passing(function: Function, names: frozenset[str]) -> Function:
+    """Return the function with buffers that it allocated as parameters."""
+    namer = namer_of(function)
+    handles = {
+        found.name: namer.fresh(f"{found.name}_ptr")
+        for found in function.buffers
+        if found.handle is None and found.name in names
+    }
+    buffers = tuple(
+        msgspec.structs.replace(buffer, handle=handles.get(buffer.name, buffer.handle))
+        for buffer in function.buffers
+    )
+    params = (*function.params, *(Param(name, "handle") for name in handles.values()))
+    return msgspec.structs.replace(function, params=params, buffers=buffers)
+
+
+def _not_alone(why: str) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.preprocess.order",
+        f"The blocks marked 'preprocess' depend on the rest of the program: {why}.",
+        hint="Mark blocks in loops of their own that read only what is passed to the program.",
+    )

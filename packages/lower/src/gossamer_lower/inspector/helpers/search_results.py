@@ -1,0 +1,372 @@
+"""Finds the searches of a function that depend on index arrays only, and the layout of their results.
+
+A search (plus a constant offset) is outlined with the enclosing conditions that depend on index arrays only,
+if it is in bounds even where the other conditions fail. There is one result for each iteration of the loops
+on which it depends: a loop with a fixed extent is a dimension of the array; a loop over a fibre
+`P[e], ..., P[e + 1] - 1` is indexed by the number of the element over all fibres, if each `e` occurs once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.bounded_reads import BoundedReads
+from gossamer_ir.analysis.invariants import invariant_facts, is_constant
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.offsets import offset_of_length
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Buffer,
+    Compare,
+    CompressedVaried,
+    Const,
+    DenseVaried,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    InRange,
+    Let,
+    Load,
+    Module,
+    Param,
+    Search,
+    Stmt,
+    Unary,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import collect, contains
+
+STORAGE = ("int32", "int64")
+
+LoopOrCondition = For | Expr
+"""An enclosing loop of a search, or an enclosing condition."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An outlined search: its enclosing loops and conditions, its value, and where the result is stored."""
+
+    around: tuple[LoopOrCondition, ...]
+    value: Expr
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    facts: tuple[InRange, ...]
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A function whose searches are replaced by loads from parameters, and the searches."""
+
+    function: Function
+    found: tuple[Found, ...]
+
+    def params(self) -> tuple[Param, ...]:
+        """Return the parameters for the arrays of results."""
+        return tuple(Param(found.buffer.handle or "", "handle") for found in self.found)
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Return the arrays of results."""
+        return tuple(found.buffer for found in self.found)
+
+
+def take_searches(module: Module, dtype: str) -> Taken:
+    """Return the entry of a module without the searches that depend on index arrays only.
+
+    Raises `UnsupportedError`: `lower.preprocess.stage`, `lower.preprocess.dtype`, and
+    `lower.preprocess.nothing` if there is no such search.
+    """
+    if module.stage not in ("position", "loop"):
+        raise UnsupportedError(
+            "lower.preprocess.stage",
+            f"Searches are extracted from a module of the position or loop stage; this one is of the "
+            f"{module.stage} stage.",
+        )
+    if dtype not in STORAGE:
+        raise UnsupportedError(
+            "lower.preprocess.dtype",
+            f"dtype is '{dtype}'; expected one of {', '.join(STORAGE)}.",
+        )
+    (entry,) = (function for function in module.functions if function.name == module.entry)
+    extractor = _SearchExtractor(entry, dtype)
+    body = extractor.body(entry.body, (), {})
+    if not extractor.found:
+        raise UnsupportedError(
+            "lower.preprocess.nothing",
+            f"'{entry.name}' has no search that depends on index arrays only, in loops each of which has "
+            "a fixed extent or is over the fibres of a numbered axis.",
+        )
+    return Taken(msgspec.structs.replace(entry, body=body), tuple(extractor.found))
+
+
+class _SearchExtractor:
+    """Extracts the searches of one function."""
+
+    def __init__(self, function: Function, dtype: str) -> None:
+        self._function = function
+        self._dtype = dtype
+        self._namer = namer_of(function)
+        self._function = function
+        self._sizes = {
+            fact.buffer: simplify(build.sub(fact.high, build.ONE))
+            for fact in invariant_facts(function)
+            if isinstance(fact, InRange) and fact.low == build.ZERO
+        }
+        self._shapes = {
+            buffer.name: buffer.shape
+            for buffer in function.buffers
+            if isinstance(buffer, Buffer) and buffer.handle is not None
+        }
+        self._sizes |= {
+            buffer.name: axis.nnz
+            for buffer in function.buffers
+            for axis in function.axes
+            if isinstance(axis, (DenseVaried, CompressedVaried))
+            and axis.indptr == buffer.handle
+            and axis.nnz is not None
+        }
+        self.found: list[Found] = []
+
+    # --- statements
+
+    def body(
+        self,
+        body: tuple[Stmt, ...],
+        around: tuple[LoopOrCondition, ...],
+        values: Mapping[str, Expr],
+    ) -> tuple[Stmt, ...]:
+        """Return the statements, inside `around`; `values` are those of lets and block iterators."""
+        values = dict(values)
+        result = []
+        for stmt in body:
+            result.append(self._statement(stmt, around, values))
+            if isinstance(stmt, Let):
+                values[stmt.var.name] = self._resolved(stmt.value, values)
+        return tuple(result)
+
+    def _statement(
+        self, stmt: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
+    ) -> Any:
+        match stmt:
+            case For():
+                header = self._resolved(msgspec.structs.replace(stmt, body=()), values)
+                inner = self.body(stmt.body, (*around, header), values)
+                return msgspec.structs.replace(stmt, body=inner)
+            case If():
+                return self._if(stmt, around, values)
+            case Block():
+                return self._block(stmt, around, values)
+            case _ if hasattr(stmt, "body"):
+                return stmt
+        return map_children(stmt, lambda child: self._expr(child, around, values))
+
+    def _if(self, stmt: If, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]) -> If:
+        condition = self._resolved(stmt.condition, values)
+        then_body = self.body(stmt.then_body, (*around, condition), values)
+        otherwise = (*around, Unary("not", condition))
+        else_body = self.body(stmt.else_body, otherwise, values)
+        return If(self._expr(stmt.condition, around, values), then_body, else_body)
+
+    def _block(
+        self, block: Block, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
+    ) -> Block:
+        bound = {iterator.var: self._resolved(iterator.value, values) for iterator in block.iters}
+        values = {**values, **bound}
+        inside = around
+        if block.predicate is not None:
+            parts = build.conjuncts(block.predicate)
+            inside = (*around, *(self._resolved(part, values) for part in parts))
+        init = self.body(block.init, inside, values)
+        body = self.body(block.body, inside, values)
+        return msgspec.structs.replace(block, init=init, body=body, reads=None, writes=None)
+
+    def _resolved(self, node: Any, values: Mapping[str, Expr]) -> Any:
+        return substitute(node, values)
+
+    # --- expressions
+
+    def _expr(
+        self, node: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
+    ) -> Any:
+        if _is_search(node):
+            found = self._found(self._resolved(node, values), around)
+            if found is not None:
+                return _load_of(found, _by_name(values))
+        if isinstance(node, IfThenElse):
+            condition = self._resolved(node.condition, values)
+            return IfThenElse(
+                self._expr(node.condition, around, values),
+                self._expr(node.if_true, (*around, condition), values),
+                self._expr(node.if_false, (*around, Unary("not", condition)), values),
+            )
+        return map_children(node, lambda child: self._expr(child, around, values))
+
+    def _found(self, value: Expr, around: tuple[LoopOrCondition, ...]) -> Found | None:
+        """Return the outlined search; None if it cannot be outlined.
+
+        Its operands must depend on index arrays only. A condition that depends on more is dropped, if the
+        search is in bounds without it. An equal search under a subset of the conditions is reused.
+        """
+        needed = _needed(value, around)
+        loops = {found.var for found in needed if isinstance(found, For)}
+        bound = {param.name for param in self._function.params} | loops
+        kept = tuple(
+            found for found in needed if isinstance(found, For) or self._is_known(found, bound)
+        )
+        for known in self.found:
+            if known.value == value and set(known.around) <= set(kept):
+                return known
+        if not all(self._is_known(part, bound) for part in (value, *kept)):
+            return None
+        if kept != needed:
+            reads = BoundedReads(self._function, self._point_inside(kept))
+            if not reads.are_in_bounds(value):
+                return None
+        places = self._places([found for found in kept if isinstance(found, For)])
+        if places is None:
+            return None
+        name = next(node.buffer for node in collect(Search, value))
+        handle = self._namer.fresh(f"{name}_found")
+        shape = tuple(size for _, size in places) or (build.ONE,)
+        buffer = Buffer(self._namer.fresh(f"{handle}_data"), shape, self._dtype, handle)
+        indices = tuple(at for at, _ in places) or (build.ZERO,)
+        found = Found(kept, value, buffer, indices, self._facts(value, kept, buffer))
+        self.found.append(found)
+        return found
+
+    def _is_known(self, part: LoopOrCondition, bound: Set[str]) -> bool:
+        """Return whether an expression or loop reads only constant integer arrays and these variables."""
+        reads = collect(READS, part)
+        return (
+            free_vars(part) <= bound
+            and is_constant(part, function=self._function)
+            and all(DType.parse(node.dtype).is_integer for node in reads if isinstance(node, Load))
+        )
+
+    # --- indices of the results
+
+    def _places(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:
+        """Return an index and an extent for each dimension; None if the iterations cannot be numbered."""
+        names = {loop.var for loop in loops}
+        places: list[tuple[Expr, Expr]] = []
+        for loop in loops:
+            var = build.index_var(loop.var)
+            if loop.start != build.ZERO:
+                return None
+            if not free_vars(loop.extent) & names and _is_size(loop.extent):
+                places.append((var, loop.extent))
+            elif not self._add_fibre(places, loop, names):
+                return None
+        return places
+
+    def _add_fibre(self, places: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
+        offset = offset_of_length(loop.extent)
+        size = self._sizes.get(offset.buffer) if offset is not None else None
+        if offset is None or size is None or len(offset.indices) > 1 or not _is_size(size):
+            return False
+        (parent,) = offset.indices
+        element = (build.add(build.widen(offset), build.index_var(loop.var)), size)
+        for count, (at, _) in enumerate(places):
+            if at == parent:
+                places[count] = element
+                return True
+        if free_vars(parent) & names:
+            return False
+        places.append(element)
+        return True
+
+    # --- facts
+
+    def _point_inside(self, around: tuple[LoopOrCondition, ...]) -> ProgramPoint:
+        """Return the program point inside these loops and conditions."""
+        point = ProgramPoint(self._function)
+        for found in around:
+            if isinstance(found, For):
+                point.bind_loop(found)
+                point.assume_range(found, found.extent)
+            else:
+                point.assume(found)
+        return point
+
+    def _facts(
+        self, value: Expr, kept: tuple[LoopOrCondition, ...], buffer: Buffer
+    ) -> tuple[InRange, ...]:
+        """Return a fact with the range of the results, if one is proved at the search."""
+        point = self._point_inside(kept)
+        search, offset = _parts(value)
+        fixed = frozenset(param.name for param in self._function.params)
+        ends = [
+            end for end in (search.begin, search.end) if free_vars(end) <= fixed and _is_size(end)
+        ]
+        lows = [*(_moved(end, offset) for end in ends), build.ZERO, build.index(-1)]
+        ends += [size for size in self._shapes.get(search.buffer, ())[-1:] if _is_size(size)]
+        highs = [_moved(end, offset + more) for end in ends for more in (0, 1)]
+        low = next((at for at in lows if point.proves(Compare("ge", value, at))), None)
+        high = next((at for at in highs if point.proves(Compare("lt", value, at))), None)
+        return () if low is None or high is None else (InRange(buffer.name, low, high),)
+
+
+def _moved(end: Expr, by: int) -> Expr:
+    return build.sub(end, build.index(-by)) if by < 0 else build.add(end, build.index(by))
+
+
+def _parts(value: Expr) -> tuple[Search, int]:
+    """Return a search and the constant that is added to it."""
+    if isinstance(value, Search):
+        return value, 0
+    assert isinstance(value, Binary)
+    search, offset = _parts(value.lhs)
+    more = build.integer_value(value.rhs) or 0
+    return search, offset + (more if value.op == "add" else -more)
+
+
+def _is_search(node: Any) -> bool:
+    """Return whether a node is a search, possibly with a constant added or subtracted."""
+    is_moved = isinstance(node, Binary) and node.op in ("add", "sub")
+    if is_moved and isinstance(node.rhs, Const):
+        return _is_search(node.lhs)
+    return isinstance(node, Search)
+
+
+def _needed(value: Expr, around: tuple[LoopOrCondition, ...]) -> tuple[LoopOrCondition, ...]:
+    """Return the enclosing conditions, and the loops on whose variables the value or the range of another
+    such loop depends."""
+    needed = set(free_vars(value))
+    kept: list[LoopOrCondition] = []
+    for found in reversed(around):
+        if not isinstance(found, For):
+            kept.insert(0, found)
+        elif found.var in needed:
+            kept.insert(0, found)
+            needed |= free_vars(found)
+    return tuple(kept)
+
+
+def _is_size(extent: Expr) -> bool:
+    return not contains(READS, extent)
+
+
+def _by_name(values: Mapping[str, Expr]) -> dict[str, Expr]:
+    """Return the block iterators by the loop variable to which they are bound."""
+    return {
+        value.name: build.index_var(name)
+        for name, value in values.items()
+        if isinstance(value, Var) and value.dtype == "int64"
+    }
+
+
+def _load_of(found: Found, names: Mapping[str, Expr]) -> Expr:
+    indices = tuple(substitute(index, names) for index in found.indices)
+    return build.widen(Load(found.buffer.name, indices, found.buffer.dtype))

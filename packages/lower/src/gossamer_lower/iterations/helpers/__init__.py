@@ -1,0 +1,1 @@
+"""Lookups of coordinates, and the loops over fused axes."""

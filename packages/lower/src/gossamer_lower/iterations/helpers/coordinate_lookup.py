@@ -1,0 +1,272 @@
+"""Translates the coordinates of a buffer access to positions along the axes of the buffer.
+
+Three cases: where an iterator of the same axis walks the same fibre, the position is the iterator's own.
+Along a dense axis, a coordinate is a position. Along a compressed axis, an exact search among the
+coordinates of the fibre finds the position; if the search finds none, the element is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias, cast
+
+import msgspec
+
+from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Axis,
+    Cast,
+    Compare,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    IfThenElse,
+    Load,
+    Relation,
+    Search,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.walk import children, contains, walk
+from gossamer_lower.iterations.helpers.index_buffers import Compressed, IndexBuffers
+
+
+class AxisIterator(msgspec.Struct, frozen=True):
+    """An iterated axis: its position, and the positions along its ancestors, root first. `above` is None
+    for a dense axis that is iterated without its parent."""
+
+    axis: Axis
+    position: Expr
+    above: tuple[Expr, ...] | None = ()
+
+    def path(self) -> tuple[Expr, ...] | None:
+        """The positions along the ancestors and the axis."""
+        return None if self.above is None else (*self.above, self.position)
+
+
+class Index(msgspec.Struct, frozen=True):
+    """An index of an access: its coordinate, and the iterator if the index is just its variable."""
+
+    coordinate: Expr
+    iterator: AxisIterator | None = None
+
+
+class ElementLocation(msgspec.Struct):
+    """The positions of an element, and the conditions under which it is present.
+
+    A condition may read memory that exists only if the earlier ones hold, so each is evaluated only then.
+    """
+
+    positions: tuple[Expr, ...] = ()
+    conditions: tuple[Expr, ...] = ()
+
+    def add(self, *conditions: Expr) -> None:
+        """Appends the conditions that are not present yet."""
+        self.conditions += tuple(
+            condition for condition in conditions if condition not in self.conditions
+        )
+
+    def is_present(self) -> Expr | None:
+        """Return the conjunction of the conditions; None if the element is always present."""
+        result: Expr | None = None
+        for condition in reversed(self.conditions):
+            result = condition if result is None else _both(condition, result)
+        return result
+
+    def is_found(self, indices: Iterable[Expr]) -> Expr | None:
+        """Return `is_present` for an access with these indices.
+
+        The program evaluates all indices of an access, so an index that reads out of bounds must stop it
+        even if an earlier condition already fails. Such indices are therefore evaluated first.
+        """
+        if not self.conditions:
+            return None
+        evaluated = [found for each in indices for found in _loading(each)]
+        if evaluated:
+            first = tuple(walk(self.conditions[0]))
+            asked = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
+            return ElementLocation(conditions=(*asked, *self.conditions)).is_present()
+        return self.is_present()
+
+
+class Lookups:
+    """Translates coordinates to positions along the axes of one function."""
+
+    def __init__(self, buffers: IndexBuffers, relations: Iterable[Relation]) -> None:
+        self._buffers = buffers
+        self._subsets = {
+            (relation.left, relation.right) for relation in relations if relation.kind == "subset"
+        }
+
+    def coordinate(self, iterator: AxisIterator) -> Expr:
+        """Return the coordinate at the position of an iterator."""
+        axis, path = iterator.axis, iterator.path()
+        if isinstance(axis, (DenseFixed, DenseVaried)) or path is None:
+            return iterator.position
+        return self._buffers.coordinate(axis, path)
+
+    def place(self, axes: Sequence[str], indices: Sequence[Index], *, of: str) -> ElementLocation:
+        """Return where the element of the buffer `of`, over these axes, is stored.
+
+        Raises `UnsupportedError` (`lower.unsorted_lookup`) if a coordinate must be searched for in an axis
+        that is not sorted or has duplicates.
+        """
+        place = ElementLocation()
+        found: dict[str, Expr] = {}
+        walked: dict[str, Index] = {}
+        for name, index in zip(axes, indices, strict=True):
+            axis = self._buffers.axis(name)
+            chain = [member.name for member in self._buffers.chain(axis)]
+            walked[name] = index
+            above = tuple(found[parent] for parent in chain[:-1])
+            path = [walked[member] for member in chain]
+            found[name] = self._position(axis, above, path=path, place=place, of=of)
+        place.positions = tuple(found.values())
+        return place
+
+    def inside(self, axes: Sequence[str], indices: Sequence[Index]) -> Iterator[Expr]:
+        """Yield the bounds of the coordinates along dense axes that are parents of other axes of the
+        buffer. Under them, the index arrays read to find an element are in bounds."""
+        parents = {self._buffers.axis(name).parent for name in axes}
+        for name, index in zip(axes, indices, strict=True):
+            axis = self._buffers.axis(name)
+            is_own = index.iterator is not None and self._is_same(axis, index.iterator.axis)
+            if isinstance(axis, DenseFixed) and name in parents and not is_own:
+                yield from self._in_fibre(axis, (), index)
+
+    def attached(
+        self, parent: Axis, above: tuple[Expr, ...], *, over: AxisIterator, place: ElementLocation
+    ) -> Expr:
+        """Return the position along `parent` of the coordinate of `over`, in the fibre at the positions
+        `above`. A coordinate outside a dense axis is absent."""
+        coordinate = self.coordinate(over)
+        is_below = over.axis.length == parent.length and not getattr(over.axis, "padded", False)
+        if isinstance(parent, DenseFixed) and not is_below:
+            is_inside = Compare("lt", coordinate, parent.length)
+            place.add(is_inside)
+        index = Index(coordinate, over)
+        return self._position(parent, above, path=[index], place=place, of=parent.name)
+
+    def _position(
+        self,
+        axis: Axis,
+        above: tuple[Expr, ...],
+        *,
+        path: Sequence[Index],
+        place: ElementLocation,
+        of: str,
+    ) -> Expr:
+        coordinate, iterator = path[-1].coordinate, path[-1].iterator
+        if isinstance(axis, DenseFixed):
+            return coordinate
+        if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
+            return iterator.position
+        if isinstance(axis, DenseVaried):
+            place.add(*self._in_fibre(axis, above, path[-1]))
+            return coordinate
+        found = self._search(axis, above, coordinate, of=of)
+        if not self._is_subset(axis, path):
+            place.add(*self._is_found(axis, found, path[-1]))
+        return found
+
+    def _search(self, axis: Compressed, above: tuple[Expr, ...], value: Expr, *, of: str) -> Search:
+        if not (axis.sorted and axis.unique):
+            raise UnsupportedError(
+                "lower.unsorted_lookup",
+                f"An access of '{of}' searches for a coordinate in the axis '{axis.name}', which is not "
+                "sorted and unique.",
+                hint=f"Iterate '{axis.name}' itself, or sort it and combine its duplicates.",
+            )
+        indices, end = self._buffers.indices(axis), self._buffers.extent(axis, above)
+        return Search("exact", indices, above, build.ZERO, end, value)
+
+    def _is_found(self, axis: Compressed, found: Search, index: Index) -> tuple[Expr, ...]:
+        hit = Compare("ge", found, build.ZERO)
+        if not axis.padded or _is_below(index, axis.length):
+            return (hit,)
+        return (hit, Compare("ne", found.value, axis.length))
+
+    def _in_fibre(
+        self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: Index
+    ) -> tuple[Expr, ...]:
+        both = build.in_range(index.coordinate, self._buffers.extent(axis, above))
+        if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:
+            return both[1:]
+        return both
+
+    # --- elements that are known to be present
+
+    def _is_subset(self, axis: Axis, path: Sequence[Index]) -> bool:
+        """Return whether every element that the iterators walk is an element of `axis`: they walk all
+        axes of the path, and a declared relation says that theirs is a subset."""
+        if len(path) != len(self._buffers.chain(axis)):
+            return False
+        iterators = [index.iterator for index in path]
+        last = iterators[-1]
+        if last is None or any(found is None for found in iterators):
+            return False
+        walked = self._buffers.chain(last.axis)
+        is_one_path = len(walked) == len(path) and all(
+            found is not None
+            and found.axis == axis
+            and found.path() == (last.path() or ())[: at + 1]
+            for at, (found, axis) in enumerate(zip(iterators, walked, strict=False))
+        )
+        return is_one_path and (last.axis.name, axis.name) in self._subsets
+
+    def _is_same(self, axis: Axis, other: Axis) -> bool:
+        """Return whether two axes are the same, or equal in all but their names and over the same arrays."""
+        if axis.name == other.name:
+            return True
+        if axis.parent is None or other.parent is None:
+            return axis.parent == other.parent and _renamed(axis, other) == other
+        parents = (self._buffers.axis(axis.parent), self._buffers.axis(other.parent))
+        return _renamed(axis, other) == other and self._is_same(*parents)
+
+
+def _renamed(axis: Axis, other: Axis) -> Axis:
+    return msgspec.structs.replace(axis, name=other.name, parent=other.parent)
+
+
+def _is_below(index: Index, length: Expr) -> bool:
+    """Return whether an index is the coordinate of an iterator over an axis of this length, and thus less
+    than it."""
+    return index.iterator is not None and index.iterator.axis.length == length
+
+
+def _loading(expr: Expr) -> Iterator[Expr]:
+    """Yield the parts of an index that load from memory. Of a search only its operands: the search itself
+    finds nothing where there is no fibre."""
+    if not contains(Load, expr):
+        return
+    if isinstance(expr, IfThenElse) or not contains(Search, expr):
+        yield expr
+        return
+    for part in children(expr):
+        yield from _loading(cast(Expr, part))
+
+
+def _is_evaluated(expr: Expr) -> Expr:
+    """Return a condition that always holds, but whose evaluation evaluates the expression."""
+    value = build.widen(expr) if "int" in build.dtype_of(expr) else Cast("int64", expr)
+    return Compare("ge", value, build.index(-(2**63)))
+
+
+def _both(first: Expr, second: Expr) -> Expr:
+    """Return the conjunction of two conditions. The second is evaluated only if the first holds, in case
+    it reads memory."""
+    if contains(READS, second):
+        return IfThenElse(first, second, FALSE)
+    joined = build.conjunction(first, second)
+    assert joined is not None
+    return joined
+
+
+def under(condition: Expr | None, value: Expr, *, otherwise: Expr) -> Expr:
+    """Return the value if the condition holds, else `otherwise`."""
+    return value if condition is None else IfThenElse(condition, value, otherwise)
+
+
+AxisIterators: TypeAlias = dict[str, AxisIterator]
+"""The iterators of the enclosing iterations by their variables; of one axis, the innermost is the last."""

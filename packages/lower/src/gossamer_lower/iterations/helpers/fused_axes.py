@@ -1,0 +1,211 @@
+"""Fused axes: several axes iterated as one loop over the elements of the last one.
+
+The position along each axis is computed from the element of the last one. The parent of an element is
+found by a binary search in indptr (the last fibre that starts at or before the element), or by a
+division if all fibres have the same length. This is the decompression of fused axes of SparseTIR
+(section 3.3 of the paper), except that the search stays in bounds whatever the array holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from gossamer_ir.core import build
+from gossamer_ir.core.annotations import PREPROCESS, is_preprocess
+from gossamer_ir.nodes import (
+    AttachAxis,
+    Axis,
+    Binary,
+    Compare,
+    DenseFixed,
+    Expr,
+    FuseAxes,
+    If,
+    Iteration,
+    IterationAxis,
+    Node,
+    OverAxis,
+    Search,
+    Stmt,
+)  # fmt: skip
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.traversal.walk import children
+from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers, Varied, width_of
+
+
+class Fused(msgspec.Struct, frozen=True):
+    """A chain of axes, each the child of the one before, below one element `parent` (None: of all)."""
+
+    axes: tuple[Axis, ...]
+    buffers: IndexBuffers
+    parent: Expr | None
+
+    def extent(self) -> Expr:
+        """Return the number of elements of the last axis below `parent`."""
+        low, high = list(self._ranges())[-1]
+        return build.sub(high, low)
+
+    def positions(self, count: Expr) -> tuple[Expr, ...]:
+        """Return the positions along the axes of the element number `count`, from 0."""
+        ranges = list(self._ranges())
+        elements = [build.add(ranges[-1][0], count)]
+        for (above, axis), found in zip(
+            reversed(list(pairwise(self.axes))), reversed(ranges[:-1]), strict=True
+        ):
+            elements.insert(0, self._element_above(above, axis, elements[0], found))
+        return tuple(self._relative(elements))
+
+    def _ranges(self) -> Iterator[tuple[Expr, Expr]]:
+        """Yield the range of elements of each axis: its first element and its end (exclusive)."""
+        root, *below = self.axes
+        low: Expr = build.ZERO
+        high = self.buffers.size(root)
+        if self.parent is not None:
+            low = self.buffers.first(root, self.parent)
+            high = self.buffers.first(root, build.add(self.parent, build.ONE))
+        yield low, high
+        for axis in below:
+            if self.parent is None:
+                high = self.buffers.size(axis)
+            else:
+                low, high = self.buffers.first(axis, low), self.buffers.first(axis, high)
+            yield low, high
+
+    def _element_above(
+        self, above: Axis, axis: Axis, element: Expr, found: tuple[Expr, Expr]
+    ) -> Expr:
+        if not isinstance(axis, Varied):
+            return build.floordiv(element, width_of(axis))
+        low, high = found
+        begin = build.add(low, build.ONE)
+        if begin == high:
+            return low
+        buffer = self.buffers.flat_indptr(axis).name
+        return build.sub(Search("upper", buffer, (), begin, high, element), build.ONE)
+
+    def _relative(self, elements: Sequence[Expr]) -> Iterator[Expr]:
+        start = None if self.parent is None else self.buffers.first(self.axes[0], self.parent)
+        yield elements[0] if start is None else build.sub(elements[0], start)
+        for axis, above, element in zip(self.axes[1:], elements, elements[1:], strict=False):
+            if isinstance(axis, Varied):
+                yield build.sub(element, self.buffers.first(axis, above))
+            else:
+                yield Binary("floormod", element, width_of(axis))
+
+
+# --- iterations
+
+
+def items_of(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, ...]]]:
+    """Yield each entry of the axis list of an iteration with its kinds and its variables."""
+    start = 0
+    for item in node.axes:
+        end = start + (len(item.axes) if isinstance(item, FuseAxes) else 1)
+        yield item, node.kinds[start:end], node.vars[start:end]
+        start = end
+
+
+def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
+    """Return whether the domain of the init differs from that of the loop nest.
+
+    It is larger below fused axes: an empty row has no element there, but is initialized. It is smaller
+    than a loop of fixed extent whose parent, on which the loop does not depend, has no elements.
+    """
+    kept = _kept_for_init(node, buffers)
+    names = {var for _, var in kept}
+    mentioned = _mentioned_axes(node)
+    return any(
+        not names.issuperset(found)
+        for item, _, found in items_of(node)
+        if isinstance(item, FuseAxes)
+    ) or any(_is_loose(buffers.axis(item.axis), mentioned) for item, _ in kept)
+
+
+def _is_loose(axis: Axis, mentioned: set[str]) -> bool:
+    return isinstance(axis, DenseFixed) and axis.parent not in (None, *mentioned)
+
+
+def _mentioned_axes(node: Iteration) -> set[str]:
+    """Return the axes whose variables occur in the init."""
+    names = {name for stmt in node.init for name in free_vars(stmt)}
+    return {item.axis for item, var in _unfused(node) if var in names}
+
+
+def with_init_apart(
+    node: Iteration, buffers: IndexBuffers, namer: Namer
+) -> tuple[Iteration, Iteration]:
+    """Return the iteration split in two: its init, over the elements that it visits, and its updates."""
+    kept = _kept_for_init(node, buffers)
+    names = {var: build.index_var(namer.fresh(f"{var}_init")) for _, var in kept}
+    init = Iteration(
+        namer.fresh(f"{node.name}_init"),
+        tuple(item for item, _ in kept),
+        "S" * len(kept),
+        tuple(names[var].name for _, var in kept),
+        substitute_body(node.init, names),
+        annotations=((PREPROCESS, True),) if is_preprocess(node) else (),
+    )
+    return init, msgspec.structs.replace(node, init=())
+
+
+def _kept_for_init(
+    node: Iteration, buffers: IndexBuffers
+) -> list[tuple[OverAxis | AttachAxis, str]]:
+    """Return the axes that the init uses and their ancestors, unfused, with their variables."""
+    mentioned = _mentioned_axes(node)
+    kept: list[tuple[OverAxis | AttachAxis, str]] = []
+    parents: set[str | None] = set()
+    for item, var in reversed(list(_unfused(node))):
+        if item.axis in mentioned or item.axis in parents:
+            kept.insert(0, (item, var))
+            axis = buffers.axis(item.axis)
+            parents.add(item.parent if isinstance(item, AttachAxis) else axis.parent)
+    return kept
+
+
+def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
+    for item, _, names in items_of(node):
+        axes = [OverAxis(name) for name in item.axes] if isinstance(item, FuseAxes) else [item]
+        yield from zip(axes, names, strict=True)
+
+
+def where_searchable(nest: Stmt) -> Stmt:
+    """Return the loop nest under the condition that the arrays searched in it are not empty.
+
+    If an axis has no elements, the searches for them must not run, and nothing else prevents them.
+    Conditions that an inner nest already checks are left to it.
+    """
+    condition: Expr | None = None
+    for found in _searches(nest, frozenset()):
+        count = build.integer_value(found.end)
+        part = Compare("gt", found.end, build.ZERO)
+        if (count is None or count <= 0) and part not in build.conjuncts(condition):
+            condition = build.conjunction(condition, part)
+    return nest if condition is None else If(condition, (nest,))
+
+
+def _searches(node: Node, given: frozenset[Expr]) -> Iterator[Search]:
+    """Yield searches over all elements of an axis that may be empty here.
+
+    `given` are the enclosing conditions.
+    """
+    if (
+        isinstance(node, Search)
+        and node.begin == build.ONE
+        and Compare("gt", node.end, build.ZERO) not in given
+    ):
+        yield node
+    if isinstance(node, If):
+        inside = given | set(build.conjuncts(node.condition))
+        for stmt in node.then_body:
+            yield from _searches(stmt, inside)
+        for part in (node.condition, *node.else_body):
+            yield from _searches(part, given)
+        return
+    for child in children(node):
+        yield from _searches(child, given)

@@ -1,0 +1,75 @@
+"""Common subexpression elimination across the copies of an unrolled body.
+
+`A[p + j]` in each of eight vectors becomes one `Let` before the copies, which saves the backend the work of
+finding the common subexpression itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Prefetch,
+    Ramp,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import LAZY
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import collect, contains
+
+
+def cse_unrolled(
+    body: tuple[Stmt, ...], varying: str, *, namer: Namer
+) -> tuple[tuple[Let, ...], tuple[Stmt, ...]]:
+    """Return the lets for loads that do not depend on the variable `varying`, and the body that uses them.
+
+    Only if every statement is a store, so that all loads are evaluated unconditionally, and only for loads
+    from buffers that the body does not write.
+    """
+    if not all(isinstance(stmt, Store) for stmt in body):
+        return (), body
+    hoister = _CommonExpressionHoister(body, varying, namer)
+    new = tuple(hoister.node(stmt) for stmt in body)
+    return tuple(hoister.lets.values()), new
+
+
+class _CommonExpressionHoister:
+    def __init__(self, body: tuple[Stmt, ...], varying: str, namer: Namer) -> None:
+        self.lets: dict[Expr, Let] = {}
+        self._varying = varying
+        self._written = {stmt.buffer for stmt in body if isinstance(stmt, (Store, Prefetch))}
+        self._namer = namer
+
+    def node(self, node: Any) -> Any:
+        """Return the node with its largest shared subexpressions replaced by variables."""
+        if type(node) in LEAVES or type(node) in LAZY:
+            return node
+        if type(node) in EXPRESSIONS and self._is_shared(node):
+            return self._let(node).var
+        return map_children(node, self.node)
+
+    def _is_shared(self, expr: Expr) -> bool:
+        if isinstance(expr, Ramp) or self._varying in free_vars(expr):
+            return False
+        loads = collect(Load, expr)
+        is_plain = all(
+            load.buffer not in self._written and load.predicate is None for load in loads
+        )
+        return bool(loads) and is_plain and not contains(IfThenElse, expr)
+
+    def _let(self, expr: Expr) -> Let:
+        if expr not in self.lets:
+            name = self._namer.fresh(f"{self._varying}_shared")
+            self.lets[expr] = Let(Var(name, build.dtype_of(expr)), expr)
+        return self.lets[expr]

@@ -1,0 +1,122 @@
+"""exp, exp2, expm1, tanh and sigmoid: x = n ln 2 + r, a polynomial of r, two powers of two.
+
+The reduction is that of W. Cody and W. Waite (Software Manual for the Elementary Functions, 1980).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_lower.math.helpers import coefficients as known
+from gossamer_lower.math.helpers.terms import Term
+
+LOG2_E = sum(known.LOG2_E)
+
+
+class Format(NamedTuple):
+    """A float format: the bits of its fraction, the bias of its exponent, and ln 2 in two parts."""
+
+    fraction: int
+    bias: int
+    ln2: tuple[float, ...]
+
+    @property
+    def round(self) -> float:
+        """Return the constant that rounds a number to an integer when it is added: the last bits of the
+        sum are the integer."""
+        return 1.5 * 2.0**self.fraction
+
+
+FORMATS = {
+    "float32": Format(23, 127, known.LN2_SINGLE),
+    "float64": Format(52, 1023, known.LN2),
+}
+
+
+class Reduced(NamedTuple):
+    """exp(x) = 2^n (1 + s) with an integer n."""
+
+    n: Term
+    s: Term
+
+
+def exp(x: Term, *, precise: bool) -> Term:
+    """e^x; below 1 ulp."""
+    kind = FORMATS[x.scalar]
+    bounded = clamped(x, -float(kind.bias + kind.fraction) * 0.7, kind.bias * 0.7)
+    return scaled(reduced(bounded, precise=precise))
+
+
+def exp2(x: Term, *, precise: bool) -> Term:
+    """2^x; below 1 ulp, exact for whole x."""
+    kind = FORMATS[x.scalar]
+    x = clamped(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
+    n = rounded(x)
+    r = (x - n) * sum(kind.ln2)
+    return scaled(Reduced(n, powers(r, precise=precise)))
+
+
+def expm1(x: Term, *, precise: bool) -> Term:
+    """e^x - 1; below 2 ulp. Of float64 only."""
+    bounded = clamped(x, -60.0, 709.9)
+    found = reduced(bounded, precise=precise)
+    # Half of 2^n, which is finite for every n that the result is finite for.
+    half = power_of_two(found.n - 1.0)
+    result = x.code.fma(half, found.s, half - 0.5) * 2.0
+    return x.code.select(x.magnitude() < 2.0**-54, x, result)
+
+
+def tanh(x: Term, *, precise: bool) -> Term:
+    """(e^2a - 1) / (e^2a + 1) of the magnitude a; below 3 ulp."""
+    size = x.magnitude()
+    bounded = x.code.select(size > 22.0, 22.0, size)
+    t = expm1(bounded * 2.0, precise=precise)
+    return (t / (t + 2.0)).with_sign_of(x)
+
+
+def sigmoid(x: Term, *, precise: bool) -> Term:
+    """1 / (1 + e^-x), by e^-|x|, which never overflows; below 3 ulp."""
+    small = exp(-x.magnitude(), precise=precise)
+    return x.code.select(x < 0.0, small, 1.0) / (small + 1.0)
+
+
+def clamped(x: Term, low: float, high: float) -> Term:
+    """Return the value clamped to the bounds; NaN stays NaN."""
+    below = x.code.select(x > high, high, x)
+    return x.code.select(below < low, low, below)
+
+
+def rounded(x: Term) -> Term:
+    """Return the nearest integer of a number that is small enough for the fraction."""
+    magic = FORMATS[x.scalar].round
+    return (x + magic) - magic
+
+
+def reduced(x: Term, *, precise: bool) -> Reduced:
+    """Return n and s of e^x."""
+    kind = FORMATS[x.scalar]
+    n = x.code.fma(x, LOG2_E, kind.round) - kind.round
+    r = x.code.fma(n, -kind.ln2[0], x)
+    r = x.code.fma(n, -kind.ln2[1], r)
+    return Reduced(n, powers(r, precise=precise))
+
+
+def powers(r: Term, *, precise: bool) -> Term:
+    """e^r - 1 for |r| <= ln(2) / 2."""
+    tail = r.code.horner(r, known.EXP if precise else known.EXP_32)
+    return r.code.fma(r * r, tail, r)
+
+
+def scaled(found: Reduced) -> Term:
+    """Return 2^n (1 + s) with a single rounding even if the result is subnormal. It is multiplied by two
+    powers of two, since 2^n itself may not be representable."""
+    first = rounded(found.n * 0.5)
+    whole = (found.s + 1.0) * power_of_two(first)
+    return whole * power_of_two(found.n - first)
+
+
+def power_of_two(n: Term) -> Term:
+    """Return 2^n of an integer n that is the exponent of a normal number."""
+    kind = FORMATS[n.scalar]
+    number = (n + kind.round).bits() + kind.bias
+    return (number << kind.fraction).read_as(n.scalar)

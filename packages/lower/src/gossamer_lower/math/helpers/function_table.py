@@ -1,0 +1,76 @@
+"""The table of math functions that are lowered to arithmetic, and the precision of the arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_lower.math.helpers import (
+    error_function,
+    exponentials,
+    float_division,
+    logarithms,
+    roundings,
+    trigonometric,
+)  # fmt: skip
+from gossamer_lower.math.helpers.powers import power
+from gossamer_lower.math.helpers.terms import Term
+
+Precise = Callable[..., Term]
+
+_IN_FLOAT32: dict[str, Precise] = {
+    "exp": exponentials.exp,
+    "exp2": exponentials.exp2,
+}
+"""Functions computed in float32 for float32 arguments; all others are computed in float64."""
+
+_IN_FLOAT64: dict[str, Precise] = {
+    **_IN_FLOAT32,
+    "sigmoid": exponentials.sigmoid,
+    "expm1": exponentials.expm1,
+    "tanh": exponentials.tanh,
+    "log": logarithms.log,
+    "log2": logarithms.log2,
+    "log10": logarithms.log10,
+    "log1p": logarithms.log1p,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "erf": error_function.erf,
+    "pow": power,
+}
+_EXACT: dict[str, Callable[[Term], Term]] = {
+    "floor": roundings.floor,
+    "ceil": roundings.ceil,
+    "trunc": roundings.trunc,
+    "round": roundings.nearest,
+}
+DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
+    "floordiv": float_division.floordiv,
+    "floormod": float_division.floormod,
+}
+"""Operators of floats that no target has as instructions."""
+
+LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *DIVISIONS, "rsqrt", "fma"})
+"""The functions that can be lowered. `sqrt` and `abs` are instructions on every target with floats."""
+
+
+def computed(function: str, args: tuple[Term, ...]) -> Term:
+    """Return the value of a function of float32 or float64 terms."""
+    first = args[0]
+    is_wide = first.scalar == "float64"
+    if function == "rsqrt":
+        return 1.0 / first.code.call("sqrt", first)
+    if function in _EXACT:
+        return _EXACT[function](first)
+    if function in DIVISIONS:
+        return DIVISIONS[function](*args)
+    if function == "fma":
+        return _fma(args)
+    if not is_wide and function in _IN_FLOAT32:
+        return _IN_FLOAT32[function](first, precise=False)
+    wide = tuple(arg.to("float64") for arg in args)
+    return _IN_FLOAT64[function](*wide, precise=is_wide).to(first.scalar)
+
+
+def _fma(args: tuple[Term, ...]) -> Term:
+    a, b, c = (arg.to("float64") for arg in args)
+    return roundings.fma_by_wider(a, b, c).to(args[0].scalar)

@@ -1,0 +1,1 @@
+"""The range of indices of each buffer."""

@@ -1,0 +1,1 @@
+"""The vector form of expressions and statements."""

@@ -1,0 +1,65 @@
+"""Accumulations of vectors into elements that lanes may share, one lane after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
+from gossamer_ir.analysis.lane_projection import count_of, in_lane
+from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import (
+    Allocate,
+    Atomic,
+    Buffer,
+    Expr,
+    For,
+    If,
+    Lanes,
+    Load,
+    Ramp,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.names import Namer
+from gossamer_lower.bounds.helpers.lane_checks import lanes_of_access
+
+
+def accumulated_by_lane(
+    store: Store, namer: Namer, step: Callable[[Atomic], Stmt] = lambda found: found
+) -> tuple[Stmt, ...] | None:
+    """Return a store `X[i] = X[i] op value` of vectors as a loop over the lanes; None for any other store.
+
+    `step` makes the statement for one lane. The terms of all lanes are computed as vectors before the loop.
+    """
+    found, lanes = match_reduction(store), lanes_of_access(store)
+    if found is None or lanes is None or found.op not in ATOMIC_OPS:
+        return None
+    lane = build.index_var(namer.fresh("lane"))
+    before: list[Stmt] = []
+
+    def kept_lane(vector: Expr) -> Expr:
+        kept = Buffer(
+            namer.fresh(f"{store.buffer}_lanes"),
+            (count_of(lanes),),
+            DType.parse(build.dtype_of(vector)).scalar,
+            scope="local",
+        )
+        before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
+        return Load(kept.name, (lane,), kept.dtype)
+
+    def place(index: Expr) -> Expr:
+        if not DType.parse(build.dtype_of(index)).is_vector:
+            return index
+        return in_lane(index, lane) if isinstance(index, Ramp) else kept_lane(index)
+
+    at = tuple(place(index) for index in store.indices)
+    made = step(Atomic(found.op, store.buffer, at, kept_lane(found.value)))
+    if store.predicate is not None:
+        made = If(kept_lane(store.predicate), (made,))
+    return (*before, For(lane.name, build.ZERO, count_of(lanes), (made,)))
+
+
+def _all(lanes: Lanes) -> Ramp:
+    return Ramp(build.ZERO, build.ONE, lanes)

@@ -1,0 +1,283 @@
+"""Vector forms of the statements and expressions in one vectorized loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from gossamer_ir.arith.simplify import is_true, simplify
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Guard,
+    If,
+    IfThenElse,
+    LaneReduce,
+    Lanes,
+    Let,
+    Load,
+    Prefetch,
+    Ramp,
+    Reinterpret,
+    Search,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import contains
+
+IsWhole = Callable[[str, tuple[Expr, ...]], bool]
+
+
+class Vectors:
+    """Rewrites the body of one vectorized loop as vector code.
+
+    `is_whole` returns whether an access is in bounds in all lanes, also in masked-off ones. Such an access
+    needs no mask; a store then blends with the old values. Conditions that read memory are bound to
+    lets, since masks of nested conditions would be duplicated: their loads are masked, too.
+    """
+
+    def __init__(self, loop: For, namer: Namer, *, is_whole: IsWhole | None = None) -> None:
+        self._namer = namer
+        self._lets: list[Let] = []
+        self._is_whole = is_whole or _never_whole
+        self.lanes = lanes_of(loop)
+        self._values: dict[str, Expr] = {loop.var: Ramp(loop.start, build.ONE, self.lanes)}
+
+    def dtype(self, scalar: str) -> str:
+        return DType(scalar, self.lanes.count, self.lanes.scalable).text
+
+    # --- statements
+
+    def body(self, body: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt, mask)
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
+        match stmt:
+            case Store():
+                return self.after_lets(self._store(stmt, mask))
+            case If():
+                return self._if(stmt, mask)
+            case Let():
+                return self.after_lets(self._let(stmt, mask))
+            case For() if stmt.kind in ("serial", "unrolled"):
+                return self._loop(stmt, mask)
+            case Guard():
+                return self.after_lets(self._guard(stmt, mask))
+            case Prefetch():
+                return ()
+        raise _unsupported_error(type(stmt).__name__, "has no vector form yet")
+
+    def after_lets(self, *stmts: Stmt) -> tuple[Stmt, ...]:
+        """Return the statements after the lets that were collected since the last call."""
+        lets, self._lets = self._lets, []
+        return (*lets, *stmts)
+
+    def _guard(self, stmt: Guard, mask: Expr | None) -> Guard:
+        condition = self.vector(self.value(stmt.condition, mask))
+        if mask is not None:
+            condition = Binary("or", condition, Unary("not", mask))
+        return Guard(LaneReduce("and", condition), stmt.buffer)
+
+    def _store(self, stmt: Store, mask: Expr | None) -> Store:
+        indices = self._indices(stmt.indices, mask)
+        if not any(_is_vector(index) for index in indices):
+            raise _unsupported_error(
+                "Store", f"writes the same element of '{stmt.buffer}' from every lane"
+            )
+        value = self.vector(self.value(stmt.value, mask))
+        own = None if stmt.predicate is None else self.vector(self.value(stmt.predicate, mask))
+        predicate = build.conjunction(mask, own)
+        if predicate is not None and self._is_whole(stmt.buffer, indices):
+            old = Load(stmt.buffer, indices, build.dtype_of(value))
+            return Store(stmt.buffer, indices, Select(predicate, value, old))
+        return Store(stmt.buffer, indices, value, predicate)
+
+    def _if(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
+        condition = self.value(stmt.condition, mask)
+        if not _is_vector(condition):
+            lets = self.after_lets()
+            then_body, else_body = self.body(stmt.then_body, mask), self.body(stmt.else_body, mask)
+            return (*lets, If(condition, then_body, else_body))
+        condition = self._once(condition)
+        lets = self.after_lets()
+        inside = build.conjunction(mask, condition)
+        outside = build.conjunction(mask, Unary("not", condition))
+        return (*lets, *self.body(stmt.then_body, inside), *self.body(stmt.else_body, outside))
+
+    def _let(self, stmt: Let, mask: Expr | None) -> Let:
+        value = self.value(stmt.value, mask)
+        var = Var(stmt.var.name, build.dtype_of(value))
+        self._values[var.name] = var
+        return Let(var, value)
+
+    def _loop(self, stmt: For, mask: Expr | None) -> tuple[Stmt, ...]:
+        start, extent = self.value(stmt.start, mask), self.value(stmt.extent, mask)
+        if _is_vector(start) or _is_vector(extent):
+            raise _unsupported_error(
+                "For", f"runs '{stmt.var}' a different number of times in each lane"
+            )
+        lets, body = self.after_lets(), self.body(stmt.body, mask)
+        return (*lets, msgspec.structs.replace(stmt, start=start, extent=extent, body=body))
+
+    # --- expressions
+
+    def mask(self, condition: Expr | None) -> Expr | None:
+        """Return the mask of a condition; None if it holds in all lanes."""
+        if condition is None:
+            return None
+        mask = simplify(self.vector(self.value(condition, None)))
+        return None if is_true(mask) else mask
+
+    def vector(self, value: Expr) -> Expr:
+        """Return the value as a vector: a scalar is broadcast."""
+        return value if _is_vector(value) else Broadcast(value, self.lanes)
+
+    def value(self, expr: Expr, mask: Expr | None) -> Expr:
+        """Return the vector of an expression; a scalar if it is uniform across lanes."""
+        match expr:
+            case Var():
+                return self._values.get(expr.name, expr)
+            case Const() | VScale():
+                return expr
+            case Load():
+                return self._load(expr, mask)
+            case Binary():
+                lhs, rhs = self.value(expr.lhs, mask), self.value(expr.rhs, mask)
+                return self._binary(expr, lhs, rhs)
+            case Compare():
+                lhs, rhs = self._pair(self.value(expr.lhs, mask), self.value(expr.rhs, mask))
+                return Compare(expr.op, lhs, rhs)
+            case Unary():
+                return Unary(expr.op, self.value(expr.operand, mask))
+            case Cast() | Reinterpret():
+                value = self.value(expr.value, mask)
+                dtype = self.dtype(expr.dtype) if _is_vector(value) else expr.dtype
+                return type(expr)(dtype, value)
+            case Select() | IfThenElse():
+                return self._choice(expr, mask)
+            case Call():
+                return self._call(expr, mask)
+            case Search():
+                return self._search(expr, mask)
+        raise _unsupported_error(type(expr).__name__, "is inside another vectorized loop")
+
+    def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
+        """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
+        match expr.op, lhs, rhs:
+            case "add", Ramp(), _ if not _is_vector(rhs):
+                return Ramp(build.add(lhs.base, rhs), lhs.stride, lhs.lanes)
+            case "add", _, Ramp() if not _is_vector(lhs):
+                return Ramp(build.add(lhs, rhs.base), rhs.stride, rhs.lanes)
+            case "sub", Ramp(), _ if not _is_vector(rhs):
+                return Ramp(build.sub(lhs.base, rhs), lhs.stride, lhs.lanes)
+            case "mul", Ramp(), _ if not _is_vector(rhs):
+                return Ramp(build.mul(lhs.base, rhs), build.mul(lhs.stride, rhs), lhs.lanes)
+            case "mul", _, Ramp() if not _is_vector(lhs):
+                return Ramp(build.mul(lhs, rhs.base), build.mul(lhs, rhs.stride), rhs.lanes)
+        return Binary(expr.op, *self._pair(lhs, rhs))
+
+    def _choice(self, expr: Select | IfThenElse, mask: Expr | None) -> Expr:
+        condition = self.value(expr.condition, mask)
+        if not _is_vector(condition):
+            sides = self._pair(self.value(expr.if_true, mask), self.value(expr.if_false, mask))
+            return type(expr)(condition, *sides)
+        is_lazy = isinstance(expr, IfThenElse)
+        condition = self._once(condition) if is_lazy else condition
+        inside = build.conjunction(mask, condition) if is_lazy else mask
+        outside = build.conjunction(mask, Unary("not", condition)) if is_lazy else mask
+        if_true = self.vector(self.value(expr.if_true, inside))
+        return Select(condition, if_true, self.vector(self.value(expr.if_false, outside)))
+
+    def _once(self, condition: Expr) -> Expr:
+        """Return a condition on lanes, as the variable of a let if it reads memory."""
+        if not contains(Load, condition):
+            return condition
+        var = Var(self._namer.fresh("holds"), build.dtype_of(condition))
+        self._lets.append(Let(var, condition))
+        return var
+
+    def _call(self, expr: Call, mask: Expr | None) -> Expr:
+        args = tuple(self.value(arg, mask) for arg in expr.args)
+        if not any(_is_vector(arg) for arg in args):
+            return Call(expr.function, args, expr.dtype)
+        return Call(expr.function, tuple(self.vector(arg) for arg in args), self.dtype(expr.dtype))
+
+    def _search(self, expr: Search, mask: Expr | None) -> Search:
+        """Return a search, which must be uniform: it is made once for all lanes."""
+        found = map_children(expr, lambda operand: self.value(operand, mask))
+        if any(map(_is_vector, (*found.prefix, found.begin, found.end, found.value))):
+            raise _unsupported_error("a search", "is for a different value in each lane")
+        return found
+
+    def _load(self, expr: Load, mask: Expr | None) -> Load:
+        """Return a load; unless it is uniform, only of the lanes that the mask enables."""
+        indices = self._indices(expr.indices, mask)
+        own = None if expr.predicate is None else self.value(expr.predicate, mask)
+        varies = any(_is_vector(index) for index in indices) or (
+            own is not None and _is_vector(own)
+        )
+        if not varies:
+            return Load(expr.buffer, indices, expr.dtype, own, expr.passthrough)
+        if own is None and self._is_whole(expr.buffer, indices):
+            return Load(expr.buffer, indices, self.dtype(expr.dtype))
+        predicate = build.conjunction(mask, None if own is None else self.vector(own))
+        if predicate is None:
+            return Load(expr.buffer, indices, self.dtype(expr.dtype))
+        other = self.value(expr.passthrough or build.zero_of(expr.dtype), mask)
+        return Load(expr.buffer, indices, self.dtype(expr.dtype), predicate, self.vector(other))
+
+    def _indices(self, indices: tuple[Expr, ...], mask: Expr | None) -> tuple[Expr, ...]:
+        return tuple(self.value(index, mask) for index in indices)
+
+    def _pair(self, lhs: Expr, rhs: Expr) -> tuple[Expr, Expr]:
+        if _is_vector(lhs) == _is_vector(rhs):
+            return lhs, rhs
+        return self.vector(lhs), self.vector(rhs)
+
+
+def lanes_of(loop: For) -> Lanes:
+    """Return the lanes of a vectorized loop, whose extent is a constant or a constant times vscale."""
+    count = build.integer_value(loop.extent)
+    if count is not None and count > 1:
+        return Lanes(count)
+    match loop.extent:
+        case VScale():
+            return Lanes(1, scalable=True)
+        case Binary(op="mul", lhs=VScale(), rhs=Const() as factor):
+            return Lanes(int(factor.text), scalable=True)
+        case Binary(op="mul", lhs=Const() as factor, rhs=VScale()):
+            return Lanes(int(factor.text), scalable=True)
+    raise _unsupported_error(
+        f"'{loop.var}'", "has an extent that is neither constant nor a multiple of vscale"
+    )
+
+
+def _never_whole(_buffer: str, _indices: tuple[Expr, ...]) -> bool:
+    return False
+
+
+def _is_vector(expr: Expr) -> bool:
+    return DType.parse(build.dtype_of(expr)).is_vector
+
+
+def _unsupported_error(what: str, why: str) -> UnsupportedError:
+    return UnsupportedError("lower.vectorize", f"In a vectorized loop, {what} {why}.")
