@@ -39,10 +39,13 @@ from benchmarks.harness.meter import Reading
 from benchmarks.harness.progress import progress_bar
 from benchmarks.harness.rounds import Plan, Timed, timed_call
 from benchmarks.operators import OPERATORS
+from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.peer import Prepared, UnavailableError
 from benchmarks.peers.torch import Torch
 from benchmarks.roofline import Bandwidth, Roofline
 from benchmarks.variants import load_variants
+from gossamer.cli.bench import mkl
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_testkit import attention, sddmm, spmm, spmv
@@ -601,3 +604,18 @@ def test_python_is_measured_beside_llvm():
     python, llvm = python_share.replaying_steps()
     assert python > 0
     assert llvm > 0
+
+
+@pytest.mark.skipif(mkl.library_path() is None, reason="MKL is not installed beside this Python")
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mkl_multiplies_blocks(dtype, optimize):
+    random = np.random.default_rng(1)
+    mask = np.kron(random.random((5, 7)) < 0.5, np.ones((4, 4)))
+    dense = (random.integers(-3, 4, (20, 28)) * mask).astype(dtype)
+    blocks = sparse.bsr_array(dense, blocksize=(4, 4))
+    operand, out = random.integers(-3, 4, (28, 5)).astype(dtype), np.empty((20, 5), dtype)
+    MklBlocks(blocks, features=5, optimize=optimize).product(operand, out)()
+    np.testing.assert_array_equal(out, dense @ operand)
+    with pytest.raises(ArgumentError, match="4 x 2"):
+        MklBlocks(sparse.bsr_array(dense, blocksize=(4, 2)), features=5)

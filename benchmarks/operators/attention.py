@@ -14,7 +14,7 @@ from scipy import sparse
 from benchmarks.matrices import GRAPHS, MASKS, MESHES, WEIGHTS
 from benchmarks.operators.problem import Array, Problem
 from benchmarks.operators.sddmm import sampled
-from gossamer.cli.bench.references.attention import ROUNDED_STEPS, softmax
+from gossamer.cli.bench.baselines import WEIGHT_ROUNDINGS, softmax
 
 
 class Attention(Problem):
@@ -69,7 +69,7 @@ class Attention(Problem):
         return 2.0 * (1.0 + largest) * np.asarray(weights @ np.abs(v))
 
     def longest_sum(self) -> int:
-        return self.features + self.longest_row() + ROUNDED_STEPS
+        return self.features + self.longest_row() + WEIGHT_ROUNDINGS
 
     def stored_bytes(self) -> int:
         return self.csr.indices.nbytes + self.csr.indptr.nbytes

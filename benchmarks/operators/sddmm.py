@@ -10,7 +10,7 @@ from scipy import sparse
 
 from benchmarks.matrices import GRAPHS, MESHES, WEIGHTS
 from benchmarks.operators.problem import Array, Problem
-from gossamer.cli.bench.references.sddmm import gathered_products
+from gossamer.cli.bench.baselines import gathered_products
 
 NONZEROS_AT_ONCE = 1 << 16
 

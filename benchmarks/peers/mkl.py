@@ -9,6 +9,7 @@ from benchmarks.harness.rounds import timed_call
 from benchmarks.operators.bsr_spmm import BsrSpmm
 from benchmarks.operators.problem import Problem
 from benchmarks.peers import numba
+from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.peer import Prepared, UnavailableError
 from gossamer.cli.bench import mkl
 from gossamer_formats import from_scipy
@@ -59,12 +60,10 @@ def prepare_blocks(problem: Problem, threads: int) -> Prepared:
     """The product of a matrix in BSR, with hint and optimize."""
     if not isinstance(problem, BsrSpmm):
         raise UnavailableError("for matrices of blocks only")
-    return prepared(problem, threads, lambda: mkl.MklBlocks(problem.bsr, features=problem.features))
+    return prepared(problem, threads, lambda: MklBlocks(problem.bsr, features=problem.features))
 
 
-def prepared(
-    problem: Problem, threads: int, make: Callable[[], mkl.MklMatrix | mkl.MklBlocks]
-) -> Prepared:
+def prepared(problem: Problem, threads: int, make: Callable[[], mkl.MklHandle]) -> Prepared:
     """Returns a call of MKL with a number of threads, for which it is also optimized."""
     result = problem.empty_result()
     try:

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer.cli.bench import mkl
-from gossamer.cli.bench.accuracy import compare
+from gossamer.cli.bench import accuracy, mkl
+from gossamer.cli.bench.accuracy import BLOCK_ELEMENTS, compare
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.graphs import power_law
-from gossamer.cli.bench.references import reference_of
-from gossamer.cli.bench.references.reference import BLOCK_ELEMENTS, blocks
 from gossamer.cli.bench.timing import SAMPLE_SECONDS, interleaved
 from gossamer.cli.bench.workload import prepare
 from gossamer.operators import NAMES
@@ -62,9 +61,8 @@ def test_what_is_timed_beside_an_operator_computes_the_same(op, dtype):
         work = prepare(op, graph, features=features)
         assert compare(op, graph, work.dense, work.scipy()).is_within
         assert work.check().is_within
-        assert (
-            work.scipy().shape == work.out.shape == reference_of(op).shapes(graph, features).result
-        )
+        shape = baseline_of(op).result_shape(graph.shape, graph.nnz, features)
+        assert work.scipy().shape == work.out.shape == shape
 
 
 def test_the_terms_of_a_dot_product_are_its_features():
@@ -79,7 +77,7 @@ def test_the_terms_of_a_dot_product_are_its_features():
 
 @pytest.mark.parametrize("width", [1, 2])
 def test_every_sampled_element_is_compared(monkeypatch, width):
-    monkeypatch.setattr(blocks, "__kwdefaults__", {"elements": 7})
+    monkeypatch.setattr(accuracy, "BLOCK_ELEMENTS", 7)
     graph = power_law(20, 60)
     dense = np.ones((20, width), dtype=np.float32)
     for wrong in (0, 6, 7, 59):
@@ -195,21 +193,6 @@ def test_mkl_agrees_with_the_oracle(dtype):
         with pytest.raises(UserError) as caught:
             mkl.MklMatrix(graph, features=5).product(left, right)
         assert caught.value.code == "peers.mkl"
-
-
-@pytest.mark.skipif(mkl.library_path() is None, reason="MKL is not installed beside this Python")
-@pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_mkl_multiplies_blocks(dtype, optimize):
-    random = np.random.default_rng(1)
-    mask = np.kron(random.random((5, 7)) < 0.5, np.ones((4, 4)))
-    dense = (random.integers(-3, 4, (20, 28)) * mask).astype(dtype)
-    blocks = sparse.bsr_array(dense, blocksize=(4, 4))
-    operand, out = random.integers(-3, 4, (28, 5)).astype(dtype), np.empty((20, 5), dtype)
-    mkl.MklBlocks(blocks, features=5, optimize=optimize).product(operand, out)()
-    np.testing.assert_array_equal(out, dense @ operand)
-    with pytest.raises(UserError, match="4 x 2"):
-        mkl.MklBlocks(sparse.bsr_array(dense, blocksize=(4, 2)), features=5)
 
 
 def test_without_mkl_the_error_says_how_to_get_it(monkeypatch):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gossamer.cli.bench.references import reference_of
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
 from gossamer_formats.arrays.memory import available_memory
@@ -77,7 +77,9 @@ def count_threads(threads: int) -> str:
 def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
     """Raise if the operands, the result and that of SciPy do not fit into the available memory."""
     rows, columns = matrix.shape
-    dense, result = reference_of(op).shapes(matrix, features)
+    baseline = baseline_of(op)
+    dense = baseline.operand_shapes(matrix.shape, features)
+    result = baseline.result_shape(matrix.shape, matrix.nnz, features)
     needed = sum(map(math.prod, (*dense, result, result))) * np.dtype(dtype).itemsize
     if needed > available_memory():
         raise ArgumentError(

@@ -1,1 +1,1 @@
-"""Workloads, reference results and timings for `gossamer run` and `gossamer demo`."""
+"""Workloads, baselines and timings for `gossamer run` and `gossamer demo`."""

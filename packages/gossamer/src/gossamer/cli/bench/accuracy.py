@@ -1,15 +1,18 @@
-"""Compare results with exact values, within the error bounds of rounding."""
+"""Compares results with those of the baselines in float64, within the error bounds of rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.cli.bench.references import reference_of
-from gossamer.cli.bench.references.reference import ReferencePart
-from gossamer_formats import Array, SparseTensor
+from gossamer.cli.bench.baselines import Baseline, Bound, baseline_of, blocks
+from gossamer_formats import Array, SparseTensor, to_scipy
+
+BLOCK_ELEMENTS = 1 << 21
+"""The number of products that are checked at a time, which limits the memory for operands in float64."""
 
 
 class Comparison(NamedTuple):
@@ -22,41 +25,77 @@ class Comparison(NamedTuple):
     is_within: bool
 
 
+class ExpectedPart(NamedTuple):
+    """The exact elements of a result at the index `at`, in float64, with the bound of their errors."""
+
+    at: slice
+    exact: Array
+    bound: Bound
+
+
 def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array) -> Comparison:
-    """Compare the result of an operator on a matrix and dense operands with that of its reference.
+    """Compare the result of an operator on a matrix and dense operands with that of its baseline.
 
     The error of a sum of n products is at most n * eps times the sum of their absolute values, plus a
     denormal number for each product that underflows. If a product or a sum overflows the dtype, any result
     is accepted.
     """
-    kind = np.finfo(result.dtype)
+    dtype = np.finfo(result.dtype)
     worst, longest, is_within = 0.0, 0, True
-    for part in reference_of(op).parts(matrix, *dense):
-        error = _difference(result[part.at].astype(np.float64), part.exact)
-        worst = max(worst, float(_ratio(error, part.magnitude).max(initial=0.0)))
-        longest = max(longest, int(part.terms.max(initial=0)))
-        is_within = is_within and _is_within(error, part, kind=kind)
-    return Comparison(worst, float(kind.eps) * (longest + 2), is_within)
+    for at, exact, bound in _expected_parts(baseline_of(op), matrix, dense):
+        error = _difference(result[at].astype(np.float64), exact)
+        worst = max(worst, float(_ratio(error, bound.magnitude).max(initial=0.0)))
+        longest = max(longest, int(bound.terms.max(initial=0)))
+        is_within = is_within and _is_within(error, bound, dtype=dtype)
+    return Comparison(worst, float(dtype.eps) * (longest + 2), is_within)
 
 
-def _is_within(error: Array, part: ReferencePart, *, kind: Any) -> bool:
-    bound = part.magnitude
+def _expected_parts(
+    baseline: Baseline, matrix: SparseTensor, dense: Sequence[Array]
+) -> Iterator[ExpectedPart]:
+    """Yield the expected result in blocks of rows. Only the rows of operands that a block needs are converted
+    to float64."""
+    from scipy.sparse import csr_array
+
+    csr = to_scipy(matrix)
+    mean_row = max(1, csr.nnz // max(1, csr.shape[0]))
+    width = math.prod(dense[0].shape[1:]) * mean_row
+    for rows in blocks(csr.shape[0], width, elements=BLOCK_ELEMENTS):
+        block = csr[rows]
+        columns, positions = np.unique(block.indices, return_inverse=True)
+        arrays = block.data.astype(np.float64), positions, block.indptr
+        part = csr_array(arrays, shape=(block.shape[0], columns.size))
+        chosen: dict[str, Any] = {"rows": rows, "columns": columns}
+        operands = [
+            operand[chosen[side]].astype(np.float64)
+            for side, operand in zip(baseline.operands, dense, strict=True)
+        ]
+        stored = slice(csr.indptr[rows.start], csr.indptr[rows.stop])
+        at = rows if baseline.result == "rows" else stored
+        with np.errstate(all="ignore"):
+            yield ExpectedPart(
+                at, baseline.prepare(part, *operands)(), baseline.bound(part, *operands)
+            )
+
+
+def _is_within(error: Array, bound: Bound, *, dtype: Any) -> bool:
+    magnitude, terms = bound
     with np.errstate(all="ignore"):
-        allowed = float(kind.eps) * (part.terms + 2) * bound + part.terms * float(kind.tiny)
-    overflows = np.isfinite(bound) & (bound > float(kind.max))
+        allowed = float(dtype.eps) * (terms + 2) * magnitude + terms * float(dtype.tiny)
+    overflows = np.isfinite(magnitude) & (magnitude > float(dtype.max))
     is_close = np.isfinite(error) & (error <= allowed)
     return bool(((error == 0.0) | is_close | overflows).all())
 
 
-def _difference(found: Array, expected: Array) -> Array:
+def _difference(result: Array, exact: Array) -> Array:
     """Return the absolute error: 0 if both are NaN or the same infinity, infinity if only one is."""
     with np.errstate(all="ignore"):
-        error = np.abs(found - expected)
-    same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        error = np.abs(result - exact)
+    same = (result == exact) | (np.isnan(result) & np.isnan(exact))
     return np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
 
 
-def _ratio(error: Array, bound: Array) -> Array:
+def _ratio(error: Array, magnitude: Array) -> Array:
     with np.errstate(all="ignore"):
-        ratio = np.where(bound == 0.0, np.inf, error / bound)
-    return np.where(error == 0.0, 0.0, np.where(np.isfinite(error), ratio, np.inf))
+        ratio = np.where(magnitude == 0.0, np.inf, error / magnitude)
+    return np.where(error == 0.0, 0.0, np.where(np.isfinite(ratio), ratio, np.inf))

@@ -1,4 +1,4 @@
-"""Intel's MKL from its wheel, through ctypes: inspector-executor products of a matrix in CSR or BSR."""
+"""Intel's MKL from its wheel, through ctypes: inspector-executor products of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def load_mkl() -> ctypes.CDLL:
     """
     path = library_path()
     if path is None:
-        raise _argument_error("MKL is not installed.", hint="pip install mkl.")
+        raise mkl_error("MKL is not installed.", hint="pip install mkl.")
     layer = os.environ.get("MKL_THREADING_LAYER", "gnu").lower()
     if layer not in THREADING_LAYERS:
-        raise _argument_error(f"MKL_THREADING_LAYER is '{layer}'; expected intel or gnu.")
+        raise mkl_error(f"MKL_THREADING_LAYER is '{layer}'; expected intel or gnu.")
     library = ctypes.CDLL(str(path))
     library.MKL_Set_Interface_Layer(0)
     if library.MKL_Set_Threading_Layer(THREADING_LAYERS[layer]) != THREADING_LAYERS[layer]:
-        raise _argument_error(f"MKL does not take the threading layer '{layer}'.")
+        raise mkl_error(f"MKL does not take the threading layer '{layer}'.")
     return library
 
 
@@ -72,13 +72,17 @@ def set_num_threads(count: int) -> None:
     load_mkl().MKL_Set_Num_Threads(c_int(count))
 
 
-class _MklHandle:
-    """A matrix in MKL with its own copies of the arrays: the part that all formats share."""
+class MklHandle:
+    """A matrix in MKL with its own copies of the arrays: the part that all formats share.
+
+    A subclass calls `_create` with the function of its format, and `_optimize` if MKL may rearrange the
+    matrix.
+    """
 
     def __init__(self, arrays: tuple[Array, Array, Array], shape: tuple[int, int]) -> None:
         self._library = load_mkl()
         if max(*shape, arrays[2].size) >= 2**31:
-            raise _argument_error("The matrix is too large for MKL's int32 indices.")
+            raise mkl_error("The matrix is too large for MKL's int32 indices.")
         self._dtype, self._shape = str(arrays[2].dtype), shape
         self._letter, self._scalar = LETTERS[self._dtype]
         self._arrays = arrays
@@ -140,7 +144,7 @@ class _MklHandle:
         for array, length in ((dense, self._shape[1]), (out, self._shape[0])):
             fits = array.dtype == self._dtype and array.shape[0] == length
             if not (fits and array.flags.c_contiguous and array.shape[1:] == dense.shape[1:]):
-                raise _argument_error("The operands do not fit the matrix.")
+                raise mkl_error("The operands do not fit the matrix.")
 
     def _function(self, operation: str) -> Any:
         return getattr(self._library, f"mkl_sparse_{self._letter}_{operation}")
@@ -151,7 +155,7 @@ class _MklHandle:
             raise InternalError(f"MKL's {operation} returned the status {status}.")
 
 
-class MklMatrix(_MklHandle):
+class MklMatrix(MklHandle):
     """A tensor with int32 indices in MKL's CSR, for products with `features` columns (None: vectors).
 
     With `optimize`, MKL gets hints about the calls and may rearrange the matrix beforehand.
@@ -162,31 +166,14 @@ class MklMatrix(_MklHandle):
     ) -> None:
         arrays = tensor.arrays
         shape = (tensor.shape[0], tensor.shape[1])
-        super().__init__(_copies(arrays["indptr"], arrays["indices"], arrays["data"]), shape)
+        super().__init__(mkl_arrays(arrays["indptr"], arrays["indices"], arrays["data"]), shape)
         self._create("create_csr", *shape)
         if optimize:
             self._optimize(features)
 
 
-class MklBlocks(_MklHandle):
-    """A SciPy `bsr_array` or `bsr_matrix` of square blocks in MKL's BSR; arguments as of `MklMatrix`.
-
-    Blocks that are not square are refused with `ArgumentError` (`peers.mkl`).
-    """
-
-    def __init__(self, matrix: Any, *, features: int | None, optimize: bool = True) -> None:
-        height, width = matrix.blocksize
-        if height != width:
-            raise _argument_error(f"The blocks are {height} x {width}, and MKL's are square.")
-        rows, columns = matrix.shape
-        super().__init__(_copies(matrix.indptr, matrix.indices, matrix.data), (rows, columns))
-        self._create("create_bsr", ROW_MAJOR, rows // height, columns // width, height)
-        if optimize:
-            self._optimize(features)
-
-
-def _copies(indptr: Array, indices: Array, data: Array) -> tuple[Array, Array, Array]:
-    """Return copies, since MKL may write to its arguments."""
+def mkl_arrays(indptr: Array, indices: Array, data: Array) -> tuple[Array, Array, Array]:
+    """Return copies with the index type of MKL, since it may write to its arguments."""
     return indptr.astype(np.int32), indices.astype(np.int32), data.copy(order="C")
 
 
@@ -195,5 +182,6 @@ def _pointer(array: Array) -> c_void_p:
     return array.ctypes.data_as(c_void_p)
 
 
-def _argument_error(message: str, *, hint: str = "") -> ArgumentError:
+def mkl_error(message: str, *, hint: str = "") -> ArgumentError:
+    """Return the error of a call of MKL with arguments that it does not accept."""
     return ArgumentError("peers.mkl", message, hint=hint)

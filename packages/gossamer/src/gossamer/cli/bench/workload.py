@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gossamer.cli.bench.accuracy import Comparison, compare
-from gossamer.cli.bench.references import reference_of
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import operator_named
 from gossamer.operators.operands import Operands
 from gossamer.operators.program import module_of
-from gossamer_formats import Array, SparseTensor
+from gossamer_formats import Array, SparseTensor, to_scipy
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
 
@@ -29,7 +29,7 @@ class Workload:
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
         self.out: Array = np.empty(operands.shape, dtype=operands.dtype)
         self.compile_ms, self.is_cached = 0.0, False
-        self.scipy = reference_of(op).scipy(tensor, *dense)
+        self.scipy = baseline_of(op).prepare(to_scipy(tensor), *dense)
         self._operator, self._target = operator, target
         self._variant = operands.variant()
         if self.out.size and tensor.nnz:
@@ -41,7 +41,7 @@ class Workload:
         return self._operator(self.tensor, *self.dense, out=self.out, target=self._target)
 
     def check(self) -> Comparison:
-        """Run the operator and compare its result with the reference."""
+        """Run the operator and compare its result with that of the baseline."""
         return compare(self.op, self.tensor, self.dense, self.run())
 
     def schedule(self) -> Schedule:
@@ -67,6 +67,6 @@ def prepare(
     built. `features` is None for vectors."""
     random = np.random.default_rng(0)
     kind: Any = np.float32 if tensor.dtype == "float32" else np.float64
-    shapes = reference_of(op).shapes(tensor, features).dense
+    shapes = baseline_of(op).operand_shapes(tensor.shape, features)
     dense = tuple(random.standard_normal(shape, dtype=kind) for shape in shapes)
     return Workload(op, tensor, dense=dense, target=target)
