@@ -27,7 +27,7 @@ def primitives() -> list[tuple[str, str]]:
 
 def _primitives() -> Iterator[tuple[str, str]]:
     for path in PACKAGE.glob("primitives/*/*.py"):
-        if f"\n@primitive\ndef {path.stem}(" in path.read_text():
+        if re.search(rf"\n@primitive\(.*\)\ndef {path.stem}\(", path.read_text()):
             yield f"gossamer_schedule.primitives.{path.parent.name}.{path.stem}", path.stem
 
 

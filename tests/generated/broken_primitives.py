@@ -47,8 +47,8 @@ DEFECTS = (
     Defect(
         "parallel iterations may write one element",
         of="parallel", home="primitives.loops.parallel",
-        line='op="parallel", require=require_no_race\n',
-        instead='op="parallel", require=lambda *_: None\n',
+        line="require=require_no_race)\n",
+        instead="require=lambda *_: None)\n",
     ),
     Defect(
         "iterations beyond the end of a loop run",

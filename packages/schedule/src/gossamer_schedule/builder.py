@@ -27,7 +27,6 @@ from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.arguments import arguments_by_name, normalized, value_text
 from gossamer_schedule.step.foreign_names import METHODS
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.samples import is_reference, with_values
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
 from gossamer_schedule.trace.registry import PRIMITIVES, Fluent
@@ -246,7 +245,8 @@ class ScheduleBuilder(Fluent):
         values = {name: _normalized(value) for name, value in named.items()}
         self._warn_of_conflicts(values)
         current_values = {name: self._current(value) for name, value in values.items()}
-        made = Step(primitive.__name__, step(**current_values))
+        given = {name: value for name, value in current_values.items() if value is not None}
+        made = Step(primitive.__name__, given)
         result = self._apply(made)
         # The trace keeps references to drawn values, not the values.
         has_references = any(map(is_reference, made.args.values()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module
+from typing import get_args
+
+from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module, StageName
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, find_by_name, name_of
 from gossamer_schedule.errors import listing, schedule_error
@@ -94,6 +96,7 @@ def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) ->
 
 LOOP_STAGES = ("position", "loop")
 """The stages that have loops and blocks."""
+ANY_STAGE: tuple[str, ...] = get_args(StageName)
 
 
 def require_serial(cursor: Cursor) -> None:

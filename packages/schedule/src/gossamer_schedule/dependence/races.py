@@ -15,12 +15,12 @@ from gossamer_ir.core.build import add, index_var, mul
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Verdict, verdict, written_accesses
 from gossamer_ir.dependence.ordered_accesses import are_ordered
-from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
+from gossamer_ir.nodes import Block, Expr, For, If, Stmt, While
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import find_function, find_loop
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -32,15 +32,14 @@ AT_ONCE = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations run concurrently."""
 
 
-def require_unshared(top: Cursor, made: Module, *, buffers: Set[str]) -> None:
+def require_unshared(top: Cursor, made: Cursor, *, buffers: Set[str]) -> None:
     """Refuse new buffers that concurrent iterations of loops around a cursor would share.
 
-    The loops are checked in `made`, the module with the buffers. Raises as `require_no_race`.
+    The loops are checked in `made`, the function with the buffers. Raises as `require_no_race`.
     """
-    function = find_function(made, top.primitive, function=top.function.name)
     for loop in top.loops:
         if loop.kind in AT_ONCE:
-            around = find_loop(function, loop=loop.var)
+            around = find_loop(made, loop=loop.var)
             require_no_race(around, buffers=buffers)
 
 

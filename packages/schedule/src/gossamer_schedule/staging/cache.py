@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import AnyBuffer, Block, Module, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, Stmt
 from gossamer_schedule.cursor.cursor import Cursor, replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.staging.copies import require_scope
 
 
-def cached_buffer(
-    module: Module, primitive: str, *, block: str, buffer: str, scope: str, function: str | None
-) -> tuple[Cursor, AnyBuffer]:
+def cached_buffer(root: Cursor, *, block: str, buffer: str, scope: str) -> tuple[Cursor, AnyBuffer]:
     """Return the cursor at a block and the buffer to cache for it.
 
-    Raises `.stage`, `.no_function`, `.no_block`, `.no_buffer` and `.scope`.
+    Raises `.no_block`, `.no_buffer` and `.scope`.
     """
-    require_stage(module, primitive, stages=LOOP_STAGES)
-    root = find_function(module, primitive, function=function)
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
     require_scope(scope, cursor)
@@ -40,9 +30,9 @@ def with_cache(
     block: Block,
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
-) -> Module:
-    """Return the module with a cache: the block of a nest is replaced by `block`, which uses the cache, and
-    the copies `before` and `after` are added around the nest.
+) -> Cursor:
+    """Return the cursor at the function with a cache: the block of a nest is replaced by `block`, which uses
+    the cache, and the copies `before` and `after` are added around the nest.
 
     Raises `.race` and `.not_proved` if concurrent iterations around the nest would share the cache.
     """
@@ -50,6 +40,6 @@ def with_cache(
     top = BlockNest(replacing, nest.around).top
     changed = replaced(top, (*before, top.node, *after))
     changed = replace(changed, buffers=(*changed.buffers, cache))
-    rewritten = replacing.with_function(changed).module
+    rewritten = replacing.with_function(changed)
     require_unshared(nest.top, rewritten, buffers={cache.name})
     return rewritten

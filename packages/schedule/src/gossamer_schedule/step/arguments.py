@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.interchange.records import Intrinsic
+from gossamer_ir.interchange.records import Arg, Intrinsic
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.step.foreign_names import argument_hint
 
 INTRINSICS = "intrinsics"
 """The argument of primitives that need the intrinsics of a machine."""
-_NOT_ARGUMENTS = ("module", INTRINSICS, "return")
+_NOT_ARGUMENTS = ("root", INTRINSICS, "return")
 """Parameters and annotations of a primitive that are not arguments of its step."""
 _TYPES: dict[str, Any] = {
     "int": int,
@@ -173,6 +173,22 @@ def _is_of_type(value: Any, expected: Any) -> bool:
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError):
         return False
     return True
+
+
+def recorded(primitive: Callable[..., Any], values: Mapping[str, Arg]) -> dict[str, Arg]:
+    """Return the arguments of a step in the order of the primitive's parameters, without defaults.
+
+    >>> from gossamer_schedule import sample_perfect_tile
+    >>> recorded(sample_perfect_tile, {"parts": 2, "name": "t", "loop": "i", "largest": 64})
+    {'loop': 'i', 'name': 't', 'parts': 2}
+    """
+    types, _ = parameters(primitive)
+    defaults = unwrap(primitive).__kwdefaults__
+    return {
+        name: values[name]
+        for name in types
+        if name in values and not (name in defaults and values[name] == defaults[name])
+    }
 
 
 _LONGEST = 80

@@ -1,37 +1,47 @@
-"""The decorator of primitives. It checks arguments, adds the program to errors, and checks that annotated
-loops still satisfy the requirements of their annotations."""
+"""The decorator of primitives.
+
+It checks arguments and the stage, finds the function, records the step, adds the program to errors, and
+checks that annotated loops still satisfy the requirements of their annotations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, Concatenate, ParamSpec
-
-from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_otherwise
 from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.errors import Place, ScheduleError, UserError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Function, Module
-from gossamer_schedule.cursor.cursor import addressable_statements_of, cursor_at, name_of
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements_of, cursor_at, name_of
 from gossamer_schedule.cursor.declared_regions import with_true_regions
+from gossamer_schedule.cursor.resolve import find_function, require_stage
 from gossamer_schedule.cursor.thread_scopes import split_buffers
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.arguments import (
     arguments_by_name,
     checked,
+    recorded,
     value_text,
     variadic_argument,
 )
+from gossamer_schedule.step.change import Change
 
 P = ParamSpec("P")
 
 
 def primitive(
-    function: Callable[Concatenate[Module, P], Result],
-) -> Callable[Concatenate[Module, P], Result]:
-    """Return the primitive with checked arguments and results.
+    *, stages: tuple[str, ...]
+) -> Callable[[Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], Result]]:
+    """Return a decorator that makes a primitive, which applies to modules of some stages.
+
+    The decorated function takes the cursor at a function and the arguments of the step, and returns a
+    `Change`. It declares the keyword `function`, which the decorator resolves. The primitive takes a module
+    instead of the cursor, and returns the `Result` with the step of the trace.
 
     Its errors show the function that it was applied to, and underline the place of the error, or else the
     first loop, block or iteration that the arguments name.
@@ -58,22 +68,38 @@ def primitive(
                 Y[vi] = X[vi] * 2.0
     """
 
-    @wraps(function)
-    def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
-        _require_module(module, function.__name__)
-        by_name = arguments_by_name(function, args)
-        given = checked(function, by_name, keywords)
-        try:
-            result = _result(function, module, given)
-            _require_annotations(result.module, function.__name__)
-            _require_shared(result.module, module, function.__name__)
-            return replace(result, module=with_true_regions(result.module))
-        except ScheduleError as error:
-            place, values = error.diagnostics[0].place, tuple(given.values())
-            error.with_text(lambda: _shown(module, place or _named(module, values)))
-            raise
+    def decorated(
+        implementation: Callable[Concatenate[Cursor, P], Change],
+    ) -> Callable[Concatenate[Module, P], Result]:
+        name = implementation.__name__
 
-    return applied
+        @wraps(implementation)
+        def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
+            _require_module(module, name)
+            by_name = arguments_by_name(implementation, args)
+            given = checked(implementation, by_name, keywords)
+            try:
+                require_stage(module, name, stages=stages)
+                return _result(implementation, module, given)
+            except ScheduleError as error:
+                place, values = error.diagnostics[0].place, tuple(given.values())
+                error.with_text(lambda: _shown(module, place or _named(module, values)))
+                raise
+
+        _show_signature(applied, implementation)
+        return applied
+
+    return decorated
+
+
+def _show_signature(primitive: Any, implementation: Callable[..., Change]) -> None:
+    """Let `help` and `inspect` show the module that a primitive takes, not the cursor."""
+    shown = signature(implementation)
+    root, *arguments = shown.parameters.values()
+    module = root.replace(name="module", annotation="Module")
+    primitive.__signature__ = shown.replace(
+        parameters=[module, *arguments], return_annotation="Result"
+    )
 
 
 def _require_module(module: object, name: str) -> None:
@@ -85,16 +111,28 @@ def _require_module(module: object, name: str) -> None:
         )
 
 
-def _result(function: Callable[..., Result], module: Module, given: dict[str, Any]) -> Result:
-    """Return the result of a primitive. Expressions that are nested too deep for Python's stack are an
+def _result(implementation: Callable[..., Change], module: Module, given: dict[str, Any]) -> Result:
+    """Return the result of a primitive with checked arguments."""
+    name = implementation.__name__
+    root = find_function(module, name, function=given.get("function"))
+    change = _change(implementation, root, given)
+    made = change.root.module
+    _require_annotations(made, name)
+    _require_shared(made, module, name)
+    step = Step(name, recorded(implementation, {**given, **change.recorded}))
+    return Result(with_true_regions(made), change.names, step, change.forwards, change.values)
+
+
+def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str, Any]) -> Change:
+    """Return the change of a primitive. Expressions that are nested too deep for Python's stack are an
     error."""
-    listed = variadic_argument(function)
-    named = dict(given) if listed else given
-    several = named.pop(listed, ())
+    variadic = variadic_argument(implementation)
+    named = dict(given)
+    several = named.pop(variadic, ())
     try:
-        return function(module, *several, **named)
+        return implementation(root, *several, **named)
     except RecursionError:
-        name = function.__name__
+        name = implementation.__name__
         raise schedule_error(
             f"{name}.depth",
             f"Expressions of the function, or of the result of {name}, are nested too deep.",

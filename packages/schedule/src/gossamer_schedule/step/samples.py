@@ -7,6 +7,7 @@ from typing import Any
 
 from gossamer_ir.interchange.records import Arg, Step
 from gossamer_ir.traversal.names import is_identifier
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 
 MARK = "$"
@@ -15,11 +16,11 @@ MARK = "$"
 Values = Mapping[str, int | str | None]
 
 
-def require_value_name(name: str, primitive: str) -> None:
+def require_value_name(name: str, root: Cursor) -> None:
     """Refuse a name for a value that is not an identifier."""
     if not is_identifier(name):
         raise schedule_error(
-            f"{primitive}.name",
+            f"{root.primitive}.name",
             f"'{name}' is not a valid name for a value.",
             hint="Expected an identifier. Later steps refer to it with a $ before it.",
         )

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_schedule.cursor.cursor import Cursor, with_function
-from gossamer_schedule.result import Result
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.step.change import Change
 
 UNSAFE = "unsafe"
 """The key of the annotation of functions with unproved steps."""
@@ -25,20 +25,19 @@ def trusted(cursor: Cursor) -> None:
     """Require nothing: the user guarantees that the step is legal."""
 
 
-def marked_result(result: Result) -> Result:
-    """Return the result of an unsafe primitive, with the annotation.
+def marked_unsafe(change: Change) -> Change:
+    """Return the change of an unsafe primitive, with the annotation.
 
-    >>> from gossamer_schedule import parallel
+    >>> from gossamer_schedule.cursor.cursor import cursor_at
     >>> from gossamer_testkit.examples import SCALE
-    >>> marked_result(parallel(SCALE, "i")).module.functions[0].annotations
+    >>> root = cursor_at(SCALE, SCALE.functions[0], primitive="unsafe_parallel")
+    >>> marked_unsafe(Change(root, ("i",))).root.function.annotations
     (('unsafe', 'parallel(i)'),)
     """
-    module = result.module
-    wanted = result.step.args.get("function") or module.entry
-    function = next(found for found in module.functions if found.name == wanted)
-    done = f"{result.step.op.removeprefix('unsafe_')}({', '.join(result.names)})"
+    root, function = change.root, change.root.function
+    step = f"{root.primitive.removeprefix('unsafe_')}({', '.join(change.names)})"
     before = [str(value) for key, value in function.annotations if key == UNSAFE]
     others = tuple(item for item in function.annotations if item[0] != UNSAFE)
-    mark = (UNSAFE, "; ".join((*before, done)))
+    mark = (UNSAFE, "; ".join((*before, step)))
     marked = replace(function, annotations=(*others, mark))
-    return replace(result, module=with_function(module, function, marked))
+    return replace(change, root=root.with_function(marked))

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import spatial_loops
 from gossamer_ir.core.build import conjoined, conjuncts, integer_value
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
-from gossamer_ir.interchange.records import Intrinsic, Step
-from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
+from gossamer_ir.interchange.records import Intrinsic
+from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -19,17 +19,11 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.bounds.for_all_iterations import for_all_iterations
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.result import Result
-from gossamer_schedule.step.recorded import step
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.tensorization.blockize import blockized, require_one_block
 from gossamer_schedule.tensorization.emit import emitted, is_contiguous, vector_loops
 from gossamer_schedule.tensorization.intrinsic import (
@@ -55,22 +49,18 @@ class StoreNest(msgspec.Struct, frozen=True):
 
 
 def tensorized(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     intrinsic: str,
     intrinsics: Sequence[Intrinsic],
-    function: str | None,
-    op: str,
     is_sparse: bool,
-) -> Result:
-    """Return the module with the nest of a loop replaced by an intrinsic.
+) -> Change:
+    """Replace the nest of a loop by an intrinsic.
 
     The loops remain for the case that their block does not run in all iterations. If `is_sparse`, the nest
     may load through index arrays.
     """
-    require_stage(module, op, stages=LOOP_STAGES)
-    root = find_function(module, op, function=function)
     top = find_loop(root, loop=loop)
 
     parsed = find_intrinsic(intrinsics, intrinsic, at=top)
@@ -90,11 +80,10 @@ def tensorized(
     # An implementation may combine the terms of a reduction in any order.
     marks = ((REASSOCIATES, True), (INTRINSIC, parsed.mark))
     outer = replace(made.outer, annotations=marks)
-    rewritten = top.replaced_by((outer,)).module
+    rewritten = top.replaced_by((outer,))
 
-    taken = step(loop=loop, intrinsic=intrinsic, function=function)
     iters = (iterator.var for iterator in outer.iters)
-    return Result(rewritten, (outer.name, *iters, *made.init_names), Step(op, taken))
+    return Change(rewritten, (outer.name, *iters, *made.init_names))
 
 
 def _require_nest(top: Cursor) -> StoreNest:

@@ -27,7 +27,6 @@ from gossamer_ir.nodes import (
     Function,
     IfThenElse,
     Load,
-    Module,
     Range,
     Stmt,
     Store,
@@ -47,6 +46,7 @@ from gossamer_schedule.reductions.sums import (
     require_segments,
 )
 from gossamer_schedule.staging.copies import copy_nest
+from gossamer_schedule.step.change import Change
 
 
 class SplitReduction(msgspec.Struct, frozen=True):
@@ -57,17 +57,17 @@ class SplitReduction(msgspec.Struct, frozen=True):
     count: int
 
 
-def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[str, ...]]:
-    """Return the module in which the loop at a cursor is split into parallel parts, and the new names.
+def in_parts(cursor: Cursor, form: str, *, count: int) -> Change:
+    """Split the loop at a cursor into parallel parts.
 
-    `form` is "privatised" or "segmented". The names are those of the loop over the parts, of the loop
+    `form` is "privatised" or "segmented". The new names are those of the loop over the parts, of the loop
     inside, and of the blocks that fill and combine the partial results.
     """
     loop, function = cursor.node, cursor.function
     whole = require_loop_reduction(cursor)
     dim = require_segments(whole) if form == "segmented" else 0
     divided = split(cursor.module, loop.var, factors=(count, None), function=function.name)
-    root = find_function(divided.module, "parallel", function=function.name)
+    root = find_function(divided.module, cursor.primitive, function=function.name)
     outer, inner = (find_loop(root, loop=name) for name in divided.names)
     parts = SplitReduction(outer, require_loop_reduction(outer), count)
     if form == "privatised":
@@ -81,7 +81,8 @@ def in_parts(cursor: Cursor, form: str, *, count: int) -> tuple[Module, tuple[st
         name_of(node) for node in addressable_statements(changed.body) if isinstance(node, Block)
     )
     added = (name for name in blocks if name not in before)
-    return root.with_function(changed).module, (*divided.names, *added)
+    forwards = {loop.var: divided.names}
+    return Change(root.with_function(changed), (*divided.names, *added), forwards)
 
 
 def privatized(parts: SplitReduction) -> Function:

@@ -6,15 +6,13 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.analysis.software_pipelining import PIPELINE
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
 from gossamer_ir.verify.statements import UNSUPPORTED_ANNOTATIONS
-from gossamer_schedule.cursor.resolve import find_function, find_named
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import ANY_STAGE, find_named
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.unsafe_mark import UNSAFE
 from gossamer_schedule.tensorization.intrinsic import INTRINSIC
 
@@ -31,10 +29,10 @@ RESERVED = {
 The annotations change how a program is lowered, or record what was not proved."""
 
 
-@primitive
+@primitive(stages=ANY_STAGE)
 def annotate(
-    module: Module, name: str, *, key: str, value: bool | int | str, function: str | None = None
-) -> Result:
+    root: Cursor, name: str, *, key: str, value: bool | int | str, function: str | None = None
+) -> Change:
     """Attach an annotation to a loop, block or iteration.
 
     `value` is a bool, an int or a text. It replaces the value that `key` already has there. The annotation
@@ -58,7 +56,6 @@ def annotate(
             vi = T.axis.spatial(n, i)
             Y[vi] = X[vi] * 2.0
     """
-    root = find_function(module, "annotate", function=function)
     cursor = find_named(root, name=name)
 
     if key in RESERVED:
@@ -77,7 +74,4 @@ def annotate(
     others = tuple(item for item in cursor.node.annotations if item[0] != key)
     marked = replace(cursor.node, annotations=(*others, (key, value)))
 
-    rewritten = cursor.replaced_by((marked,)).module
-
-    taken = step(name=name, key=key, value=value, function=function)
-    return Result(rewritten, (name,), Step("annotate", taken))
+    return Change(cursor.replaced_by((marked,)), (name,))

@@ -5,27 +5,24 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.regions import block_regions
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Block, Function, Module, Region
+from gossamer_ir.nodes import Block, Function, Region
 from gossamer_ir.verify.declared_regions import outside
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "hide_buffer_access"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def hide_buffer_access(
-    module: Module,
+    root: Cursor,
     block: str,
     *,
     access: str,
     buffers: tuple[str, ...],
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Remove buffers from the regions that a block declares to read or write.
 
     `access` is "read" or "write". A block without such a declaration gets the regions that follow from its
@@ -51,8 +48,6 @@ def hide_buffer_access(
             T.reads(X[P[vi]])
             Y[vi] = X[P[vi]]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
 
     _require_access(access)
@@ -62,16 +57,13 @@ def hide_buffer_access(
 
     changed: Block = replace(cursor.node, **{f"{access}s": remaining})
     _require_within(changed)
-    rewritten = cursor.replaced_by((changed,)).module
-
-    taken = step(block=block, access=access, buffers=buffers, function=function)
-    return Result(rewritten, (block,), Step(_NAME, taken))
+    return Change(cursor.replaced_by((changed,)), (block,))
 
 
 def _require_access(access: str) -> None:
     if access not in ("read", "write"):
         raise schedule_error(
-            f"{_NAME}.access",
+            "hide_buffer_access.access",
             f"'{access}' is not a kind of access.",
             hint="Expected 'read' or 'write'.",
         )
@@ -93,7 +85,7 @@ def _require_regions(
     missing = [name for name in buffers if name not in known]
     if missing:
         raise schedule_error(
-            f"{_NAME}.region",
+            "hide_buffer_access.region",
             f"Block '{block.name}' has no {access} region of '{missing[0]}'.",
             hint=listing(f"buffers with {access} regions", known),
         )
@@ -106,7 +98,7 @@ def _require_within(block: Block) -> None:
     """
     for field, count in outside(block):
         raise schedule_error(
-            f"{_NAME}.region",
+            "hide_buffer_access.region",
             f"No region of '{getattr(block, field)[count].buffer}' is known that contains all accesses of "
             f"block '{block.name}'.",
         )

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.names import is_identifier
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.filters import BLOCK_FILTER, without_filter
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "set_block_filter"
 
 
-@primitive
-def set_block_filter(module: Module, key: str, *, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def set_block_filter(root: Cursor, key: str, *, function: str | None = None) -> Change:
     """Restrict look-ups to the blocks that have an annotation `key` (see `annotate`).
 
     From this step on, `get_blocks`, `get_child_blocks`, `get_producers` and `get_consumers` return only
@@ -36,17 +32,12 @@ def set_block_filter(module: Module, key: str, *, function: str | None = None) -
     >>> get_blocks(set_block_filter(noted, "group_0").module)
     ('scale',)
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
-
     if not is_identifier(key):
         raise schedule_error(
-            f"{_NAME}.key",
+            "set_block_filter.key",
             f"'{key}' cannot be the key of an annotation.",
             hint="Expected an identifier.",
         )
     annotations = (*without_filter(root.function), (BLOCK_FILTER, key))
 
-    rewritten = root.with_function(replace(root.function, annotations=annotations)).module
-
-    return Result(rewritten, (), Step(_NAME, step(key=key, function=function)))
+    return Change(root.with_function(replace(root.function, annotations=annotations)), ())

@@ -5,14 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
-from gossamer_schedule.cursor.resolve import find_function, find_named
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import ANY_STAGE, find_named
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 NEEDED = {
     ATOMIC: "The iterations of loop '{name}' share elements, which they accumulate atomically.",
@@ -21,8 +19,8 @@ NEEDED = {
 """Annotations that cannot be removed, with what they record about the loop or block."""
 
 
-@primitive
-def unannotate(module: Module, name: str, *, key: str, function: str | None = None) -> Result:
+@primitive(stages=ANY_STAGE)
+def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None) -> Change:
     """Remove the annotation `key` from a loop, block or iteration. The result's name is `name`.
 
     Raises `ScheduleError`: `schedule.unannotate.no_key` (there is no such annotation), `.needed` (the
@@ -42,7 +40,6 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
     >>> unannotate(marked, "scale", key="origin").module == SCALE
     True
     """
-    root = find_function(module, "unannotate", function=function)
     cursor = find_named(root, name=name)
 
     keys = [found for found, _ in cursor.node.annotations]
@@ -64,7 +61,4 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
     others = tuple(item for item in cursor.node.annotations if item[0] != key)
     changed = replace(cursor.node, annotations=others)
 
-    rewritten = cursor.replaced_by((changed,)).module
-
-    taken = step(name=name, key=key, function=function)
-    return Result(rewritten, (name,), Step("unannotate", taken))
+    return Change(cursor.replaced_by((changed,)), (name,))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.filters import without_filter
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "unset_block_filter"
 
 
-@primitive
-def unset_block_filter(module: Module, *, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def unset_block_filter(root: Cursor, *, function: str | None = None) -> Change:
     """Remove the filter of `set_block_filter`: look-ups return all blocks again. The result has no names.
 
     Raises `ScheduleError`: `schedule.unset_block_filter.no_filter` (no filter is set), `.no_function`,
@@ -31,17 +27,12 @@ def unset_block_filter(module: Module, *, function: str | None = None) -> Result
     >>> get_blocks(unset_block_filter(filtered).module)
     ('fetch', 'scale')
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
-
     remaining = without_filter(root.function)
     if remaining == root.function.annotations:
         raise schedule_error(
-            f"{_NAME}.no_filter",
+            "unset_block_filter.no_filter",
             f"Function '{root.function.name}' has no block filter.",
             hint="Apply set_block_filter before.",
         )
 
-    rewritten = root.with_function(replace(root.function, annotations=remaining)).module
-
-    return Result(rewritten, (), Step(_NAME, step(function=function)))
+    return Change(root.with_function(replace(root.function, annotations=remaining)), ())

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.names import namer_of
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_stage,
-)
-from gossamer_schedule.result import Result
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.tensorization.blockize import blockized, require_one_block
 
-_NAME = "blockize"
 
-
-@primitive
-def blockize(module: Module, loop: str, *, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def blockize(root: Cursor, loop: str, *, function: str | None = None) -> Change:
     """Wrap a loop, which contains only loops around one block, in an outer block `<block>_o`.
 
     The outer block gets an iterator `v<loop>` for each enclosing loop on which its contents depend, and the
@@ -62,14 +53,11 @@ def blockize(module: Module, loop: str, *, function: str | None = None) -> Resul
                             T.where(vl < k)
                             C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     top = find_loop(root, loop=loop)
 
     cursor = require_one_block(top)
     wrapped = blockized(cursor, top, namer=namer_of(root.function))
-    rewritten = top.replaced_by((wrapped.outer,)).module
-
-    taken = step(loop=loop, function=function)
     iters = (item.var for item in wrapped.outer.iters)
-    return Result(rewritten, (wrapped.outer.name, *iters, *wrapped.init_names), Step(_NAME, taken))
+    return Change(
+        top.replaced_by((wrapped.outer,)), (wrapped.outer.name, *iters, *wrapped.init_names)
+    )

@@ -9,21 +9,13 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
+from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Stmt
 from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_writes
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    find_loop,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_recomputed
@@ -39,15 +31,12 @@ from gossamer_schedule.motion.move_block import (
 )
 from gossamer_schedule.nests.init_places import blocks_with_init
 from gossamer_schedule.regions.required import required_region
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "compute_at"
 
 
-@primitive
-def compute_at(module: Module, block: str, *, loop: str, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = None) -> Change:
     """Move a producer block to the start of a loop's body, restricted to what one iteration reads.
 
     The block must be in loops of its own before the nest of `loop`, with one iterator bound to each of them.
@@ -81,8 +70,6 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[P[vi]]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     target = find_loop(root, loop=loop)
 
@@ -104,10 +91,7 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     without = _without_allocations(replaced(cursor.up(len(own)), ()), private)
     inside = find_loop(root.with_function(without), loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
-    rewritten = inside.replaced_by((replace(inside.node, body=body),)).module
-
-    taken = step(block=block, loop=loop, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    return Change(inside.replaced_by((replace(inside.node, body=body),)), names)
 
 
 def _require_repeatable(cursor: Cursor) -> frozenset[str]:
@@ -125,10 +109,10 @@ def _require_repeatable(cursor: Cursor) -> frozenset[str]:
     has_reduction = any(item.kind == "R" for item in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
         raise schedule_error(
-            f"{_NAME}.updates",
+            "compute_at.updates",
             f"Block '{block.name}' updates elements that already have a value, so it cannot be computed "
             "again in each iteration.",
-            hint=f"{_NAME} moves a block that computes its elements from scratch, by an assignment or by "
+            hint="compute_at moves a block that computes its elements from scratch, by an assignment or by "
             "a reduction with an init.",
             place=cursor.place,
         )
@@ -143,7 +127,7 @@ def _require_before(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cu
     top = nest_beside(target, moving)
     if top is None or position(top) <= position(moving):
         raise schedule_error(
-            f"{_NAME}.scope",
+            "compute_at.scope",
             f"Block '{cursor.node.name}' is not before the nest of loop '{target.node.var}', in the same "
             "body.",
             hint="Choose a loop of a nest that follows the block.",
@@ -169,7 +153,7 @@ def _require_no_other_use(
         used |= _read_before_loop(inner, target)
     if used & produced:
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "compute_at.other_access",
             f"There are uses of {quoted(used & produced)}, which block '{cursor.node.name}' writes, outside "
             f"the body of loop '{target.node.var}' or in an init in it.",
             hint="Choose a loop that contains all uses of the buffer.",
@@ -192,7 +176,7 @@ def _require_no_write_between(cursor: Cursor, top: Cursor, *, own: Sequence[For]
     passed = top.siblings[position(moving) + 1 : position(top) + 1]
     if reads & outer_writes(passed):
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "compute_at.other_access",
             f"Block '{cursor.node.name}' cannot move past a write of {quoted(reads & outer_writes(passed))}, "
             "which it reads.",
         )
@@ -208,7 +192,7 @@ def _require_own_updates(
     buffers = produced & outer_writes((top.node,))
     if shared := conflicting_buffer(top, path_between(target, top), buffers=buffers):
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "compute_at.other_access",
             f"Loop '{target.node.var}' updates '{shared}', which block '{cursor.node.name}' computes, and "
             "another iteration may use the same element.",
         )
@@ -219,7 +203,7 @@ def _require_constant_sizes(private: Sequence[Buffer], function: Function) -> No
     for buffer in private:
         if changed := changed_in(function.body, *buffer.shape, function=function):
             raise schedule_error(
-                f"{_NAME}.other_access",
+                "compute_at.other_access",
                 f"The size of buffer '{buffer.name}' depends on {quoted(changed)}, which the function "
                 "writes.",
             )

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var, zero_of
-from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -18,7 +17,6 @@ from gossamer_ir.nodes import (
     If,
     IfThenElse,
     Load,
-    Module,
     Stmt,
     Store,
     Unary,
@@ -31,13 +29,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.dependence.access import buffers_accessed, is_wide
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.inline import (
@@ -56,15 +48,12 @@ from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.required import is_function_of_element, with_replaced
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "compute_inline"
 
 
-@primitive
-def compute_inline(module: Module, block: str, *, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> Change:
     """Replace each load of a block's result by the expression that the block stores, and remove the block.
 
     The buffer of the result is removed, too. If it is not proved that the block computes a loaded element,
@@ -102,8 +91,6 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
             vi = T.axis.spatial(n, i)
             Y[vi] = X[P[vi]]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
 
     store = required_assignment(cursor)
@@ -117,10 +104,7 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
     _require_unchanged_inputs(cursor)
 
     inlined = replace(without, body=_Inliner(cursor, store).body(without.body))
-    rewritten = root.with_function(without_buffer(inlined, store.buffer)).module
-
-    taken = step(block=block, function=function)
-    return Result(rewritten, (), Step(_NAME, taken))
+    return Change(root.with_function(without_buffer(inlined, store.buffer)), ())
 
 
 def _require_unchanged_inputs(cursor: Cursor) -> None:
@@ -129,7 +113,7 @@ def _require_unchanged_inputs(cursor: Cursor) -> None:
     changed = buffers_accessed((cursor.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
     if changed:
         raise schedule_error(
-            f"{_NAME}.changed",
+            "compute_inline.changed",
             f"Block '{cursor.node.name}' reads {quoted(changed)}, which may be written before the result of "
             "the block is used.",
         )
@@ -140,14 +124,14 @@ def _require_only_loads(function: Function, store: Store) -> None:
     for node in collect(NAMING, *function.body):
         if node.buffer == store.buffer and not isinstance(node, (Load, Store)):
             raise schedule_error(
-                f"{_NAME}.other_access",
+                "compute_inline.other_access",
                 f"Buffer '{store.buffer}' is searched, prefetched or guarded, and an expression can only "
                 "replace loads.",
             )
     for load in collect(Load, *function.body):
         if load.buffer == store.buffer and (load.predicate is not None or is_wide(load.indices)):
             raise schedule_error(
-                f"{_NAME}.other_access",
+                "compute_inline.other_access",
                 f"Buffer '{store.buffer}' is loaded in vectors or under a predicate, and the block computes "
                 "one element at a time.",
             )
@@ -161,7 +145,7 @@ def _require_uses_after(cursor: Cursor, store: Store) -> None:
     above = replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
     if store.buffer in buffers_accessed(above.body):
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "compute_inline.other_access",
             f"Buffer '{store.buffer}' is also used before block '{cursor.node.name}' or outside the "
             "enclosing body.",
         )
@@ -257,7 +241,7 @@ class _Inliner:
             indices = dict(zip(self._store.indices, load.indices, strict=True))
             return with_replaced(self._store.value, indices)
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "compute_inline.not_proved",
             f"It is not known at which point block '{block.name}' computes {text_of(load)}.",
             needs=f"the indices of {text_of(load)} equal those of the block's store at exactly one point of "
             "the block",
@@ -266,7 +250,7 @@ class _Inliner:
     def _not_computed(self, load: Load, *, needs: str) -> Exception:
         """Return the error for a load of a value that may be stale (from an earlier iteration)."""
         return schedule_error(
-            f"{_NAME}.not_proved",
+            "compute_inline.not_proved",
             f"It is not proved that block '{self._cursor.node.name}' computes {text_of(load)} each time "
             "that it runs, so the element may be left from an earlier iteration of a loop around the block.",
             needs=needs,

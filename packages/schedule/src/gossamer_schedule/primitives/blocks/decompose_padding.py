@@ -19,7 +19,6 @@ from gossamer_ir.core.build import (
     integer_value,
     sub,
 )
-from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -27,7 +26,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     IfThenElse,
-    Module,
     Select,
     Stmt,
     Store,
@@ -39,29 +37,20 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.cursor import Cursor, replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_function,
-    find_loop,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
 from gossamer_schedule.dependence.access import buffers_accessed, statements_beside, used_by
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "decompose_padding"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def decompose_padding(
-    module: Module, block: str, *, loop: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, loop: str, function: str | None = None
+) -> Change:
     """Split a block that stores `if_then_else(inside, value, padding)` into a fill and a store of the value.
 
     Block `<block>_pad` stores the padding to all elements, in loops `<l>_pad` directly before `loop`, a
@@ -95,8 +84,6 @@ def decompose_padding(
             vi = T.axis.spatial(16, i + 2)
             Y[vi] = X[vi - 2]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     top = find_loop(root, loop=loop)
 
@@ -113,10 +100,7 @@ def decompose_padding(
     copy = _interior_nest(nest, padded)
 
     changed = replaced(top, (*fill, copy))
-    rewritten = root.with_function(changed).module
-
-    taken = step(block=block, loop=loop, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    return Change(root.with_function(changed), names)
 
 
 class _PaddedStore(NamedTuple):
@@ -141,7 +125,7 @@ def _require_pattern(cursor: Cursor) -> _PaddedStore:
                 store.buffer, store.indices, choice.condition, choice.if_true, choice.if_false
             )
     raise schedule_error(
-        f"{_NAME}.pattern",
+        "decompose_padding.pattern",
         f"Block '{block.name}' is not a single store of T.if_then_else(inside, value, padding).",
         hint="Expected one store, only spatial iterators, no init, and padding that reads no buffer.",
         place=cursor.place,
@@ -155,7 +139,7 @@ def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
     if first is None:
         loops = (part.var for part in enclosing if isinstance(part, For))
         raise schedule_error(
-            f"{_NAME}.not_enclosing",
+            "decompose_padding.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
             hint=listing("enclosing loops", loops),
             place=cursor.place,
@@ -172,7 +156,7 @@ def _require_sole_user(nest: BlockNest, padded: _PaddedStore) -> None:
     )
     if used & written_in((block,), nest.block.function):
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "decompose_padding.other_access",
             f"Buffer '{padded.buffer}' has other uses in loop '{nest.top.node.var}' than the store of block "
             f"'{block.name}'.",
             hint="Choose a loop that contains only the block.",
@@ -191,7 +175,7 @@ def _require_unchanged(nest: BlockNest, padded: _PaddedStore) -> None:
         needs = [f"{quoted(changed)} is not written in the loop"] if changed else []
         needs += ["no let is between the loop and the block"] if nest.has_let else []
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "decompose_padding.not_proved",
             f"It is not proved that the padding of block '{nest.name}' may be stored before loop "
             f"'{nest.top.node.var}'.",
             needs=" and ".join(needs),

@@ -11,18 +11,11 @@ from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Expr, For, Module
+from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor, replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_function,
-    find_loop,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
 from gossamer_schedule.dependence.access import (
     buffers_accessed,
     statements_beside,
@@ -33,18 +26,15 @@ from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init, reinitializing_loops
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.copies import require_allocated_outside
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "decompose_reduction"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def decompose_reduction(
-    module: Module, block: str, *, loop: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, loop: str, function: str | None = None
+) -> Change:
     """Move the `init` of a block into a new block `<block>_init`, directly before a loop around the block.
 
     The new block stands in loops `<l>_init`, one for each loop from `loop` down to the block, except those
@@ -80,8 +70,6 @@ def decompose_reduction(
                 vi, vj = T.axis.remap("SR", [i, j])
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     top = find_loop(root, loop=loop)
 
@@ -99,16 +87,13 @@ def decompose_reduction(
 
     updates = find_loop(cursor.replaced_by((update,)), loop=loop)
     changed = replaced(updates, (*inits, updates.node))
-    rewritten = root.with_function(changed).module
-
-    taken = step(block=block, loop=loop, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    return Change(root.with_function(changed), names)
 
 
 def _require_init(cursor: Cursor) -> None:
     if not cursor.node.init:
         raise schedule_error(
-            f"{_NAME}.no_init",
+            "decompose_reduction.no_init",
             f"Block '{cursor.node.name}' has no init.",
             place=cursor.place,
         )
@@ -121,7 +106,7 @@ def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
     if first is None:
         loops = (part.var for part in enclosing if isinstance(part, For))
         raise schedule_error(
-            f"{_NAME}.not_enclosing",
+            "decompose_reduction.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
             hint=listing("enclosing loops", loops),
             place=cursor.place,
@@ -139,7 +124,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
     for outer in top.scope:
         if outer.var in reinitializing:
             raise schedule_error(
-                f"{_NAME}.not_proved",
+                "decompose_reduction.not_proved",
                 f"Cannot prove that iterations of loop '{outer.var}' initialize different elements; the "
                 f"init of block '{cursor.node.name}' must run once per element.",
                 needs=f"a different element in each iteration of '{outer.var}'",
@@ -147,7 +132,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
             )
         if outer.var in fed:
             raise schedule_error(
-                f"{_NAME}.too_deep",
+                "decompose_reduction.too_deep",
                 f"Loop '{top.node.var}' is inside reduction loop '{outer.var}' of block "
                 f"'{cursor.node.name}'.",
                 hint=f"Decompose at '{outer.var}' or a loop around it.",
@@ -183,7 +168,7 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
     elsewhere = {name for other in statements_beside(cursor, top) for name in used_by(other)}
     if not is_disjoint or not is_unchanged or buffers & elsewhere:
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "decompose_reduction.not_proved",
             f"It is not proved that the init of block '{cursor.node.name}' may run before loop "
             f"'{top.node.var}'.",
             needs=f"each element of {quoted(buffers)} belongs to one iteration of the loops from "
@@ -204,7 +189,7 @@ def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
         shared = theirs & (own | read_by_init(cursor)) | own & read_by_init(other)
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
             raise schedule_error(
-                f"{_NAME}.not_proved",
+                "decompose_reduction.not_proved",
                 f"It is not proved that the init of block '{cursor.node.name}' may run before that of block "
                 f"'{other.node.name}'.",
                 needs=f"they use different elements of {quoted(shared)}",

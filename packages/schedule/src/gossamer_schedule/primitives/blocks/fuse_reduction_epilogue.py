@@ -12,32 +12,14 @@ from gossamer_ir.analysis.reductions import Reduction, identity
 from gossamer_ir.core.build import dtype_of, index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.dependence.access_forms import with_two_names
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import (
-    Binary,
-    BinaryOp,
-    Block,
-    BlockIter,
-    Expr,
-    Load,
-    Module,
-    Stmt,
-    Store,
-    Var,
-)
+from gossamer_ir.nodes import Binary, BinaryOp, Block, BlockIter, Expr, Load, Stmt, Store, Var
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
@@ -51,12 +33,9 @@ from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.nests.init_nest import conditions_of_init
 from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.stores import redirected
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "fuse_reduction_epilogue"
 
 
 class _Epilogue(NamedTuple):
@@ -71,10 +50,10 @@ class _Epilogue(NamedTuple):
     pairs: tuple[tuple[BlockIter, BlockIter], ...]
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def fuse_reduction_epilogue(
-    module: Module, block: str, *, epilogue: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, epilogue: str, function: str | None = None
+) -> Change:
     """Fold an epilogue, such as the addition of a bias, into the initial value of a reduction.
 
     Block `epilogue` combines each result of `block` with a value that does not depend on the result, by the
@@ -119,8 +98,6 @@ def fuse_reduction_epilogue(
                     Y[vi] = B[vi]
                 Y[vi] = Y[vi] + A[vi, vj]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     after = find_block(root, block=epilogue)
 
@@ -135,10 +112,9 @@ def fuse_reduction_epilogue(
     reducing = _starting_from_epilogue(cursor.node, reduction, folded, start=start)
     changed = cursor.replaced_by((reducing,))
     without = without_block(find_block(changed, block=epilogue))
-    rewritten = root.with_function(without_buffer(without, result)).module
-
-    taken = step(block=block, epilogue=epilogue, function=function)
-    return Result(rewritten, (block,), Step(_NAME, taken), forwards={epilogue: (block,)})
+    return Change(
+        root.with_function(without_buffer(without, result)), (block,), forwards={epilogue: (block,)}
+    )
 
 
 def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
@@ -157,7 +133,7 @@ def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
         or sorted(_names(init.indices)) != sorted(spatial)
     ):
         raise schedule_error(
-            f"{_NAME}.reduction",
+            "fuse_reduction_epilogue.reduction",
             f"Block '{block.name}' is not a single reduction with an init, into an element indexed by its "
             "spatial iterators.",
             hint="Apply fuse_reduction_epilogue before decompose_reduction.",
@@ -189,15 +165,15 @@ def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _E
         )
     ):
         raise schedule_error(
-            f"{_NAME}.element",
+            "fuse_reduction_epilogue.element",
             f"The iterators of block '{after.node.name}' do not correspond one to one, with the same "
             f"domains, to those of the elements that block '{cursor.node.name}' computes.",
         )
     if after.node.predicate is not None or conditions_of_init(cursor):
         raise schedule_error(
-            f"{_NAME}.predicate",
+            "fuse_reduction_epilogue.predicate",
             f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",
-            hint=f"Apply {_NAME} before the loops are split.",
+            hint="Apply fuse_reduction_epilogue before the loops are split.",
         )
     pairs = tuple((theirs[old], own[new]) for old, new in names.items())
     return _Epilogue(substitute(store, renamed), op, substitute(operand, renamed), pairs)
@@ -229,7 +205,7 @@ def _require_operation(
             if result not in buffers_accessed((other,)):
                 return load, value.op, other
     raise schedule_error(
-        f"{_NAME}.operation",
+        "fuse_reduction_epilogue.operation",
         f"Block '{block.name}' does not combine '{result}' with another value by '{reduction.op}', the "
         "operation of the reduction.",
         hint="Apply reverse_compute_at or reverse_compute_inline instead.",
@@ -242,7 +218,7 @@ def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
     top = nest_beside(cursor, moving)
     if top is None or position(top) >= position(moving):
         raise schedule_error(
-            f"{_NAME}.scope",
+            "fuse_reduction_epilogue.scope",
             f"Block '{after.node.name}' is not after the nest of block '{cursor.node.name}', in the same "
             "body.",
         )
@@ -250,7 +226,7 @@ def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
     around = reduction_loops(cursor.node, values_at(cursor)) & {loop.var for loop in top.loops}
     if around:
         raise schedule_error(
-            f"{_NAME}.scope",
+            "fuse_reduction_epilogue.scope",
             f"Block '{after.node.name}' is in loop '{min(around)}', a reduction loop of block "
             f"'{cursor.node.name}', whose results are incomplete there.",
         )
@@ -273,7 +249,7 @@ def _require_no_conflict(
     conflicts |= {result, target} & with_two_names(top.function)
     if conflicts:
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "fuse_reduction_epilogue.other_access",
             f"Block '{cursor.node.name}' cannot take over the reads and stores of block "
             f"'{after.node.name}', because of other uses of {quoted(conflicts)}.",
         )
@@ -306,7 +282,7 @@ def _require_same_elements(
     iters = [ours for _, ours in epilogue.pairs]
     if not is_safe(cursor.function, (Load(result, indices, "int64"),), iters=iters, held=()):
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "fuse_reduction_epilogue.not_proved",
             f"It is not proved that each element that block '{cursor.node.name}' computes exists.",
             needs=f"its iterators are within the shape of '{result}'",
         )

@@ -10,17 +10,10 @@ from gossamer_ir.analysis.linear_form import LinearForm
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
+from gossamer_ir.nodes import Block, BlockIter, For, Stmt, Store
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_function,
-    find_loop,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import quoted, schedule_error
@@ -44,17 +37,14 @@ from gossamer_schedule.regions.produced import (
     produced_range,
 )
 from gossamer_schedule.regions.required import is_own_value
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "reverse_compute_at"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def reverse_compute_at(
-    module: Module, block: str, *, loop: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, loop: str, function: str | None = None
+) -> Change:
     """Move a consumer block to the end of a loop's body, restricted to what one iteration produces.
 
     The block must be in loops of its own after the nest of `loop`, with one iterator bound to each of them.
@@ -102,8 +92,6 @@ def reverse_compute_at(
             vi_c = T.axis.spatial(m, i)
             Y[vi_c] = Y_local[vi_c]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     target = find_loop(root, loop=loop)
 
@@ -129,10 +117,7 @@ def reverse_compute_at(
     outer = find_loop(changed, loop=path[0].var)
     if conflict := conflicting_buffer(outer, path, buffers=shared):
         raise _other_access(block, {conflict})
-    rewritten = changed.module
-
-    taken = step(block=block, loop=loop, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    return Change(changed, names)
 
 
 def _require_own_elements(cursor: Cursor) -> None:
@@ -148,9 +133,9 @@ def _require_own_elements(cursor: Cursor) -> None:
         is_reducing and not all(is_own_value(cursor, store) for store in stores)
     ):
         raise schedule_error(
-            f"{_NAME}.reduction",
+            "reverse_compute_at.reduction",
             f"Block '{block.name}' uses other elements of the buffer that it writes, or combines several "
-            f"spatial points into one element, and {_NAME} moves neither.",
+            "spatial points into one element, and reverse_compute_at moves neither.",
             place=cursor.place,
         )
 
@@ -162,7 +147,7 @@ def _require_after(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cur
     if top is not None and position(top) < position(moving):
         return top
     raise schedule_error(
-        f"{_NAME}.scope",
+        "reverse_compute_at.scope",
         f"Block '{cursor.node.name}' is not after the nest of loop '{target.node.var}', in the same body.",
         hint="Choose a loop of a nest that precedes the block.",
         place=cursor.place,
@@ -186,7 +171,7 @@ def _require_no_conflict(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> 
 
 def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
     return schedule_error(
-        f"{_NAME}.other_access",
+        "reverse_compute_at.other_access",
         f"Block '{block}' cannot move past other uses of {quoted(buffers)}.",
     )
 
@@ -204,7 +189,7 @@ def _require_producers(
     is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))
     if not inside or not is_all:
         raise schedule_error(
-            f"{_NAME}.no_producer",
+            "reverse_compute_at.no_producer",
             f"Loop '{target.node.var}' does not contain all stores that produce what block "
             f"'{cursor.node.name}' reads.",
             hint="Choose a loop around all producers of the block.",
@@ -294,7 +279,7 @@ def _require_same_order(
 
 def _not_proved(cursor: Cursor, path: Sequence[For]) -> Exception:
     return schedule_error(
-        f"{_NAME}.not_proved",
+        "reverse_compute_at.not_proved",
         f"It is not proved that each iteration of loop '{path[-1].var}' produces complete elements of its "
         f"own for block '{cursor.node.name}'.",
         needs=f"each element that the block reads is written in exactly one iteration of '{path[-1].var}'",

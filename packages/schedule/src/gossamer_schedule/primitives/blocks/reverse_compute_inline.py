@@ -7,20 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import conjoined, conjuncts
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
+from gossamer_ir.nodes import Block, Expr, Load, Store, Var
 from gossamer_ir.traversal.effects import READS, all_buffers, outer_writes
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import quoted, schedule_error
@@ -37,15 +31,12 @@ from gossamer_schedule.motion.move_block import position, require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.regions.required import with_replaced
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "reverse_compute_inline"
 
 
-@primitive
-def reverse_compute_inline(module: Module, block: str, *, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = None) -> Change:
     """Inline a consumer block into the block that produces what it reads, and remove the consumer.
 
     The producer then stores the result of the consumer. The buffer between the blocks is removed, too. The
@@ -83,8 +74,6 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
             vi = T.axis.spatial(n, i)
             Y[vi] = X[vi] * 2.0
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
 
     store = required_assignment(cursor)
@@ -113,10 +102,7 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
         writes=None,
     )
     without = without_block(find_block(producer.replaced_by((fused,)), block=block))
-    rewritten = root.with_function(without_buffer(without, load.buffer)).module
-
-    taken = step(block=block, function=function)
-    return Result(rewritten, (), Step(_NAME, taken))
+    return Change(root.with_function(without_buffer(without, load.buffer)), ())
 
 
 def _require_own_element(cursor: Cursor, store: Store) -> Load:
@@ -132,7 +118,7 @@ def _require_own_element(cursor: Cursor, store: Store) -> Load:
         if names == own and len(load.indices) == len(own) and is_same:
             return load
     raise schedule_error(
-        f"{_NAME}.element",
+        "reverse_compute_inline.element",
         f"Block '{block.name}' does not read exactly one element, that of its iterators, of a buffer that "
         "the function allocates.",
     )
@@ -148,7 +134,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
     is_after = is_beside and position(top) < position(moving)
     if not is_after or any(len(loop.body) != 1 for loop in cursor.nest):
         raise schedule_error(
-            f"{_NAME}.scope",
+            "reverse_compute_inline.scope",
             f"Block '{cursor.node.name}' is not in a nest of its own after that of block "
             f"'{producer.node.name}'.",
             place=cursor.place,
@@ -163,7 +149,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
     )
     if conflicts:
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "reverse_compute_inline.other_access",
             f"Block '{cursor.node.name}' cannot be computed in block '{producer.node.name}' because of other "
             f"uses of {quoted(conflicts)}.",
         )
@@ -187,7 +173,7 @@ def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced:
     require_covered(loop_nest(producer), producer.node.iters)
     if not is_computed_for(cursor, load, producer, produced):
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "reverse_compute_inline.not_proved",
             f"It is not proved that block '{producer.node.name}' computes all elements of '{load.buffer}' "
             f"that block '{cursor.node.name}' reads each time that it runs, so an element may be left from "
             "an earlier iteration of a loop around both.",
@@ -236,10 +222,10 @@ def _require_scalar(producer: Cursor, conditions: Sequence[Expr]) -> None:
     for loop in producer.loops:
         if conditions and loop.kind == "vectorized":
             raise schedule_error(
-                f"{_NAME}.kind",
+                "reverse_compute_inline.kind",
                 f"Loop '{loop.var}' around block '{producer.node.name}' is vectorized, and the block would "
                 "get conditions besides the predicate of its lanes.",
-                hint=f"Apply {_NAME} before '{loop.var}' is made vectorized.",
+                hint=f"Apply reverse_compute_inline before '{loop.var}' is made vectorized.",
             )
 
 

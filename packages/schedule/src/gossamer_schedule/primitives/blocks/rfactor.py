@@ -8,21 +8,13 @@ from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
+from gossamer_ir.nodes import Block, Function, Load, Stmt
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.cursor.cursor import Cursor, replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    find_loop,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import quoted, schedule_error, text_of
@@ -39,18 +31,15 @@ from gossamer_schedule.reductions.rfactor import (
     preceding_iterators,
 )
 from gossamer_schedule.regions.iterator_dimensions import determined_by
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.copies import copy_nest, names_of_nest, require_constant_size
 from gossamer_schedule.staging.stores import Element, require_element_exists, required_element
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.tensorization.blockize import require_one_block
 
-_NAME = "rfactor"
 
-
-@primitive
-def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = None) -> Change:
     """Factor a reduction: each iteration of a loop computes a partial result; another block combines them.
 
     The new buffer `<buffer>_rf` has one more dimension than the buffer that the block writes, at `axis`,
@@ -98,8 +87,6 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
                     Y[vi_c] = 0.0
                 Y[vi_c] = Y[vi_c] + Y_rf[vj_1_c, vi_c]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     top = find_loop(root, loop=loop)
 
     cursor = require_one_block(top)
@@ -125,25 +112,24 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
         find_block(root.with_function(changed), block=partial.name), reduction_nest(cursor).around
     )
     require_init_of_nest(nest)
-    rewritten = nest.top.replaced_by((nest.top.node, combination)).module
+    rewritten = nest.top.replaced_by((nest.top.node, combination))
     buffers = {buffer.name for buffer in parts.buffers}
     require_unshared(nest.top, rewritten, buffers=buffers)
 
-    taken = step(loop=loop, axis=axis or None, function=function)
     names = (
         *(buffer.name for buffer in parts.buffers),
         partial.name,
         *names_of_nest(combination),
     )
-    return Result(rewritten, names, Step(_NAME, taken))
+    return Change(rewritten, names)
 
 
 def _require_kind(top: Cursor) -> None:
     if top.node.kind not in ("serial", "unrolled"):
         raise schedule_error(
-            f"{_NAME}.kind",
-            f"Loop '{top.node.var}' is {top.node.kind}, and {_NAME} needs a serial or unrolled loop.",
-            hint=f"Apply {_NAME} before the loop is made {top.node.kind}.",
+            "rfactor.kind",
+            f"Loop '{top.node.var}' is {top.node.kind}, and rfactor needs a serial or unrolled loop.",
+            hint=f"Apply rfactor before the loop is made {top.node.kind}.",
             place=top.place,
         )
 
@@ -155,7 +141,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     spatial = spatial_loops(cursor.node, values)
     if loop in spatial or loop not in reduction_loops(cursor.node, values):
         raise schedule_error(
-            f"{_NAME}.spatial",
+            "rfactor.spatial",
             f"Loop '{loop}' is not a reduction loop of block '{cursor.node.name}': it feeds a spatial "
             "iterator, or no reduction iterator.",
             hint="Split a loop that feeds both kinds of iterators.",
@@ -165,7 +151,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     outside = reduction_loops(cursor.node, values) & {outer.var for outer in cursor.scope} - inside
     if outside:
         raise schedule_error(
-            f"{_NAME}.mixed",
+            "rfactor.mixed",
             f"Loop '{min(outside)}' also feeds the reduction, and a statement other than a loop or condition "
             f"is between it and block '{cursor.node.name}'.",
             place=top.place,
@@ -176,7 +162,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
     if wrong or loop not in feeding:
         raise schedule_error(
-            f"{_NAME}.mixed",
+            "rfactor.mixed",
             f"Loop '{loop}' and {quoted(wrong) or 'a let'} determine the same iterator of block "
             f"'{cursor.node.name}'; expected only reduction loops.",
             place=top.place,
@@ -189,10 +175,10 @@ def _require_extent(top: Cursor) -> None:
     is_known = free_vars(extent) <= known and not buffers_accessed((extent,))
     if not is_known or integer_value(top.node.start) != 0:
         raise schedule_error(
-            f"{_NAME}.extent",
+            "rfactor.extent",
             f"Loop '{top.node.var}' starts at {text_of(top.node.start)} and has extent {text_of(extent)}; "
             "expected start 0 and an extent that is known before the function runs.",
-            hint=f"Split '{top.node.var}', and apply {_NAME} to the inner loop.",
+            hint=f"Split '{top.node.var}', and apply rfactor to the inner loop.",
             place=top.place,
         )
 
@@ -201,7 +187,7 @@ def _require_reducer(cursor: Cursor) -> Combining:
     reduction = combining_of(cursor.node, cursor.function)
     if reduction is None:
         raise schedule_error(
-            f"{_NAME}.not_reducer",
+            "rfactor.not_reducer",
             f"Block '{cursor.node.name}' is not a reduction X[...] = X[...] op value by a known reducer.",
             place=cursor.place,
         )
@@ -219,7 +205,7 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
         if missing or element.iters != elements[0].iters:
             at = ", ".join(map(text_of, element.store.indices))
             raise schedule_error(
-                f"{_NAME}.not_proved",
+                "rfactor.not_proved",
                 f"It is not proved that the points of block '{cursor.node.name}' select different "
                 f"elements of '{element.store.buffer}'.",
                 needs=f"[{at}] determines {quoted(missing)}",
@@ -230,7 +216,7 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
     others = outer_writes(cursor.node.init) - {term.buffer for term in reduction.terms}
     if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
         raise schedule_error(
-            f"{_NAME}.init",
+            "rfactor.init",
             f"The init of block '{cursor.node.name}' writes other buffers than the reduction, or uses "
             "iterators that do not select the element.",
             place=cursor.place,
@@ -254,7 +240,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
             return
         if loop.var not in selecting | {top.node.var} and integer_value(loop.extent) != 1:
             raise schedule_error(
-                f"{_NAME}.not_proved",
+                "rfactor.not_proved",
                 f"It is not proved that each partial result of block '{cursor.node.name}' is initialized "
                 "once.",
                 needs=f"loop '{loop.var}' selects an element, or is inside a loop of the reduction",
@@ -267,7 +253,7 @@ def _require_axis(reduction: Combining, axis: int) -> None:
     most = min(len(term.indices) for term in reduction.terms)
     if not 0 <= axis <= most:
         raise schedule_error(
-            f"{_NAME}.axis",
+            "rfactor.axis",
             f"The partial results of '{reduction.terms[0].buffer}' cannot have their new dimension at axis "
             f"{axis}.",
             hint=f"Expected an axis from 0 to {most}.",

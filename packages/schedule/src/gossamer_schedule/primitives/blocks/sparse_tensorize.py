@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_ir.nodes import Module
-from gossamer_schedule.result import Result
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.tensorization.apply import tensorized
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def sparse_tensorize(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     intrinsic: str,
     function: str | None = None,
     intrinsics: Sequence[Intrinsic] = (),
-) -> Result:
+) -> Change:
     """Replace a loop nest around one store by an intrinsic, even if it reads through index arrays.
 
     As `tensorize`, except that index arrays may select the elements: the rows that the coordinates of a
@@ -52,12 +53,4 @@ def sparse_tensorize(
                             T.where(vj < T.int64(J_indptr[vi + 1]) - T.int64(J_indptr[vi]))
                             Y[vi] = Y[vi] + A[T.int64(J_indptr[vi]) + vj] * X[T.int64(J_indices[T.int64(J_indptr[vi]) + vj])]
     """  # noqa: E501  (the script has no line breaks inside an expression)
-    return tensorized(
-        module,
-        loop,
-        intrinsic=intrinsic,
-        intrinsics=intrinsics,
-        function=function,
-        op="sparse_tensorize",
-        is_sparse=True,
-    )
+    return tensorized(root, loop, intrinsic=intrinsic, intrinsics=intrinsics, is_sparse=True)

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_ir.nodes import Module
-from gossamer_schedule.result import Result
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.tensorization.apply import tensorized
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def tensorize(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     intrinsic: str,
     function: str | None = None,
     intrinsics: Sequence[Intrinsic] = (),
-) -> Result:
+) -> Change:
     """Replace a loop nest around one store by the implementation of an equivalent intrinsic.
 
     `intrinsic` is the name of one of `intrinsics`, those of the machine. Its description must match the
@@ -70,12 +71,4 @@ def tensorize(
                                 T.where(vj < n)
                                 C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """  # noqa: E501  (the script has no line breaks inside an expression)
-    return tensorized(
-        module,
-        loop,
-        intrinsic=intrinsic,
-        intrinsics=intrinsics,
-        function=function,
-        op="tensorize",
-        is_sparse=False,
-    )
+    return tensorized(root, loop, intrinsic=intrinsic, intrinsics=intrinsics, is_sparse=False)

@@ -9,19 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.core.build import conjuncts, dtype_of, integer_value
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import (
-    Block,
-    BlockIter,
-    Buffer,
-    Expr,
-    Load,
-    Module,
-    Ramp,
-    Scope,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -30,17 +18,10 @@ from gossamer_ir.traversal.walk import children, collect, contains, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import with_cache
 from gossamer_schedule.staging.copies import (
     copy_nest,
@@ -50,21 +31,19 @@ from gossamer_schedule.staging.copies import (
     selecting_iters,
 )
 from gossamer_schedule.staging.loads import HEADERS, evaluated_under
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "cache_index"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def cache_index(
-    module: Module,
+    root: Cursor,
     block: str,
     *,
     scope: str,
     buffer: str | None = None,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Compute lookups in the indices of a block once, before its outermost loop, and keep them in a buffer.
 
     A lookup is a part of an index, at which the block accesses a buffer (or the given `buffer`), that loads
@@ -106,8 +85,6 @@ def cache_index(
                         C[vi, vk] = 0.0
                     C[vi, vk] = C[vi, vk] + A[T.int64(J_indptr[vi]) + vj] * B[csrmm_index[T.int64(J_indptr[vi]) + vj], vk]
     """  # noqa: E501  (the script has no line breaks inside an expression)
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     if buffer is not None:
         find_buffer(root, buffer=buffer)
@@ -115,11 +92,10 @@ def cache_index(
 
     names: list[str] = []
     for lookup in _required_lookups(cursor, buffer):
-        module, new = _with_cached_lookup(module, block, lookup, scope=scope, function=function)
+        root, new = _with_cached_lookup(root, block, lookup, scope=scope)
         names += new
 
-    taken = step(block=block, scope=scope, buffer=buffer, function=function)
-    return Result(module, tuple(names), Step(_NAME, taken))
+    return Change(root, tuple(names))
 
 
 def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
@@ -132,7 +108,7 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
     if not lookups:
         where = "" if buffer is None else f" of '{buffer}'"
         raise schedule_error(
-            f"{_NAME}.nothing",
+            "cache_index.nothing",
             f"No index{where} in block '{block.name}' contains a load or search that has the same value in "
             "several iterations.",
         )
@@ -171,10 +147,10 @@ def _bound_variables(block: Block) -> set[str]:
 
 
 def _with_cached_lookup(
-    module: Module, block: str, lookup: Expr, *, scope: str, function: str | None
-) -> tuple[Module, tuple[str, ...]]:
-    """Return the module with a lookup kept in a buffer, and the names of the buffer, its block and loops."""
-    root = find_function(module, _NAME, function=function)
+    root: Cursor, block: str, lookup: Expr, *, scope: str
+) -> tuple[Cursor, tuple[str, ...]]:
+    """Return the cursor at the function with a lookup kept in a buffer, and the names of the buffer, its
+    block and loops."""
     cursor = find_block(root, block=block)
     nest = loop_nest(cursor)
     iters, conditions = _required_points(cursor, lookup)
@@ -219,7 +195,7 @@ def _required_points(
     require_invariant_selectors(nest, iters, (lookup, *conditions))
     if not is_safe(cursor.function, (lookup,), iters=iters, held=conditions):
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "cache_index.not_proved",
             f"It is not proved that an index in block '{block.name}' may be computed before its loops.",
             needs=f"the elements that {text_of(lookup)} reads exist for all values of "
             f"{quoted(item.var for item in iters) or 'the parameters'}",

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import (
-    AnyBuffer,
-    Block,
-    Combine,
-    Load,
-    Module,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import AnyBuffer, Block, Combine, Load, Stmt, Store
 from gossamer_ir.traversal.effects import NAMING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import (
     cache_of,
@@ -34,16 +25,14 @@ from gossamer_schedule.staging.copies import (
 from gossamer_schedule.staging.gathers import Elements, copy_statements, elements_of, require_stored
 from gossamer_schedule.staging.loads import accesses_of
 from gossamer_schedule.staging.stores import redirected, require_sole_user
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "cache_inplace"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def cache_inplace(
-    module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, buffer: str, scope: str, function: str | None = None
+) -> Change:
     """Make a block that both reads and writes a buffer work on a copy of it, `<buffer>_<scope>`.
 
     Block `<block>_<buffer>_<scope>_in` copies the elements that the block reads or writes to the new
@@ -93,9 +82,7 @@ def cache_inplace(
                 vi_c_1, vl_c_1 = T.axis.remap("SS", [i_c_1, l_c_1])
                 C[vi_c_1, vl_c_1] = C_local[vi_c_1, vl_c_1]
     """
-    cursor, old = cached_buffer(
-        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
-    )
+    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
     elements, stored = _elements_in_place(cursor, old)
 
     require_constant_size(old, cursor)
@@ -113,9 +100,8 @@ def cache_inplace(
     )
     require_unshared(loop_nest(cursor).top, rewritten, buffers={buffer})
 
-    taken = step(block=block, buffer=buffer, scope=scope, function=function)
     names = (cache.name, *(name for copy in copies for name in names_of_nest(copy)))
-    return Result(rewritten, names, Step(_NAME, taken))
+    return Change(rewritten, names)
 
 
 def _elements_in_place(cursor: Cursor, old: AnyBuffer) -> tuple[Elements, Elements]:
@@ -167,7 +153,7 @@ def _require_in_place(cursor: Cursor, buffer: str) -> None:
     )
     if not (is_written and (is_read or is_combined)):
         raise schedule_error(
-            f"{_NAME}.loads",
+            "cache_inplace.loads",
             f"The body of block '{cursor.node.name}' does not both load from '{buffer}' and store to it.",
             hint=f"Apply {'cache_write' if is_written else 'cache_read'} instead.",
         )
@@ -178,7 +164,7 @@ def _require_in_body(nest: BlockNest, buffer: str) -> None:
     block: Block = nest.block.node
     if buffer in buffers_accessed(block.init):
         raise schedule_error(
-            f"{_NAME}.init",
+            "cache_inplace.init",
             f"The init of block '{block.name}' uses '{buffer}', so no element needs to be copied in.",
             hint="Apply cache_write instead, or decompose_reduction first.",
         )
@@ -189,6 +175,6 @@ def _require_in_body(nest: BlockNest, buffer: str) -> None:
         type(node) not in (Load, Store) for node in inside
     ):
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "cache_inplace.other_access",
             f"Block '{block.name}' accesses '{buffer}' in other ways than by loads and stores in its body.",
         )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import (
-    Module,
-)
 from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import (
     cache_of,
@@ -22,17 +19,15 @@ from gossamer_schedule.staging.gathers import (
     required_elements,
     with_loads_from,
 )
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.made_names import copy_block
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "cache_read"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def cache_read(
-    module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, buffer: str, scope: str, function: str | None = None
+) -> Change:
     """Copy the elements that a block reads to a new buffer `<buffer>_<scope>`, and make it read the copies.
 
     The new buffer has the same shape. Block `<block>_<buffer>_<scope>` fills it, directly before the
@@ -67,9 +62,7 @@ def cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[P[vi]]
     """
-    cursor, old = cached_buffer(
-        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
-    )
+    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
     elements = required_elements(cursor, buffer)
 
     require_constant_size(old, cursor)
@@ -94,6 +87,4 @@ def cache_read(
         block=reading,
         before=(copy,),
     )
-
-    taken = step(block=block, buffer=buffer, scope=scope, function=function)
-    return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+    return Change(rewritten, (cache.name, *names_of_nest(copy)))

@@ -9,18 +9,16 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Block, For, Load, Module, Store
+from gossamer_ir.nodes import Block, For, Load, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around, reduction_nest
 from gossamer_schedule.nests.init_places import reinitializing_loops
 from gossamer_schedule.reductions.unblocked import unblocked
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import (
     cache_of,
@@ -37,17 +35,15 @@ from gossamer_schedule.staging.stores import (
     require_sole_user,
     required_element,
 )
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.made_names import copy_block
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "cache_write"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def cache_write(
-    module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, buffer: str, scope: str, function: str | None = None
+) -> Change:
     """Make a block write a new buffer `<buffer>_<scope>`, and copy the elements to the old one afterwards.
 
     The new buffer has the same shape. Block `<block>_<buffer>_<scope>` copies its elements back, directly
@@ -91,9 +87,7 @@ def cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    cursor, old = cached_buffer(
-        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
-    )
+    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
     writer = unblocked(cursor) if _is_written_by_inner(cursor, buffer) else cursor
     element = required_element(writer, buffer)
     is_loading = _require_initialized(writer, element)
@@ -126,9 +120,7 @@ def cache_write(
         block=caching,
         after=(copy,),
     )
-
-    taken = step(block=block, buffer=buffer, scope=scope, function=function)
-    return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+    return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
 def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
@@ -152,7 +144,7 @@ def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
 
 def _not_initialized(cursor: Cursor, buffer: str) -> ScheduleError:
     return schedule_error(
-        f"{_NAME}.element",
+        "cache_write.element",
         f"No statement that always runs initializes the element of '{buffer}' that block "
         f"'{cursor.node.name}' writes.",
         hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum starts at 0.",

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.effects import outer_writes
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.primitives.buffers.reindex_cache_read import gathered
 from gossamer_schedule.primitives.buffers.reindex_cache_write import scattered
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "reindex"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def reindex(
-    module: Module,
+    root: Cursor,
     block: str,
     *,
     buffer: str,
     order: tuple[str, ...] = (),
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Make a block access a new buffer `<buffer>_reindex` that is indexed by the iterators of the block.
 
     As `reindex_cache_write` if the block stores to the buffer, otherwise as `reindex_cache_read`. The new
@@ -57,22 +47,9 @@ def reindex(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_reindex[vi]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
 
     through = scattered if buffer in outer_writes((cursor.node,)) else gathered
-    rewritten, names = through(
-        module,
-        block,
-        buffer=buffer,
-        scope=old.scope,
-        name=f"{buffer}_reindex",
-        order=order,
-        function=function,
-        primitive=_NAME,
-    )
-
-    taken = step(block=block, buffer=buffer, order=order or None, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    name = f"{buffer}_reindex"
+    return through(root, block, buffer=buffer, scope=old.scope, name=name, order=order)

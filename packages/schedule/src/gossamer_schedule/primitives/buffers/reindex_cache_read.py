@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
 from gossamer_schedule.staging.gathers import (
@@ -18,23 +16,21 @@ from gossamer_schedule.staging.gathers import (
     required_elements,
     with_loads_from,
 )
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.made_names import cache_name, copy_block
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "reindex_cache_read"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def reindex_cache_read(
-    module: Module,
+    root: Cursor,
     block: str,
     *,
     buffer: str,
     scope: str,
     order: tuple[str, ...] = (),
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Gather the elements that a block reads into a new buffer that is indexed by the block's iterators.
 
     As `cache_read`, except that the new buffer has one dimension for each iterator that selects the
@@ -67,38 +63,17 @@ def reindex_cache_read(
             Y[vi] = X_local[vi]
     """
     name = cache_name(buffer, scope)
-    rewritten, names = gathered(
-        module,
-        block,
-        buffer=buffer,
-        scope=scope,
-        name=name,
-        order=order,
-        function=function,
-        primitive=_NAME,
-    )
-    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    return gathered(root, block, buffer=buffer, scope=scope, name=name, order=order)
 
 
 def gathered(
-    module: Module,
-    block: str,
-    *,
-    buffer: str,
-    scope: str,
-    name: str,
-    order: tuple[str, ...],
-    function: str | None,
-    primitive: str,
-) -> tuple[Module, tuple[str, ...]]:
-    """Return the module in which a block reads a new buffer `name` over its iterators, and the new names.
+    root: Cursor, block: str, *, buffer: str, scope: str, name: str, order: tuple[str, ...]
+) -> Change:
+    """Let a block read a new buffer `name` over its iterators instead of `buffer`.
 
-    These are the names of the buffer, of the block that fills it, and of its loops.
+    The new names are those of the buffer, of the block that fills it, and of its loops.
     """
-    cursor, old = cached_buffer(
-        module, primitive, block=block, buffer=buffer, scope=scope, function=function
-    )
+    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
     elements = required_elements(cursor, buffer)
     _require_single(cursor, elements, buffer=buffer)
     # Only the selecting iterators become dimensions: lanes that share an element must still share it.
@@ -124,7 +99,7 @@ def gathered(
         block=reading,
         before=(copy,),
     )
-    return rewritten, (cache.name, *names_of_nest(copy))
+    return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
 def _require_single(cursor: Cursor, elements: Elements, *, buffer: str) -> None:

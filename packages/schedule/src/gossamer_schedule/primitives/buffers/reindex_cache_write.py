@@ -7,11 +7,10 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.reductions import Reduction, identity
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
+from gossamer_ir.nodes import Binary, Block, Expr, Load, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import find_block, find_function
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import schedule_error
@@ -19,7 +18,6 @@ from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.nests.init_places import require_init_of_nest
 from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
 from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
-from gossamer_schedule.result import Result
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
 from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
 from gossamer_schedule.staging.stores import (
@@ -30,23 +28,21 @@ from gossamer_schedule.staging.stores import (
     require_element_exists,
     required_element,
 )
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.made_names import cache_name, copy_block
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "reindex_cache_write"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def reindex_cache_write(
-    module: Module,
+    root: Cursor,
     block: str,
     *,
     buffer: str,
     scope: str,
     order: tuple[str, ...] = (),
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Make a block write a new buffer that is indexed by its iterators, and scatter the elements afterwards.
 
     As `cache_write`, except that the new buffer has one dimension for each iterator that selects the
@@ -80,38 +76,17 @@ def reindex_cache_write(
             Y[vi_c] = Y_local[vi_c]
     """
     name = cache_name(buffer, scope)
-    rewritten, names = scattered(
-        module,
-        block,
-        buffer=buffer,
-        scope=scope,
-        name=name,
-        order=order,
-        function=function,
-        primitive=_NAME,
-    )
-    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    return scattered(root, block, buffer=buffer, scope=scope, name=name, order=order)
 
 
 def scattered(
-    module: Module,
-    block: str,
-    *,
-    buffer: str,
-    scope: str,
-    name: str,
-    order: tuple[str, ...],
-    function: str | None,
-    primitive: str,
-) -> tuple[Module, tuple[str, ...]]:
-    """Return the module in which a block writes a new buffer `name` over its iterators, and the new names.
+    root: Cursor, block: str, *, buffer: str, scope: str, name: str, order: tuple[str, ...]
+) -> Change:
+    """Let a block write a new buffer `name` over its iterators instead of `buffer`.
 
-    These are the names of the buffer, of the block that copies it afterwards, and of its loops.
+    The new names are those of the buffer, of the block that copies it afterwards, and of its loops.
     """
-    cursor, old = cached_buffer(
-        module, primitive, block=block, buffer=buffer, scope=scope, function=function
-    )
+    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
     cursor = _with_spatial_selectors(cursor, buffer)
     element = required_element(cursor, buffer)
     dimensions = required_dimensions(
@@ -146,13 +121,12 @@ def scattered(
         block=caching,
         after=(copy,),
     )
-    changed = find_function(rewritten, primitive, function=cursor.function.name)
     if reduction is not None:
-        require_init_of_nest(reduction_nest(find_block(changed, block=block)))
+        require_init_of_nest(reduction_nest(find_block(rewritten, block=block)))
     else:
-        scattering = find_block(changed, block=names_of_nest(copy)[0])
+        scattering = find_block(rewritten, block=names_of_nest(copy)[0])
         require_distinct(scattering, buffer)
-    return rewritten, (cache.name, *names_of_nest(copy))
+    return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
 def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:

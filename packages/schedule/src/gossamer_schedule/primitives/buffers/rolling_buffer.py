@@ -15,7 +15,6 @@ from gossamer_ir.arith.affine import NOTHING
 from gossamer_ir.core.build import add, conjoined, conjuncts, index, index_var, sub
 from gossamer_ir.dependence.init_conflicts import is_told_by_element
 from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
-from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -28,7 +27,6 @@ from gossamer_ir.nodes import (
     Function,
     Guard,
     Load,
-    Module,
     Prefetch,
     Range,
     Stmt,
@@ -47,21 +45,16 @@ from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
     find_buffer,
-    find_function,
     find_loop,
     require_serial,
-    require_stage,
 )
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import reinitializing_loops
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "rolling_buffer"
 
 
 class _Window(NamedTuple):
@@ -78,10 +71,8 @@ class _Window(NamedTuple):
     step: int
 
 
-@primitive
-def rolling_buffer(
-    module: Module, block: str, *, buffer: str, function: str | None = None
-) -> Result:
+@primitive(stages=LOOP_STAGES)
+def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | None = None) -> Change:
     """Keep elements that consecutive iterations of a loop share, and compute only the new ones.
 
     The block must be in the body of the loop in which its buffer is allocated, as `compute_at` leaves it.
@@ -134,8 +125,6 @@ def rolling_buffer(
             vi = T.axis.spatial(n, i)
             Y[vi] = W[vi % 3] + W[(vi + 1) % 3] + W[(vi + 2) % 3]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
 
@@ -155,10 +144,7 @@ def rolling_buffer(
     changed, names = _with_new_elements_only(cursor, target, own, window)
     inside = find_loop(root.with_function(changed), loop=target.node.var)
     loop = replace(inside.node, body=_rolled(inside.node.body, window, buffer=buffer))
-    rewritten = inside.replaced_by((Allocate(rolled), loop)).module
-
-    taken = step(block=block, buffer=buffer, function=function)
-    return Result(rewritten, (buffer, *names), Step(_NAME, taken))
+    return Change(inside.replaced_by((Allocate(rolled), loop)), (buffer, *names))
 
 
 def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
@@ -169,7 +155,7 @@ def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
             if isinstance(loop.node, For) and any(loop.node is above for above in cursor.parents):
                 return loop
     raise schedule_error(
-        f"{_NAME}.scope",
+        "rolling_buffer.scope",
         f"Buffer '{buffer}' is not allocated in the body of a loop around block '{cursor.node.name}'.",
         hint="Apply compute_at first.",
     )
@@ -181,7 +167,7 @@ def _require_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
         return tuple(between)
     raise schedule_error(
-        f"{_NAME}.scope",
+        "rolling_buffer.scope",
         f"Block '{cursor.node.name}' is not in loops of its own in the body of loop '{target.node.var}'.",
     )
 
@@ -198,16 +184,16 @@ def _require_repeatable(
         (block,), buffer
     ):
         raise schedule_error(
-            f"{_NAME}.writers",
+            "rolling_buffer.writers",
             f"Block '{block.name}' is not the only writer of '{buffer}', or also writes another buffer.",
         )
     is_reading = any(load.buffer == buffer for load in collect(Load, *block.body))
     has_reduction = any(item.kind == "R" for item in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
         raise schedule_error(
-            f"{_NAME}.updates",
+            "rolling_buffer.updates",
             f"Block '{block.name}' updates elements that already have a value.",
-            hint=f"{_NAME} keeps elements that a block computes from scratch, by an assignment or by a "
+            hint="rolling_buffer keeps elements that a block computes from scratch, by an assignment or by a "
             "reduction with an init.",
         )
     nest = resolve(own[0] if own else block, values_at(cursor))
@@ -216,7 +202,7 @@ def _require_repeatable(
     changed = changed_in(target.node.body, *reads, function=target.function) - {buffer}
     if changed:
         raise schedule_error(
-            f"{_NAME}.changed",
+            "rolling_buffer.changed",
             f"Block '{block.name}' or its loop reads {quoted(changed)}, which is written in loop "
             f"'{target.node.var}'.",
         )
@@ -233,14 +219,14 @@ def _require_window(
     window = next(_windows(cursor, target, own, buffer=buffer), None)
     if window is None or _depends_otherwise(cursor, target, own, window):
         raise schedule_error(
-            f"{_NAME}.window",
+            "rolling_buffer.window",
             f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer}' with a constant "
             "width and a constant step.",
             hint="Give the loops of the block constant extents, and leave them serial.",
         )
     if window.width <= window.step:
         raise schedule_error(
-            f"{_NAME}.overlap",
+            "rolling_buffer.overlap",
             f"The windows of loop '{target.node.var}' have width {window.width} and step {window.step}, so "
             "consecutive iterations share no element.",
         )
@@ -313,7 +299,7 @@ def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
     known |= {outer_loop.var for outer_loop in target.loops}
     if free_vars(*buffer.shape) - known or buffers_accessed(buffer.shape):
         raise schedule_error(
-            f"{_NAME}.scope",
+            "rolling_buffer.scope",
             f"The shape of '{buffer.name}' is not known before loop '{target.node.var}'.",
         )
 
@@ -329,7 +315,7 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
     used |= {node.buffer for node in collect((Guard, Prefetch), *body)}
     if buffer in used:
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "rolling_buffer.other_access",
             f"Buffer '{buffer}' has other uses than loads after block '{cursor.node.name}'.",
         )
 
@@ -353,7 +339,7 @@ def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
         ):
             shown = "a range" if isinstance(at, Range) else text_of(at)
             raise schedule_error(
-                f"{_NAME}.not_proved",
+                "rolling_buffer.not_proved",
                 f"It is not proved that all accesses of '{buffer.name}' in loop '{target.node.var}' are "
                 "within the window that the iteration computes, and within the buffer.",
                 needs=f"{text_of(window.base)} <= {shown} < {text_of(window.base)} + {window.width}, and "
@@ -399,7 +385,7 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
     if reinitializing and not is_told_by_element(block, own):
         loop = min(reinitializing)
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "rolling_buffer.not_proved",
             f"Cannot prove that iterations of loop '{loop}' initialize different elements, or one element "
             f"with the same value; the init of block '{block.name}' must run once per element.",
             needs=f"a different element in each iteration of '{loop}'",

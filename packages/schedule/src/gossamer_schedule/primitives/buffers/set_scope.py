@@ -6,20 +6,19 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module, Scope
+from gossamer_ir.nodes import Scope
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 
-@primitive
-def set_scope(module: Module, buffer: str, *, scope: str, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def set_scope(root: Cursor, buffer: str, *, scope: str, function: str | None = None) -> Change:
     """Set the memory scope of a buffer that the function allocates.
 
     `scope` is "global", "shared", "warp", "local" or "fragment". If each thread has its own copy of a
@@ -36,8 +35,6 @@ def set_scope(module: Module, buffer: str, *, scope: str, function: str | None =
     >>> scope_of(set_scope(STAGED, "X_shared", scope="local").module)
     'local'
     """
-    require_stage(module, "set_scope", stages=LOOP_STAGES)
-    root = find_function(module, "set_scope", function=function)
     old = find_buffer(root, buffer=buffer)
 
     if scope not in SCOPES:
@@ -46,7 +43,6 @@ def set_scope(module: Module, buffer: str, *, scope: str, function: str | None =
         )
     require_allocated(old, root)
 
-    rewritten = root.with_function(with_buffer(root.function, replace(old, scope=scope))).module
-
-    taken = step(buffer=buffer, scope=scope, function=function)
-    return Result(rewritten, (buffer,), Step("set_scope", taken))
+    return Change(
+        root.with_function(with_buffer(root.function, replace(old, scope=scope))), (buffer,)
+    )

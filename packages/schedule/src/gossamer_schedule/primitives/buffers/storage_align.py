@@ -7,29 +7,28 @@ from math import gcd, prod
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Binary, Buffer, Expr, Module
+from gossamer_ir.nodes import Binary, Buffer, Expr
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def storage_align(
-    module: Module,
+    root: Cursor,
     buffer: str,
     *,
     axis: int,
     factor: int,
     offset: int = 0,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Pad a buffer so that its stride along `axis` is a multiple of `factor`, plus `offset`.
 
     The stride is the distance in elements between consecutive indices of the axis. With `offset=0` rows
@@ -52,8 +51,6 @@ def storage_align(
     >>> shape(storage_align(STAGED, "X_shared", axis=0, factor=32, offset=1).module)
     ['m', '33']
     """
-    require_stage(module, "storage_align", stages=LOOP_STAGES)
-    root = find_function(module, "storage_align", function=function)
     old = find_buffer(root, buffer=buffer)
 
     require_allocated(old, root)
@@ -71,10 +68,7 @@ def storage_align(
     body = moved_accesses(root, buffer, tuple, lost=lost)
     aligned = with_buffer(replace(root.function, body=body), replace(old, shape=shape))
 
-    rewritten = root.with_function(aligned).module
-
-    taken = step(buffer=buffer, axis=axis, factor=factor, offset=offset or None, function=function)
-    return Result(rewritten, (buffer,), Step("storage_align", taken))
+    return Change(root.with_function(aligned), (buffer,))
 
 
 def _require_axis(buffer: Buffer, axis: int) -> None:

@@ -11,7 +11,7 @@ from gossamer_ir.core.build import ZERO, dtype_of, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ParseError
-from gossamer_ir.interchange.records import LARGEST_SIZE, Step
+from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
     Allocate,
     AnyBuffer,
@@ -24,7 +24,6 @@ from gossamer_ir.nodes import (
     For,
     Function,
     IndexMap,
-    Module,
     Range,
     Search,
     Stmt,
@@ -39,32 +38,24 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.in_bounds import moved_accesses
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_buffer,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_map import Layout, layout_of
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "transform_layout"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def transform_layout(
-    module: Module,
+    root: Cursor,
     buffer: str,
     *,
     index_map: str,
     pad: str | None = None,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Change the layout of a buffer by a map from old to new indices.
 
     `index_map` is a text such as "i, j -> j // 8, i, j % 8", which makes panels of 8 columns. Its results
@@ -104,8 +95,6 @@ def transform_layout(
             vi_c = T.axis.spatial(n, i_c)
             Y[vi_c] = Y_local[vi_c % 4, vi_c // 4]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     old = find_buffer(root, buffer=buffer)
 
     require_allocated(old, root)
@@ -119,10 +108,7 @@ def transform_layout(
     nest, names = ((), ()) if value is None else _padding(root.function, new, layout, value)
     lost = {dim: shape[dim] for dim in layout.unsafe_dimensions}
     moved = moved_accesses(root, buffer, layout.at, lost=lost)
-    rewritten = root.with_function(_declared(root.function, moved, new, nest)).module
-
-    taken = step(buffer=buffer, index_map=index_map, pad=pad, function=function)
-    return Result(rewritten, names, Step(_NAME, taken))
+    return Change(root.with_function(_declared(root.function, moved, new, nest)), names)
 
 
 def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
@@ -134,9 +120,9 @@ def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
     lengths = tuple(axis.length for axis in own if isinstance(axis, DenseFixed))
     if len(lengths) != len(own) or buffer.extra_storage:
         raise schedule_error(
-            f"{_NAME}.sparse",
+            "transform_layout.sparse",
             f"Buffer '{buffer.name}' has axes that are not dense, and its axes determine its layout.",
-            hint=f"Apply {_NAME} to a buffer whose axes are all dense.",
+            hint="Apply transform_layout to a buffer whose axes are all dense.",
         )
     return lengths
 
@@ -147,7 +133,7 @@ def _require_layout(
     parsed = _map_of(text, function)
     if parsed is None or len(parsed.vars) != len(shape) or len({*parsed.vars}) != len(shape):
         raise schedule_error(
-            f"{_NAME}.map",
+            "transform_layout.map",
             f"'{text}' is not a map of the {counted(len(shape), 'index', 'indices')} of buffer "
             f"'{buffer.name}'.",
             hint='Expected a text such as "i, j -> j // 8, i, j % 8".',
@@ -158,7 +144,7 @@ def _require_layout(
         _require_sizes(IndexMap((), layout.extents), text)
     if layout is None:
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "transform_layout.not_proved",
             f"It is not proved that '{text}' gives each element of '{buffer.name}' a slot of its own.",
             needs=f"different values of {', '.join(parsed.vars)} have different results, which contain all "
             "digits of each index",
@@ -172,7 +158,7 @@ def _require_sizes(index_map: IndexMap, text: str) -> None:
         value = integer_value(part)
         if value is not None and not is_count(value, least=0):
             raise schedule_error(
-                f"{_NAME}.map",
+                "transform_layout.map",
                 f"The number {value}, in the map '{text}' or in an extent of the new layout, is not valid.",
                 hint=f"Expected numbers from 0 to {LARGEST_SIZE}.",
             )
@@ -200,7 +186,7 @@ def _require_pad(pad: str | None, buffer: AnyBuffer, layout: Layout) -> Const | 
     value = None if pad is None else _constant(pad, buffer.dtype)
     if value is None:
         raise schedule_error(
-            f"{_NAME}.padding",
+            "transform_layout.padding",
             f"The map leaves slots of '{buffer.name}' that hold no element, and "
             + ("pad is missing." if pad is None else f"pad '{pad}' is not of type {buffer.dtype}."),
             hint='Pass the value that they get, such as pad="0".',
@@ -221,7 +207,7 @@ def _require_only_elements(function: Function, buffer: str) -> None:
     searched = {search.buffer for search in collect(Search, *function.body)}
     if buffer in named | searched:
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "transform_layout.other_access",
             f"Buffer '{buffer}' is searched, or facts are declared about its values, and both refer to its "
             "layout.",
         )
@@ -238,15 +224,15 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
             and buffer in buffers_accessed((loop,))
         ):
             raise schedule_error(
-                f"{_NAME}.kind",
+                "transform_layout.kind",
                 f"The map splits or combines indices of buffer '{buffer}', which the vectorized loop "
                 f"'{loop.var}' uses.",
-                hint=f"Apply {_NAME} before '{loop.var}' is made vectorized.",
+                hint=f"Apply transform_layout before '{loop.var}' is made vectorized.",
             )
     accesses = (node for node in collect(INDEXING, *function.body) if node.buffer == buffer)
     if any(DType.parse(dtype_of(at)).is_vector for node in accesses for at in node.indices):
         raise schedule_error(
-            f"{_NAME}.kind",
+            "transform_layout.kind",
             f"The map splits or combines indices of buffer '{buffer}', which is accessed in vectors.",
         )
 

@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var
-from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     AttachAxis,
     Axis,
     Expr,
     Iteration,
     Load,
-    Module,
     OverAxis,
     Search,
     Stmt,
@@ -26,21 +24,18 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.move_block import position
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "sparse_compute_at"
 
 
-@primitive
+@primitive(stages=("coordinate",))
 def sparse_compute_at(
-    module: Module, iteration: str, *, into: str, var: str, function: str | None = None
-) -> Result:
+    root: Cursor, iteration: str, *, into: str, var: str, function: str | None = None
+) -> Change:
     """Move an iteration into a later one, so that they share the loops over their leading axes.
 
     The shared axes are those of `into`, the later iteration, up to the axis of its variable `var`. A new
@@ -81,8 +76,6 @@ def sparse_compute_at(
         with T.sp.iteration([J], "S", "share") as [j_1]:
             A[i_1, j_1] = A[i_1, j_1] / S[i_1]
     """
-    require_stage(module, _NAME, stages=("coordinate",))
-    root = find_function(module, _NAME, function=function)
     cursor = find_iteration(root, iteration=iteration)
     target = find_iteration(root, iteration=into)
 
@@ -105,10 +98,7 @@ def sparse_compute_at(
         outer = Iteration(name, target.node.axes[:count], "S" * count, shared, body)
 
     bare = cursor.replaced_by(())
-    rewritten = find_iteration(bare, iteration=into).replaced_by((outer,)).module
-
-    taken = step(iteration=iteration, into=into, var=var, function=function)
-    return Result(rewritten, (outer.name,), Step(_NAME, taken))
+    return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
 
 
 def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
@@ -120,7 +110,7 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
     into: Iteration = target.node
     if var not in into.vars:
         raise schedule_error(
-            f"{_NAME}.variable",
+            "sparse_compute_at.variable",
             f"Iteration '{into.name}' has no variable '{var}'.",
             hint=listing("variables", into.vars),
         )
@@ -137,7 +127,7 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
     shared = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
     if not is_shared or attached_to & shared:
         raise schedule_error(
-            f"{_NAME}.axes",
+            "sparse_compute_at.axes",
             f"Iterations '{cursor.node.name}' and '{into.name}' do not begin with the same spatial axes, up "
             f"to variable '{var}'.",
             hint="Expected axes that are not fused, and whose coordinates are unique.",
@@ -155,7 +145,7 @@ def _require_before(cursor: Cursor, target: Cursor) -> None:
     other, field, _ = target.path[-1]
     if parent is not other or name != field or position(cursor) >= position(target):
         raise schedule_error(
-            f"{_NAME}.scope",
+            "sparse_compute_at.scope",
             f"Iteration '{cursor.node.name}' does not precede iteration '{target.node.name}' in the same "
             "body.",
             place=cursor.place,
@@ -171,7 +161,7 @@ def _require_free_way(cursor: Cursor, target: Cursor) -> None:
     )
     if clash:
         raise schedule_error(
-            f"{_NAME}.other_access",
+            "sparse_compute_at.other_access",
             f"Iteration '{cursor.node.name}' cannot move past other uses of '{', '.join(sorted(clash))}'.",
         )
 
@@ -203,7 +193,7 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
         ):
             if not all(index_var(name) in store.indices for name in own):
                 raise schedule_error(
-                    f"{_NAME}.init",
+                    "sparse_compute_at.init",
                     f"The element of '{store.buffer}' that an init in iteration '{node.name}' writes is "
                     f"not selected by '{', '.join(own)}'.",
                 )
@@ -220,7 +210,7 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
             own, other = first.vars[number], second.vars[number]
             if not _dimensions_at(first, buffer, own) & _dimensions_at(second, buffer, other):
                 raise schedule_error(
-                    f"{_NAME}.dependence",
+                    "sparse_compute_at.dependence",
                     f"Iterations '{first.name}' and '{second.name}' use elements of '{buffer}' that are "
                     f"not selected by '{own}' and '{other}'.",
                 )

@@ -7,22 +7,18 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, Module, OverAxis
+from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, OverAxis
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "sparse_fuse"
 
 
-@primitive
+@primitive(stages=("coordinate",))
 def sparse_fuse(
-    module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
-) -> Result:
+    root: Cursor, iteration: str, *, axes: tuple[str, ...], function: str | None = None
+) -> Change:
     """Fuse consecutive axes of a sparse iteration into one loop over the elements of the last axis.
 
     Each of `axes` is the child of the one before it. The elements that are visited and their order do not
@@ -46,8 +42,6 @@ def sparse_fuse(
             C[i, k] = 0.0
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
     """
-    require_stage(module, _NAME, stages=("coordinate",))
-    root = find_function(module, _NAME, function=function)
     cursor = find_iteration(root, iteration=iteration)
 
     start = _require_consecutive(cursor, axes)
@@ -56,10 +50,10 @@ def sparse_fuse(
     node: Iteration = cursor.node
     entries = (*node.axes[:start], FuseAxes(tuple(axes)), *node.axes[start + len(axes) :])
 
-    rewritten = cursor.replaced_by((replace(node, axes=entries),)).module
-
-    taken = step(iteration=iteration, axes=tuple(axes), function=function)
-    return Result(rewritten, tuple(_variables(node, start, len(axes))), Step(_NAME, taken))
+    return Change(
+        cursor.replaced_by((replace(node, axes=entries),)),
+        tuple(_variables(node, start, len(axes))),
+    )
 
 
 def _require_consecutive(cursor: Cursor, axes: Sequence[str]) -> int:
@@ -71,7 +65,7 @@ def _require_consecutive(cursor: Cursor, axes: Sequence[str]) -> int:
         if len(wanted) > 1 and entries[start : start + len(wanted)] == wanted:
             return start
     raise schedule_error(
-        f"{_NAME}.axes",
+        "sparse_fuse.axes",
         f"'{', '.join(axes)}' does not name two or more consecutive axes of iteration "
         f"'{cursor.node.name}'.",
         hint=listing("axes", [entry.axis for entry in entries if isinstance(entry, OverAxis)]),
@@ -84,7 +78,7 @@ def _require_chain(cursor: Cursor, axes: Sequence[str]) -> None:
     for above, name in pairwise(axes):
         if parents[name] != above:
             raise schedule_error(
-                f"{_NAME}.chain",
+                "sparse_fuse.chain",
                 f"Axis '{name}' is not a child of axis '{above}', so iteration '{cursor.node.name}' cannot "
                 "fuse them.",
                 hint="Fuse an axis with its parent.",

@@ -7,27 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import (
-    Annotations,
-    AttachAxis,
-    Axis,
-    FuseAxes,
-    Iteration,
-    IterationAxis,
-    Module,
-)
+from gossamer_ir.nodes import Annotations, AttachAxis, Axis, FuseAxes, Iteration, IterationAxis
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.dependence.coordinate_loops import as_loops, axes_of
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.exchange import require_exchangeable
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "sparse_reorder"
 
 
 class _AxisEntry(msgspec.Struct, frozen=True):
@@ -38,10 +26,10 @@ class _AxisEntry(msgspec.Struct, frozen=True):
     vars: tuple[str, ...]
 
 
-@primitive
+@primitive(stages=("coordinate",))
 def sparse_reorder(
-    module: Module, iteration: str, *, order: tuple[str, ...], function: str | None = None
-) -> Result:
+    root: Cursor, iteration: str, *, order: tuple[str, ...], function: str | None = None
+) -> Change:
     """Reorder the axes of a sparse iteration by its variables.
 
     `order` names each variable once, outermost first. Fused axes stay together in their order, and an
@@ -67,8 +55,6 @@ def sparse_reorder(
             C[i, k] = 0.0
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
     """
-    require_stage(module, _NAME, stages=("coordinate",))
-    root = find_function(module, _NAME, function=function)
     cursor = find_iteration(root, iteration=iteration)
 
     _require_permutation(cursor, order)
@@ -84,16 +70,13 @@ def sparse_reorder(
         annotations=_annotations(cursor.node, order, is_reassociating=bool(reassociated)),
     )
 
-    rewritten = cursor.replaced_by((reordered,)).module
-
-    taken = step(iteration=iteration, order=tuple(order), function=function)
-    return Result(rewritten, tuple(order), Step(_NAME, taken))
+    return Change(cursor.replaced_by((reordered,)), tuple(order))
 
 
 def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
     if sorted(order) != sorted(cursor.node.vars):
         raise schedule_error(
-            f"{_NAME}.order",
+            "sparse_reorder.order",
             f"'{', '.join(order)}' does not name each variable of iteration '{cursor.node.name}' "
             "once.",
             hint=listing("variables", cursor.node.vars),
@@ -118,7 +101,7 @@ def _require_groups(cursor: Cursor, order: Sequence[str]) -> list[_AxisEntry]:
         entry = by_first.get(remaining[0])
         if entry is None or tuple(remaining[: len(entry.vars)]) != entry.vars:
             raise schedule_error(
-                f"{_NAME}.fused",
+                "sparse_reorder.fused",
                 f"Variable '{remaining[0]}' of iteration '{cursor.node.name}' would leave its fused group.",
                 hint="Keep fused axes together, in their order.",
             )
@@ -136,7 +119,7 @@ def _require_parents_first(cursor: Cursor, entries: Sequence[_AxisEntry]) -> Non
         for parent in _parents_of(entry.axis, axes):
             if parent in iterated - seen - set(axes_of(entry.axis)):
                 raise schedule_error(
-                    f"{_NAME}.dependence",
+                    "sparse_reorder.dependence",
                     f"Axis '{axes_of(entry.axis)[0]}' must come after axis '{parent}', on which it "
                     "depends.",
                 )

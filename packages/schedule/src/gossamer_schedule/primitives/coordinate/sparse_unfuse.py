@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import FuseAxes, Iteration, Module, OverAxis
+from gossamer_ir.nodes import FuseAxes, Iteration, OverAxis
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "sparse_unfuse"
 
 
-@primitive
+@primitive(stages=("coordinate",))
 def sparse_unfuse(
-    module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
-) -> Result:
+    root: Cursor, iteration: str, *, axes: tuple[str, ...], function: str | None = None
+) -> Change:
     """Replace a fused group of axes in a sparse iteration by the single axes: the inverse of `sparse_fuse`.
 
     `axes` are all axes of a group that `sparse_fuse` or a `T.sp.fuse` of the program made. The elements
@@ -44,8 +40,6 @@ def sparse_unfuse(
             C[i, k] = 0.0
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
     """
-    require_stage(module, _NAME, stages=("coordinate",))
-    root = find_function(module, _NAME, function=function)
     cursor = find_iteration(root, iteration=iteration)
 
     position = _require_fused(cursor, axes)
@@ -55,10 +49,9 @@ def sparse_unfuse(
     entries = (*node.axes[:position], *single, *node.axes[position + 1 :])
     before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:position])
 
-    rewritten = cursor.replaced_by((replace(node, axes=entries),)).module
-
-    taken = step(iteration=iteration, axes=tuple(axes), function=function)
-    return Result(rewritten, node.vars[before : before + len(axes)], Step(_NAME, taken))
+    return Change(
+        cursor.replaced_by((replace(node, axes=entries),)), node.vars[before : before + len(axes)]
+    )
 
 
 def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
@@ -69,7 +62,7 @@ def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
         return node.axes.index(wanted)
     fused = [", ".join(entry.axes) for entry in node.axes if isinstance(entry, FuseAxes)]
     raise schedule_error(
-        f"{_NAME}.axes",
+        "sparse_unfuse.axes",
         f"'{', '.join(axes)}' is not a fused group of iteration '{node.name}'.",
         hint=listing("fused groups", fused),
         place=cursor.place,

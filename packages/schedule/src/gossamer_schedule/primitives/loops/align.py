@@ -9,32 +9,25 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import LARGEST_SIZE, Step
-from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
+from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Reinterpret
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import within
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    find_buffer,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import find_buffer, find_loop, require_serial
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 
-@primitive
+@primitive(stages=("loop",))
 def align(
-    module: Module, loop: str, *, buffer: str, lanes: int, function: str | None = None
-) -> Result:
+    root: Cursor, loop: str, *, buffer: str, lanes: int, function: str | None = None
+) -> Change:
     """Start an innermost loop early, so that vectors of `lanes` iterations begin at aligned addresses.
 
     Takes a module of the loop stage. The loop is serial, starts at 0 and contains only blocks. It starts
@@ -65,8 +58,6 @@ def align(
             T.where(vi >= 0 and vi < n)
             Y[vi] = X[vi] * 2.0
     """
-    require_stage(module, "align", stages=("loop",))
-    root = find_function(module, "align", function=function)
     cursor = find_loop(root, loop=loop)
     target = find_buffer(root, buffer=buffer)
     assert isinstance(target, Buffer), "the loop stage has no other buffers"
@@ -87,10 +78,7 @@ def align(
     body = substitute_body(bounded, {loop: early})
     aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=body)
 
-    rewritten = cursor.replaced_by((aligned,)).module
-
-    taken = step(loop=loop, buffer=buffer, lanes=lanes, function=function)
-    return Result(rewritten, (loop,), Step("align", taken))
+    return Change(cursor.replaced_by((aligned,)), (loop,))
 
 
 def _require_zero_start(cursor: Cursor) -> None:

@@ -8,32 +8,24 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import For, Module, ThreadTag
+from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import listing, schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.terms import is_reduction_loop, require_reducers
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 TAGS: tuple[str, ...] = get_args(ThreadTag)
 MAX_THREADS = 1024
 """The largest number of threads of a block along one axis."""
 
 
-@primitive
-def bind(module: Module, loop: str, *, thread: str, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -> Change:
     """Bind a serial loop to a thread axis such as "blockIdx.x" or "threadIdx.x".
 
     The loop starts at 0, and different iterations access different elements, as in `parallel`. A loop bound
@@ -63,8 +55,6 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
             vi = T.axis.spatial(n, i)
             Y[vi] = X[vi] * 2.0
     """
-    require_stage(module, "bind", stages=LOOP_STAGES)
-    root = find_function(module, "bind", function=function)
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -82,10 +72,7 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
     body = reassociating(cursor.node.body) if is_reduction else cursor.node.body
     bound = replace(cursor.node, kind="thread_binding", thread=thread, body=body)
 
-    rewritten = cursor.replaced_by((bound,)).module
-
-    taken = step(loop=loop, thread=thread, function=function)
-    return Result(rewritten, (loop,), Step("bind", taken))
+    return Change(cursor.replaced_by((bound,)), (loop,))
 
 
 def _require_axis(thread: str) -> None:

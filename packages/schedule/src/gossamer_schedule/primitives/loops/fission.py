@@ -13,39 +13,30 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict, without_changing
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
+from gossamer_ir.nodes import Allocate, Block, For, Let, Stmt
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import buffers_written, effects_of, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.dependence.iteration_distance import dependence_distance
 from gossamer_schedule.dependence.races import difference, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
-_NAME = "fission"
 Statements: TypeAlias = tuple[Stmt, ...]
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def fission(
-    module: Module, loop: str, *, after: str | None = None, function: str | None = None
-) -> Result:
+    root: Cursor, loop: str, *, after: str | None = None, function: str | None = None
+) -> Change:
     """Distribute a serial loop over the parts of its body, as loops `<loop>_0`, `<loop>_1`, ...
 
     The body is cut after its loop or block `after`; without `after`, it is cut after each statement. The
@@ -82,8 +73,6 @@ def fission(
                 wi, wk = T.axis.remap("SS", [i_1, k])
                 Y[wi, wk] = X_shared[wi, wk] * 2.0
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -99,10 +88,7 @@ def fission(
     names = tuple(namer.fresh(f"{loop}_{at}") for at in range(len(parts)))
     made = tuple(_loop_of(cursor.node, *pair) for pair in zip(names, parts, strict=True))
 
-    rewritten = cursor.replaced_by(made).module
-
-    taken = step(loop=loop, after=after, function=function)
-    return Result(rewritten, names, Step(_NAME, taken), {loop: names})
+    return Change(cursor.replaced_by(made), names, {loop: names})
 
 
 def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
@@ -114,7 +100,7 @@ def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
     if not cuts:
         what = "has only one part" if after is None else f"cannot be cut after '{after}'"
         raise schedule_error(
-            f"{_NAME}.parts",
+            "fission.parts",
             f"Loop '{cursor.node.var}' {what}.",
             hint=listing("loops and blocks before its last statement", filter(None, names[:-1])),
             place=cursor.place,
@@ -146,7 +132,7 @@ def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> 
     shared = variables & free_vars(*part) | buffers & buffers_named(part)
     if shared:
         raise schedule_error(
-            f"{_NAME}.scope",
+            "fission.scope",
             f"'{min(shared)}' is bound in one part of loop '{cursor.node.var}' and used in a later one.",
             hint="Cut the loop before it, or allocate the buffer outside of the loop.",
             place=cursor.place,
@@ -192,7 +178,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
     loop, buffer = cursor.node.var, pair[0].buffer
     if distance is not None and is_unconditional(cursor.node.body):
         raise schedule_error(
-            f"{_NAME}.dependence",
+            "fission.dependence",
             f"An iteration of loop '{loop}' accesses an element of '{buffer}' that an earlier part of the "
             f"loop accesses {counted(distance, 'iteration')} later, and one writes it.",
             hint="Cut the loop elsewhere.",
@@ -200,7 +186,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
         )
     varying = loops_within((cursor.node,))
     raise schedule_error(
-        f"{_NAME}.not_proved",
+        "fission.not_proved",
         f"It is not proved that the parts of loop '{loop}' access different elements of '{buffer}' in "
         "different iterations.",
         needs=difference(loop, sorted(pair, key=lambda found: found.is_store), varying=varying),
@@ -223,7 +209,7 @@ def _require_late_inits(before: Statements, part: Statements, cursor: Cursor) ->
         clash = writes & buffers_accessed(before) | read_by_init(block) & outer_writes(before)
         if clash:
             raise schedule_error(
-                f"{_NAME}.not_proved",
+                "fission.not_proved",
                 f"The init of block '{block.node.name}' would run after the first part of loop "
                 f"'{cursor.node.var}', and not before.",
                 needs=f"that part uses other elements of {', '.join(sorted(clash))}",

@@ -10,21 +10,14 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.core.build import ZERO, floordiv, index_var, integer_value, product
 from gossamer_ir.core.lowered_names import fused_name
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
+from gossamer_ir.nodes import Binary, Compare, Expr, For
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
@@ -42,16 +35,15 @@ from gossamer_schedule.nests.init_places import (
     require_inits_in_place,
     require_points_kept,
 )
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 MAX_ITERATIONS = 2**63 - 1
 """The largest trip count of a loop, whose variable is an int64."""
 
 
-@primitive
-def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     """Fuse perfectly nested serial loops into one loop `<outer>_<inner>`.
 
     `loops` are two or more loops, from the outermost to the innermost. Each starts at 0, and all but the
@@ -88,8 +80,6 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
                     C[vi, vl] = 0.0
                 C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
-    require_stage(module, "fuse", stages=LOOP_STAGES)
-    root = find_function(module, "fuse", function=function)
     cursors = [find_loop(root, loop=name) for name in loops]
 
     _require_perfect_nest(cursors)
@@ -113,10 +103,8 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
         annotations=tuple(annotations.items()),
     )
 
-    rewritten = cursors[0].replaced_by((fused,)).module
-
     forwards = dict.fromkeys(loops, (name,))
-    return Result(rewritten, (name,), Step("fuse", step(loops=loops, function=function)), forwards)
+    return Change(cursors[0].replaced_by((fused,)), (name,), forwards)
 
 
 def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:

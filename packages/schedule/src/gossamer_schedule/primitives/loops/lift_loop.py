@@ -6,30 +6,22 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Module, Range
+from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Range
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_places import reinitializing_loops
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 
-@primitive
-def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change:
     """Move a serial loop out of the block of which it is the whole body.
 
     The block gets a spatial iterator `v<loop>` for the loop. The result's name is that of the loop.
@@ -60,8 +52,6 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
                     uj = T.axis.spatial(n, vj)
                     Y[ui, uj] = X[ui, uj] * 2.0
     """
-    require_stage(module, "lift_loop", stages=LOOP_STAGES)
-    root = find_function(module, "lift_loop", function=function)
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -72,10 +62,7 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
     iterator = namer_of(root.function).fresh(f"v{loop}")
     lifted = _around(cursor.node, block, iterator)
 
-    rewritten = cursor.up(1).replaced_by((lifted,)).module
-
-    taken = step(loop=loop, function=function)
-    return Result(rewritten, (loop,), Step("lift_loop", taken))
+    return Change(cursor.up(1).replaced_by((lifted,)), (loop,))
 
 
 def _require_block(cursor: Cursor) -> Block:

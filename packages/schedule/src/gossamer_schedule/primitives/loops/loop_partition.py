@@ -14,21 +14,14 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
+from gossamer_ir.nodes import Binary, Block, Expr, For, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.cursor.clones import Clone, clones, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
@@ -40,21 +33,18 @@ from gossamer_schedule.nests.init_places import (
     require_inits_apart,
     require_inits_beside,
 )
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "loop_partition"
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def loop_partition(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     points: tuple[int | str, ...],
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Cut a serial loop into loops `<loop>_0`, `<loop>_1`, ..., which run one after the other from 0.
 
     `points` are the cuts, as numbers of iterations in ascending order: integers, or texts such as
@@ -85,8 +75,6 @@ def loop_partition(
             vi_1 = T.axis.spatial(n, i_1 + n // 8 * 8)
             Y[vi_1] = X[vi_1] * 2.0
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -100,11 +88,8 @@ def loop_partition(
     require_inits_beside(cursor, {loop}, starts)
     parts = _parts(copies, starts, extents, once=once)
 
-    rewritten = cursor.replaced_by(parts).module
-
     names = tuple(found.variables[loop] for found in copies)
-    taken = step(loop=loop, points=tuple(points), function=function)
-    return Result(rewritten, names, Step(_NAME, taken), forwards_of(copies))
+    return Change(cursor.replaced_by(parts), names, forwards_of(copies))
 
 
 def _require_points(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, ...]:
@@ -129,7 +114,7 @@ def _cut(point: int | str, cursor: Cursor) -> Expr:
 
 def _bad_points(reason: str, cursor: Cursor) -> Exception:
     return schedule_error(
-        f"{_NAME}.points",
+        "loop_partition.points",
         f"Loop '{cursor.node.var}' cannot be cut: {reason}.",
         hint="Expected numbers of iterations in ascending order, as integers or texts.",
         place=cursor.place,
@@ -168,7 +153,7 @@ def _require_cuts_before(block: Cursor, reducing: Set[str]) -> None:
     """Refuse cuts that depend on reduction loops: the init runs before them, in the same parts."""
     if reducing:
         raise schedule_error(
-            f"{_NAME}.not_proved",
+            "loop_partition.not_proved",
             f"The init of block '{block.node.name}' runs before loop '{min(reducing)}', on which the points "
             "depend.",
             needs=f"the points do not depend on {', '.join(sorted(reducing))}",

@@ -6,28 +6,20 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC, mark_of
 from gossamer_ir.core.build import ONE, add, dtype_of, index
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Expr, For, Module
+from gossamer_ir.nodes import Expr, For
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial, require_stage
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.dependence.shared_accumulation import required_shared
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.primitives.accumulation.partial_sums import in_parts
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.expression_texts import expression_of
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.unsafe_mark import Requirement, trusted
 
 FORMS = ("atomic", "privatised", "segmented")
@@ -37,9 +29,9 @@ MAX_PARTS = 2**16
 """The largest number of parts, each of which may have a copy of the buffer."""
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def parallel(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     weight: str | None = None,
@@ -47,7 +39,7 @@ def parallel(
     accumulate: str | None = None,
     parts: int | None = None,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Mark a serial loop as parallel: its iterations run on several threads.
 
     Different iterations must write different elements, unless `accumulate` says how they share them:
@@ -103,13 +95,10 @@ def parallel(
         _require_form(accumulate, parts, weight or grain)
         if accumulate == ATOMIC:
             return parallelize_loop(
-                module, loop, weight, grain=grain, function=function, op="parallel",
-                require=trusted, accumulate=ATOMIC,
-            )  # fmt: skip
-        return _parallelize_parts(module, loop, accumulate or "", parts=parts, function=function)
-    return parallelize_loop(
-        module, loop, weight, grain=grain, function=function, op="parallel", require=require_no_race
-    )
+                root, loop, weight, grain=grain, require=trusted, accumulate=ATOMIC
+            )
+        return _parallelize_parts(root, loop, accumulate or "", parts=parts or DEFAULT_PARTS)
+    return parallelize_loop(root, loop, weight, grain=grain, require=require_no_race)
 
 
 def _require_form(accumulate: str | None, parts: int | None, weight: str | int | None) -> None:
@@ -145,37 +134,27 @@ def _require_form(accumulate: str | None, parts: int | None, weight: str | int |
         )
 
 
-def _parallelize_parts(
-    module: Module, loop: str, accumulate: str, *, parts: int | None, function: str | None
-) -> Result:
+def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) -> Change:
     """Run equal parts of a reduction in parallel, and combine their results afterwards."""
-    require_stage(module, "parallel", stages=("loop",))
-    root = find_function(module, "parallel", function=function)
+    require_stage(root.module, root.primitive, stages=("loop",))
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
     _require_not_nested(cursor)
 
-    rewritten, names = in_parts(cursor, accumulate, count=parts or DEFAULT_PARTS)
-
-    taken = step(loop=loop, accumulate=accumulate, parts=parts, function=function)
-    return Result(rewritten, names, Step("parallel", taken), {loop: names[:2]})
+    return in_parts(cursor, accumulate, count=parts)
 
 
 def parallelize_loop(
-    module: Module,
+    root: Cursor,
     loop: str,
     weight: str | None,
     *,
     grain: int | None,
-    function: str | None,
-    op: str,
     require: Requirement,
     accumulate: str | None = None,
-) -> Result:
-    """Mark a loop as parallel as the primitive `op`, if `require` allows it."""
-    require_stage(module, op, stages=LOOP_STAGES)
-    root = find_function(module, op, function=function)
+) -> Change:
+    """Mark a loop as parallel, if `require` allows it."""
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -190,10 +169,7 @@ def parallelize_loop(
         marks = (*cursor.node.annotations, mark_of(shared))
         parallel_loop = replace(parallel_loop, annotations=marks)
 
-    rewritten = cursor.replaced_by((parallel_loop,)).module
-
-    taken = step(loop=loop, weight=weight, grain=grain, accumulate=accumulate, function=function)
-    return Result(rewritten, (loop,), Step(op, taken))
+    return Change(cursor.replaced_by((parallel_loop,)), (loop,))
 
 
 def _require_not_nested(cursor: Cursor) -> None:

@@ -13,25 +13,17 @@ from gossamer_ir.analysis.software_pipelining import (
     copies_ahead,
 )
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Allocate, For, Module, Stmt
+from gossamer_ir.nodes import Allocate, For, Stmt
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 
-@primitive
-def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None = None) -> Change:
     """Mark a serial loop as a software pipeline: `stages` of its iterations may overlap.
 
     The first statements of the body are copies: they fill buffers from data that the loop does not write,
@@ -58,8 +50,6 @@ def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None
     >>> print(body_text(pipeline(STAGED, "i", stages=3).module).splitlines()[0])
     for i in T.serial(m, annotations={"pipeline": 3}):
     """
-    require_stage(module, "pipeline", stages=LOOP_STAGES)
-    root = find_function(module, "pipeline", function=function)
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -70,10 +60,7 @@ def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None
     others = tuple(item for item in cursor.node.annotations if item[0] != PIPELINE)
     marked = replace(cursor.node, annotations=(*others, (PIPELINE, stages)))
 
-    rewritten = cursor.replaced_by((marked,)).module
-
-    taken = step(loop=loop, stages=None if stages == 2 else stages, function=function)
-    return Result(rewritten, (loop,), Step("pipeline", taken))
+    return Change(cursor.replaced_by((marked,)), (loop,))
 
 
 def _require_stages(stages: int) -> None:

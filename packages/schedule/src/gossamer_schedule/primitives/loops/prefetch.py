@@ -28,7 +28,7 @@ from gossamer_ir.core.build import (
 )
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.dependence.mixed_radix import lowest
-from gossamer_ir.interchange.records import LARGEST_SIZE, Step
+from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -40,7 +40,6 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Let,
     Load,
-    Module,
     Node,
     Prefetch,
     Search,
@@ -56,33 +55,26 @@ from gossamer_ir.traversal.walk import children, collect
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    find_block,
-    find_buffer,
-    find_function,
-    find_loop,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.dependence.access import buffers_accessed, values_within
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 LINE_BYTES = 64
 """The size of a cache line on nearly every machine."""
 
 
-@primitive
+@primitive(stages=("loop",))
 def prefetch(
-    module: Module,
+    root: Cursor,
     block: str,
     *,
     buffer: str,
     loop: str,
     distance: int,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Prefetch the elements of a buffer that a block will read `distance` iterations of a loop later.
 
     Takes a module of the loop stage. The prefetch is appended to the body of the loop. If loops inside
@@ -110,8 +102,6 @@ def prefetch(
         if i + 8 < n:
             T.prefetch(X, P[i + 8])
     """
-    require_stage(module, "prefetch", stages=("loop",))
-    root = find_function(module, "prefetch", function=function)
     cursor = find_loop(root, loop=loop)
     target = find_buffer(root, buffer=buffer)
     assert isinstance(target, Buffer), "the loop stage has no other buffers"
@@ -131,10 +121,7 @@ def prefetch(
     )
     body = (*cursor.node.body, *prefetches)
 
-    rewritten = cursor.replaced_by((replace(cursor.node, body=body),)).module
-
-    taken = step(block=block, buffer=buffer, loop=loop, distance=distance, function=function)
-    return Result(rewritten, (loop,), Step("prefetch", taken))
+    return Change(cursor.replaced_by((replace(cursor.node, body=body),)), (loop,))
 
 
 # --- preconditions

@@ -7,21 +7,19 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import For, Module, Stmt
+from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_loop, require_stage
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.exchange import require_exchangeable
 from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 
-@primitive
-def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def reorder(root: Cursor, *loops: str, function: str | None = None) -> Change:
     """Reorder loops of one nest; its other loops keep their positions.
 
     `loops` are the loops in their new order, outermost first. The nest contains nothing but loops between
@@ -54,9 +52,7 @@ def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
                         C[vi, vl] = 0.0
                     C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
-    return reorder_loops(
-        module, loops, function=function, op="reorder", require=_require_exchangeable
-    )
+    return reorder_loops(root, loops, require=_require_exchangeable)
 
 
 ReorderCheck: TypeAlias = Callable[[Cursor, Sequence[For], Sequence[For]], tuple[Stmt, ...]]
@@ -65,12 +61,8 @@ ReorderCheck: TypeAlias = Callable[[Cursor, Sequence[For], Sequence[For]], tuple
 The arguments are the cursor at the outermost loop, the loops in the old order and in the new one."""
 
 
-def reorder_loops(
-    module: Module, loops: tuple[str, ...], *, function: str | None, op: str, require: ReorderCheck
-) -> Result:
-    """Reorder loops as the primitive `op`, if `require` allows the exchange of their iterations."""
-    require_stage(module, op, stages=LOOP_STAGES)
-    root = find_function(module, op, function=function)
+def reorder_loops(root: Cursor, loops: tuple[str, ...], *, require: ReorderCheck) -> Change:
+    """Reorder loops, if `require` allows the exchange of their iterations."""
     cursors = [find_loop(root, loop=name) for name in loops]
 
     _require_distinct(loops)
@@ -83,9 +75,7 @@ def reorder_loops(
 
     nest = _nest(moved, body)
 
-    rewritten = top.replaced_by((nest,)).module
-
-    return Result(rewritten, loops, Step(op, step(loops=loops, function=function)))
+    return Change(top.replaced_by((nest,)), loops)
 
 
 def _require_distinct(loops: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ from gossamer_ir.analysis.invariants import is_constant, mutable_buffers
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, conjuncts, dtype_of, floordiv, integer_value, mul
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -21,7 +20,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     If,
-    Module,
     Range,
     Stmt,
     Var,
@@ -34,21 +32,18 @@ from gossamer_ir.traversal.substitute import resolve, substitute, substitute_bod
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.clones import clones, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor, name_of
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_named, require_stage
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_named
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_nest import loops_outside_init
 from gossamer_schedule.nests.init_places import blocks_with_init, require_init_in_copies
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-
-_NAME = "specialize"
 
 
-@primitive
-def specialize(module: Module, name: str, *, condition: str, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def specialize(root: Cursor, name: str, *, condition: str, function: str | None = None) -> Change:
     """Duplicate a loop or block: one version runs if a condition holds, the other if it does not.
 
     Each version can then be scheduled separately. `condition` is the text of a condition in parameters
@@ -85,8 +80,6 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
                 vi_1 = T.axis.spatial(n, i_1)
                 Y[vi_1] = X[vi_1] * 2.0
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_named(root, name=name)
 
     test = _require_condition(condition, cursor)
@@ -97,18 +90,15 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
     mutable = mutable_buffers(root.function)
     branch = If(test, _simplified_under(test, specialized.body, mutable), general.body)
 
-    rewritten = cursor.replaced_by((branch,)).module
-
-    taken = step(name=name, condition=condition, function=function)
     names = tuple(name_of(version.body[0]) for version in versions)
-    return Result(rewritten, names, Step(_NAME, taken), forwards_of(versions))
+    return Change(cursor.replaced_by((branch,)), names, forwards_of(versions))
 
 
 def _require_condition(condition: str, cursor: Cursor) -> Expr:
     found = expression_at(condition, cursor, argument="condition")
     if dtype_of(found) != "bool":
         raise schedule_error(
-            f"{_NAME}.condition",
+            "specialize.condition",
             f"'{condition}' is {dtype_of(found)}, not a condition.",
             hint="Expected a comparison such as n == 32, or several joined by 'and' and 'or'.",
             place=cursor.place,
@@ -127,7 +117,7 @@ def _require_inits(cursor: Cursor, test: Expr) -> None:
         idle = reduction_loops(block.node, values_at(block)) | loops_outside_init(block)
         if idle & varying:
             raise schedule_error(
-                f"{_NAME}.init",
+                "specialize.init",
                 f"The init of block '{block.node.name}' runs before loop '{min(idle & varying)}', in which "
                 "the condition may change.",
                 hint="Apply decompose_reduction before.",

@@ -13,19 +13,8 @@ from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, places
-from gossamer_ir.interchange.records import LARGEST_SIZE, Step
-from gossamer_ir.nodes import (
-    Binary,
-    Block,
-    Compare,
-    Expr,
-    For,
-    If,
-    IfThenElse,
-    Module,
-    Stmt,
-    VScale,
-)
+from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, IfThenElse, Stmt, VScale
 from gossamer_ir.traversal.effects import READS, effects_of
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -34,32 +23,25 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import below, bounded, bounded_by_domain, guarded
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import BODIES, Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.dependence.split_variable import split_variable
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.init_places import require_inits_beside
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.expression_texts import expression_of
 from gossamer_schedule.step.made_names import split_loops
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def split(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     factors: tuple[int | str | None, ...],
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Split a serial loop into a nest of loops `<loop>_0`, `<loop>_1`, ..., outermost first.
 
     The loop starts at 0. `factors` are the extents of the new loops: positive integers, or texts such as
@@ -88,8 +70,6 @@ def split(
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
     """
-    require_stage(module, "split", stages=LOOP_STAGES)
-    root = find_function(module, "split", function=function)
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -112,10 +92,7 @@ def split(
         body = _bounded_digits(split_variable(body, loop, digits), set(names))
     nest = _nest(cursor.node, names, extents, body=body)
 
-    rewritten = cursor.replaced_by((nest,)).module
-
-    taken = step(loop=loop, factors=tuple(factors), function=function)
-    return Result(rewritten, names, Step("split", taken), {loop: names})
+    return Change(cursor.replaced_by((nest,)), names, {loop: names})
 
 
 def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:

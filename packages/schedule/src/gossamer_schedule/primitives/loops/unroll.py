@@ -5,27 +5,18 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 
 MAX_EXTENT = 1024
 """The largest extent to unroll: the code of longer loops would be too large to be useful."""
 
 
-@primitive
-def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def unroll(root: Cursor, loop: str, *, function: str | None = None) -> Change:
     """Mark a serial loop of constant extent as unrolled: its body is repeated for each iteration.
 
     The extent is at most 1024. The result's name is that of the loop.
@@ -52,8 +43,6 @@ def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
     """
-    require_stage(module, "unroll", stages=LOOP_STAGES)
-    root = find_function(module, "unroll", function=function)
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -61,9 +50,7 @@ def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
 
     unrolled = replace(cursor.node, kind="unrolled")
 
-    rewritten = cursor.replaced_by((unrolled,)).module
-
-    return Result(rewritten, (loop,), Step("unroll", step(loop=loop, function=function)))
+    return Change(cursor.replaced_by((unrolled,)), (loop,))
 
 
 def _require_constant_extent(cursor: Cursor) -> None:

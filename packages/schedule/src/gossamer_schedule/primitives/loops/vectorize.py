@@ -6,16 +6,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.arith.affine import affine_of, factored
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import For, Module, VScale
+from gossamer_ir.nodes import For, VScale
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial, require_stage
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.primitives.accumulation.lane_terms import terms_in_lanes
@@ -26,24 +19,23 @@ from gossamer_schedule.reductions.terms import (
     is_reduction_loop,
     require_reducers,
 )
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.unsafe_mark import Requirement
 
 MAX_LANES = 1024
 """The largest number of lanes of a vector, or of multiples of vscale."""
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def vectorize(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     rest: str = "scalar",
     accumulate: str | None = None,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Mark an innermost serial loop as vectorized: its iterations become the lanes of vectors.
 
     The extent is a constant from 1 to 1024, or such a multiple of `T.vscale()`. The loop is one of these:
@@ -89,10 +81,8 @@ def vectorize(
     """
     if accumulate is not None:
         _require_form(accumulate, rest)
-        return _vectorize_terms(module, loop, accumulate, function=function)
-    return vectorize_loop(
-        module, loop, rest, function=function, op="vectorize", require=require_no_race
-    )
+        return _vectorize_terms(root, loop)
+    return vectorize_loop(root, loop, rest, require=require_no_race)
 
 
 def _require_form(accumulate: str, rest: str) -> None:
@@ -104,10 +94,9 @@ def _require_form(accumulate: str, rest: str) -> None:
         )
 
 
-def _vectorize_terms(module: Module, loop: str, accumulate: str, *, function: str | None) -> Result:
+def _vectorize_terms(root: Cursor, loop: str) -> Change:
     """Compute the terms of a reduction in lanes, and combine them one by one."""
-    require_stage(module, "vectorize", stages=("loop",))
-    root = find_function(module, "vectorize", function=function)
+    require_stage(root.module, root.primitive, stages=("loop",))
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -117,22 +106,11 @@ def _vectorize_terms(module: Module, loop: str, accumulate: str, *, function: st
 
     made, names = terms_in_lanes(found)
 
-    taken = step(loop=loop, accumulate=accumulate, function=function)
-    return Result(root.with_function(made).module, names, Step("vectorize", taken))
+    return Change(root.with_function(made), names)
 
 
-def vectorize_loop(
-    module: Module,
-    loop: str,
-    rest: str,
-    *,
-    function: str | None,
-    op: str,
-    require: Requirement,
-) -> Result:
-    """Vectorize a loop as the primitive `op`; `require` checks a loop that is not a reduction."""
-    require_stage(module, op, stages=LOOP_STAGES)
-    root = find_function(module, op, function=function)
+def vectorize_loop(root: Cursor, loop: str, rest: str, *, require: Requirement) -> Change:
+    """Vectorize a loop; `require` checks a loop that is not a reduction."""
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -150,10 +128,7 @@ def vectorize_loop(
     if rest != "scalar":
         vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, ("rest", rest)))
 
-    rewritten = cursor.replaced_by((vector_loop,)).module
-
-    taken = step(loop=loop, rest=None if rest == "scalar" else rest, function=function)
-    return Result(rewritten, (loop,), Step(op, taken))
+    return Change(cursor.replaced_by((vector_loop,)), (loop,))
 
 
 def _require_rest(rest: str) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from random import Random
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
 from gossamer_schedule.bounds.sizes import is_count
-from gossamer_schedule.cursor.resolve import find_function
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import ANY_STAGE
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.samples import require_value_name
 
 
-@primitive
+@primitive(stages=ANY_STAGE)
 def sample_categorical(
-    module: Module,
+    root: Cursor,
     name: str,
     *,
     candidates: tuple[int, ...],
@@ -25,7 +23,7 @@ def sample_categorical(
     decision: int | None = None,
     seed: int = 0,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Draw one of `candidates` for the value `$name`, which later steps may take as an argument.
 
     `weights` are integers, one for each candidate; by default all candidates are equally likely.
@@ -48,19 +46,15 @@ def sample_categorical(
     >>> builder.split("i", factors=(None, "$tile")).trace[-1].args
     {'loop': 'i', 'factors': (None, '$tile')}
     """
-    find_function(module, "sample_categorical", function=function)
-
-    require_value_name(name, "sample_categorical")
+    require_value_name(name, root)
     chances = weights or (1,) * len(candidates)
     _require_weights(candidates, chances)
     chosen = _drawn(chances, f"{seed}/{name}") if decision is None else decision
     _require_decision(chosen, candidates)
 
-    taken = step(
-        name=name, candidates=candidates, weights=weights, decision=chosen, function=function
+    return Change(
+        root, (name,), values={name: candidates[chosen]}, recorded={"decision": chosen, "seed": 0}
     )
-    made = Step("sample_categorical", taken)
-    return Result(module, (name,), made, values={name: candidates[chosen]})
 
 
 def _drawn(chances: tuple[int, ...], seed: str) -> int:

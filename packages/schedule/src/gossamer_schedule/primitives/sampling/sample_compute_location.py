@@ -7,25 +7,22 @@ from contextlib import suppress
 from random import Random
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import For, Function, Module
+from gossamer_ir.nodes import For, Function
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.primitives.blocks.compute_at import compute_at
 from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.samples import require_value_name
 
-_NAME = "sample_compute_location"
 _MOVES = {"compute_at": compute_at, "reverse_compute_at": reverse_compute_at}
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def sample_compute_location(
-    module: Module,
+    root: Cursor,
     block: str,
     *,
     name: str,
@@ -33,7 +30,7 @@ def sample_compute_location(
     decision: str | None = None,
     seed: int = 0,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Draw a loop into which a block may move, for the value `$name`, which later steps take as an argument.
 
     `move` is the primitive that may move the block: "compute_at" or "reverse_compute_at". `decision` is
@@ -55,39 +52,31 @@ def sample_compute_location(
     >>> moved.compute_at("csrmm_B_local", loop="$place").trace[-1].args
     {'block': 'csrmm_B_local', 'loop': '$place'}
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
 
-    require_value_name(name, _NAME)
+    require_value_name(name, root)
     _require_move(move)
     possible = list(_possible_loops(root.function, cursor, move=move))
     if not possible:
         raise schedule_error(
-            f"{_NAME}.nowhere", f"There is no loop into which {move} may move block '{block}'."
+            "sample_compute_location.nowhere",
+            f"There is no loop into which {move} may move block '{block}'.",
         )
     chosen = Random(f"{seed}/{name}").choice(possible) if decision is None else decision
     if chosen not in possible:
         raise schedule_error(
-            f"{_NAME}.decision",
+            "sample_compute_location.decision",
             f"{move} may not move block '{block}' into loop '{chosen}'.",
             hint=listing("loops", possible),
         )
 
-    taken = step(
-        block=block,
-        name=name,
-        move=None if move == "compute_at" else move,
-        decision=chosen,
-        function=function,
-    )
-    return Result(module, (name,), Step(_NAME, taken), values={name: chosen})
+    return Change(root, (name,), values={name: chosen}, recorded={"decision": chosen, "seed": 0})
 
 
 def _require_move(move: str) -> None:
     if move not in _MOVES:
         raise schedule_error(
-            f"{_NAME}.move",
+            "sample_compute_location.move",
             f"'{move}' is not a primitive that moves a block into a loop.",
             hint=listing("primitives", _MOVES),
         )

@@ -6,14 +6,13 @@ from math import prod
 from random import Random
 
 from gossamer_ir.arith.affine import affine_of, factored
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Expr, Module
+from gossamer_ir.nodes import Expr
 from gossamer_schedule.bounds.sizes import is_count
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_loop, require_stage
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
 from gossamer_schedule.step.samples import require_value_name
 
 Tile = tuple[int | None, ...]
@@ -24,9 +23,9 @@ MAX_FACTOR = 2**16
 """The largest factor to draw: divisors of the extent are found by trying all numbers up to it."""
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def sample_perfect_tile(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     name: str,
@@ -35,7 +34,7 @@ def sample_perfect_tile(
     decision: tuple[int | None, ...] | None = None,
     seed: int = 0,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Draw factors of a loop's extent for the values `$name_0`, `$name_1`, ..., which `split` takes.
 
     There are `parts` factors, outermost first; all but the first are at most `largest`. The product of the
@@ -60,11 +59,9 @@ def sample_perfect_tile(
     >>> found.values["t_0"] is None and max(found.values["t_1"], found.values["t_2"]) <= 8
     True
     """
-    require_stage(module, "sample_perfect_tile", stages=LOOP_STAGES)
-    root = find_function(module, "sample_perfect_tile", function=function)
     cursor = find_loop(root, loop=loop)
 
-    require_value_name(name, "sample_perfect_tile")
+    require_value_name(name, root)
     _require_parts(parts, largest)
     extent = cursor.node.extent
     if decision is None:
@@ -76,15 +73,7 @@ def sample_perfect_tile(
     values: dict[str, int | str | None] = {
         f"{name}_{position}": factor for position, factor in enumerate(chosen)
     }
-    taken = step(
-        loop=loop,
-        name=name,
-        parts=parts,
-        largest=None if largest == 64 else largest,
-        decision=chosen,
-        function=function,
-    )
-    return Result(module, tuple(values), Step("sample_perfect_tile", taken), values=values)
+    return Change(root, tuple(values), values=values, recorded={"decision": chosen, "seed": 0})
 
 
 def _require_parts(parts: int, largest: int) -> None:

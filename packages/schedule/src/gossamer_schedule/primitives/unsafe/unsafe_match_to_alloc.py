@@ -6,37 +6,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import (
-    AnyBuffer,
-    Block,
-    Function,
-    Module,
-)
+from gossamer_ir.nodes import AnyBuffer, Block, Function
 from gossamer_ir.traversal.effects import NAMING_BUFFERS, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.filters import filter_of, is_found
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    require_stage,
-)
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-from gossamer_schedule.step.unsafe_mark import marked_result
-
-_NAME = "unsafe_match_to_alloc"
+from gossamer_schedule.step.unsafe_mark import marked_unsafe
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def unsafe_match_to_alloc(
-    module: Module, block: str, *, buffer: str, function: str | None = None
-) -> Result:
+    root: Cursor, block: str, *, buffer: str, function: str | None = None
+) -> Change:
     """Replace a buffer of the caller, to which a block stores, by one that the function allocates.
 
     Accesses of `buffer` go to the new buffer `<buffer>_alloc`, which has the same shape: those of all
@@ -67,8 +53,6 @@ def unsafe_match_to_alloc(
     >>> result.module.functions[0].annotations
     (('unsafe', 'match_to_alloc(Y_alloc)'),)
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
 
@@ -80,16 +64,13 @@ def unsafe_match_to_alloc(
     changed = replace(
         _redirected(root.function, buffer, to=made.name), buffers=(*root.function.buffers, made)
     )
-    rewritten = root.with_function(changed).module
-
-    taken = step(block=block, buffer=buffer, function=function)
-    return marked_result(Result(rewritten, (made.name,), Step(_NAME, taken)))
+    return marked_unsafe(Change(root.with_function(changed), (made.name,)))
 
 
 def _require_passed(buffer: AnyBuffer) -> None:
     if buffer.handle is None:
         raise schedule_error(
-            f"{_NAME}.allocated",
+            "unsafe_match_to_alloc.allocated",
             f"Buffer '{buffer.name}' is allocated by the function already.",
             hint="Choose a buffer that the caller passes.",
         )
@@ -98,14 +79,14 @@ def _require_passed(buffer: AnyBuffer) -> None:
 def _require_written(block: Block, buffer: str) -> None:
     if buffer not in outer_writes((block,)):
         raise schedule_error(
-            f"{_NAME}.stores", f"Block '{block.name}' does not store to '{buffer}'."
+            "unsafe_match_to_alloc.stores", f"Block '{block.name}' does not store to '{buffer}'."
         )
 
 
 def _require_chosen(block: Block, owner: Function) -> None:
     if not is_found(block, owner):
         raise schedule_error(
-            f"{_NAME}.filter",
+            "unsafe_match_to_alloc.filter",
             f"Block '{block.name}' does not have the annotation '{filter_of(owner)}' of the block filter.",
             hint="Apply annotate before, or unset_block_filter.",
         )

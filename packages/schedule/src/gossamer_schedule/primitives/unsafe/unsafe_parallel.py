@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Module
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.primitives.loops.parallel import parallelize_loop
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import marked_result, trusted
+from gossamer_schedule.step.unsafe_mark import marked_unsafe, trusted
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def unsafe_parallel(
-    module: Module,
+    root: Cursor,
     loop: str,
     *,
     weight: str | None = None,
     grain: int | None = None,
     function: str | None = None,
-) -> Result:
+) -> Change:
     """Mark a serial loop as parallel without a proof that different iterations access different elements.
 
     `weight` and `grain` are those of `parallel`. If iterations access the same element and one of them
@@ -42,13 +43,4 @@ def unsafe_parallel(
     >>> result.module.functions[0].annotations
     (('unsafe', 'parallel(i)'),)
     """
-    result = parallelize_loop(
-        module,
-        loop,
-        weight,
-        grain=grain,
-        function=function,
-        op="unsafe_parallel",
-        require=trusted,
-    )
-    return marked_result(result)
+    return marked_unsafe(parallelize_loop(root, loop, weight, grain=grain, require=trusted))

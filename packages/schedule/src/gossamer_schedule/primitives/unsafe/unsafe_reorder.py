@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.nodes import For, Module, Stmt
+from gossamer_ir.nodes import For, Stmt
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.primitives.loops.reorder import reorder_loops
 from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import marked_result
+from gossamer_schedule.step.unsafe_mark import marked_unsafe
 
 
-@primitive
-def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> Result:
+@primitive(stages=LOOP_STAGES)
+def unsafe_reorder(root: Cursor, *loops: str, function: str | None = None) -> Change:
     """Reorder loops of one nest without a proof that their iterations may be exchanged.
 
     `loops` are those of `reorder`. The blocks inside are annotated `reassociates`, as the order of
@@ -32,10 +33,7 @@ def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> 
     >>> result.module.functions[0].annotations
     (('unsafe', 'reorder(l, i)'),)
     """
-    result = reorder_loops(
-        module, loops, function=function, op="unsafe_reorder", require=_unchecked
-    )
-    return marked_result(result)
+    return marked_unsafe(reorder_loops(root, loops, require=_unchecked))
 
 
 def _unchecked(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:

@@ -12,7 +12,6 @@ from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     AnyBuffer,
     Binary,
@@ -22,7 +21,6 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Load,
-    Module,
     Search,
     SparseBuffer,
     Store,
@@ -30,24 +28,23 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.recorded import step
-from gossamer_schedule.step.unsafe_mark import marked_result
+from gossamer_schedule.step.unsafe_mark import marked_unsafe
 
-_NAME = "unsafe_set_dtype"
 _WIDENED_OPS = ("add", "sub", "mul", "min", "max")
 """Operations that are computed in the new dtype if their result is stored."""
 _MAX_EXACT_INTEGER = 256
 """Integers up to this are exact in every floating-point dtype, also in bfloat16."""
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def unsafe_set_dtype(
-    module: Module, buffer: str, *, dtype: str, function: str | None = None
-) -> Result:
+    root: Cursor, buffer: str, *, dtype: str, function: str | None = None
+) -> Change:
     """Change the dtype of a buffer that the function allocates.
 
     Stored values are converted to `dtype`, and loaded values back to the old dtype. If a sum, difference,
@@ -89,8 +86,6 @@ def unsafe_set_dtype(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = T.float32(Y_local[vi_c])
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    root = find_function(module, _NAME, function=function)
     old = find_buffer(root, buffer=buffer)
 
     require_allocated(old, root)
@@ -102,17 +97,14 @@ def unsafe_set_dtype(
     body = tuple(conversion.visit(statement) for statement in root.function.body)
 
     changed = with_buffer(replace(root.function, body=body), new)
-    rewritten = root.with_function(changed).module
-
-    taken = step(buffer=buffer, dtype=dtype, function=function)
-    return marked_result(Result(rewritten, (buffer,), Step(_NAME, taken)))
+    return marked_unsafe(Change(root.with_function(changed), (buffer,)))
 
 
 def _require_numbers(old: AnyBuffer, dtype: str) -> None:
     numbers = [name for name, (kind, _) in SCALARS.items() if kind not in ("bool", "handle")]
     if dtype not in numbers or old.dtype not in numbers:
         raise schedule_error(
-            f"{_NAME}.dtype",
+            "unsafe_set_dtype.dtype",
             f"Buffer '{old.name}' cannot be changed from '{old.dtype}' to '{dtype}'.",
             hint=f"Expected one of {', '.join(numbers)}.",
         )
@@ -135,7 +127,7 @@ def _require_plain(function: Function, buffer: str) -> None:
     ):
         if buffer in names:
             raise schedule_error(
-                f"{_NAME}.other_access",
+                "unsafe_set_dtype.other_access",
                 f"Buffer '{buffer}' is {what}, which requires its present dtype.",
             )
 
@@ -147,7 +139,7 @@ def _of_dtype(old: AnyBuffer, dtype: str) -> AnyBuffer:
         return replace(old, dtype=dtype, fill=constant(value_of(old.fill), dtype))
     except ArgumentError as error:
         raise schedule_error(
-            f"{_NAME}.dtype",
+            "unsafe_set_dtype.dtype",
             f"The fill value {old.fill.text} of buffer '{old.name}' cannot be represented as '{dtype}'.",
             hint="Choose a dtype that can represent it.",
         ) from error

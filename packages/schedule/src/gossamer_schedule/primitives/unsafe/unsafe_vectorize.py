@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Module
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.primitives.loops.vectorize import vectorize_loop
-from gossamer_schedule.result import Result
+from gossamer_schedule.step.change import Change
 from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import marked_result, trusted
+from gossamer_schedule.step.unsafe_mark import marked_unsafe, trusted
 
 
-@primitive
+@primitive(stages=LOOP_STAGES)
 def unsafe_vectorize(
-    module: Module, loop: str, *, rest: str = "scalar", function: str | None = None
-) -> Result:
+    root: Cursor, loop: str, *, rest: str = "scalar", function: str | None = None
+) -> Change:
     """Vectorize an innermost loop without a proof that its lanes access different elements.
 
     `rest` is that of `vectorize`. If two lanes store to one element, either value may remain; the value
@@ -36,7 +37,4 @@ def unsafe_vectorize(
     >>> result.module.functions[0].annotations
     (('unsafe', 'vectorize(i_1)'),)
     """
-    result = vectorize_loop(
-        module, loop, rest, function=function, op="unsafe_vectorize", require=trusted
-    )
-    return marked_result(result)
+    return marked_unsafe(vectorize_loop(root, loop, rest, require=trusted))

@@ -1,0 +1,24 @@
+"""The change that a primitive makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gossamer_ir.interchange.records import Arg
+from gossamer_schedule.cursor.cursor import Cursor
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a primitive returns: the cursor at the changed function, and the names that it made or moved.
+
+    `forwards` and `values` are those of the `Result`. `recorded` holds arguments that the step records
+    instead of the given ones, such as the decision that a sampling step has drawn.
+    """
+
+    root: Cursor
+    names: tuple[str, ...]
+    forwards: Mapping[str, tuple[str, ...]] = {}
+    values: dict[str, int | str | None] = {}
+    recorded: Mapping[str, Arg] = {}
