@@ -51,8 +51,8 @@ def public(distribution):
     for path in paths:
         module, _, name = path.rpartition(".")
         home = importlib.import_module(f"{package.__name__}.{module}") if module else package
-        found = inspect.unwrap(getattr(home, name))
-        if inspect.isfunction(found) or inspect.isclass(found):
+        found = getattr(home, name)
+        if inspect.isfunction(inspect.unwrap(found)) or inspect.isclass(found):
             yield f"{package.__name__}.{path}", found
 
 
