@@ -21,7 +21,8 @@ from benchmarks.harness.progress import Bar
 from benchmarks.records import PythonShare
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import default_schedule, lowered, registry, resolve
+from gossamer.pipeline import default_schedule, lowered
+from gossamer.resolve_target import registry, resolve
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module

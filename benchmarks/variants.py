@@ -20,10 +20,10 @@ import gossamer
 from benchmarks.harness.rounds import timed_call
 from benchmarks.operators.problem import Problem
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
+from gossamer.kernel_cache import build
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operands import CHECKED, Operands
 from gossamer.operators.program import module_of
-from gossamer.pipeline import build
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module

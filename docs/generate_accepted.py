@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gossamer.pipeline import STAGES, lowered, resolve
+from gossamer.pipeline import STAGES, lowered
+from gossamer.resolve_target import resolve
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError

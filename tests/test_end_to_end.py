@@ -16,9 +16,11 @@ import pytest
 from scipy import sparse
 
 import gossamer
+from gossamer.kernel_cache import build
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import build, default_schedule, lowered, resolve
+from gossamer.pipeline import default_schedule, lowered
+from gossamer.resolve_target import resolve
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interchange.serialization import dumps, loads
@@ -177,7 +179,7 @@ def test_any_feature_size_keeps_within_rounding(features):
 
 BUILD = """
 import json, sys
-from gossamer.pipeline import build
+from gossamer.kernel_cache import build
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
 from gossamer_backend import ArtifactCache

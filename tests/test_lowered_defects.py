@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from gossamer.pipeline import resolve
+from gossamer.resolve_target import resolve
 from gossamer_generic_cpu.codegen.compiler import llvm_text
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer import pipeline as build
+from gossamer import kernel_cache, resolve_target
 from gossamer.operators.spmv import SCRIPT
 from gossamer_backend import Registry
 from gossamer_ir.errors import PluginError, UserError
@@ -58,8 +58,10 @@ def install(tmp_path, monkeypatch, root):
     monkeypatch.syspath_prepend(str(root / "packages/backend/tests/plugins"))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(build, "registry", Registry())
-    monkeypatch.setattr(build, "_loaded", {})  # the versions of these plugins do not differ
+    monkeypatch.setattr(resolve_target, "registry", Registry())
+    monkeypatch.setattr(
+        kernel_cache, "_kernels_by_key", {}
+    )  # the versions of these plugins do not differ
 
     def add(schedule, result="module"):
         text = PLUGIN.format(schedule=schedule, result=result)
@@ -119,7 +121,7 @@ def test_rules_and_passes_that_fail_are_blamed_on_the_plugin(schedule, result, m
 
 def test_the_plugin_is_listed(install):
     install(schedule="None")
-    found = {backend.name: backend for backend in build.registry.list()}
+    found = {backend.name: backend for backend in resolve_target.registry.list()}
     assert found["tiny-interpreter"].usable
     with pytest.raises(
         UserError, match=r"There is no backend 'other'\. Installed: generic-cpu, tiny"

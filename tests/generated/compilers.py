@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from gossamer.pipeline import resolve
+from gossamer.resolve_target import resolve
 from gossamer_backend import Kernel
 from gossamer_ir.nodes import Module
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_math

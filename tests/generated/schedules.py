@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from gossamer.pipeline import default_schedule, resolve
+from gossamer.pipeline import default_schedule
+from gossamer.resolve_target import resolve
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_ir.nodes import Block, For, Iteration, Module, Node, OverAxis, Store

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from script_runs import call
 
-from gossamer.pipeline import build
+from gossamer.kernel_cache import build
 from gossamer_backend import Registry
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interpret import run

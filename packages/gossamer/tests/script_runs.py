@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.pipeline import build, lowered
+from gossamer.kernel_cache import build
+from gossamer.pipeline import lowered
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import gossamer.pipeline
+import gossamer.kernel_cache
 from gossamer_backend import ArtifactCache
 from gossamer_backend.store.entry import pack
 from gossamer_ir.script import parse_module
@@ -172,13 +172,13 @@ def scale(x: T.handle, n: T.int64):
 def store(tmp_path, monkeypatch):
     """An empty cache for this process, which has loaded nothing from it."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(gossamer.pipeline, "_loaded", {})
+    monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
     return ArtifactCache()
 
 
 def build(monkeypatch, target="generic-cpu"):
-    monkeypatch.setattr(gossamer.pipeline, "_loaded", {})
-    return gossamer.pipeline.build(parse_module(SCRIPT), target=target)
+    monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
+    return gossamer.kernel_cache.build(parse_module(SCRIPT), target=target)
 
 
 def the_artifact(store):
@@ -260,7 +260,7 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
 ):
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(gossamer.pipeline, "_loaded", {})
+    monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         found = command("run", "spmv", "--matrix", matrix_file, "--check")

@@ -7,7 +7,8 @@ import pytest
 import gossamer as gs
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import default_schedule, flat_module, resolve
+from gossamer.pipeline import default_schedule, flat_module
+from gossamer.resolve_target import resolve
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_schedule.trace.codec import step_to_python
 

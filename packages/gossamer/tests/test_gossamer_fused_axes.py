@@ -7,7 +7,8 @@ import pytest
 from sparse_programs import SMALL, matrices, values
 
 import gossamer
-from gossamer.pipeline import build, lowered
+from gossamer.kernel_cache import build
+from gossamer.pipeline import lowered
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run

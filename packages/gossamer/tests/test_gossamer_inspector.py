@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer.kernel_cache import build
 from gossamer.operators.sddmm import SCRIPT
-from gossamer.pipeline import build, lowered
+from gossamer.pipeline import lowered
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run

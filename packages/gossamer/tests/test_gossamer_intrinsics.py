@@ -8,7 +8,7 @@ from recipes import INTRINSICS, integers, require_recipe, step
 from scipy import sparse
 from script_runs import call
 
-from gossamer.pipeline import build
+from gossamer.kernel_cache import build
 from gossamer_ir.script import parse_module
 from gossamer_testkit.examples import MATMUL, SPMM
 

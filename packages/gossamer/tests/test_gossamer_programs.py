@@ -9,7 +9,8 @@ import pytest
 from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
 
 import gossamer
-from gossamer.pipeline import build, default_schedule, lowered
+from gossamer.kernel_cache import build
+from gossamer.pipeline import default_schedule, lowered
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target

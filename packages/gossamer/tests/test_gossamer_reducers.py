@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from script_runs import assert_everywhere, call, program, results
 
-from gossamer.pipeline import build, lowered
+from gossamer.kernel_cache import build
+from gossamer.pipeline import lowered
 from gossamer_ir.analysis.reductions import identity
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Step

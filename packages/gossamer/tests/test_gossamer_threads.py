@@ -16,7 +16,7 @@ import race_setup
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import build_named, fact_checker
+from gossamer.kernel_cache import build_named, fact_checker
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_formats import from_scipy
 
@@ -154,11 +154,11 @@ def race_module():
 
 
 def test_a_bound_call_keeps_its_kernel_when_every_cache_forgets_it():
-    import gossamer.pipeline as building
+    from gossamer import kernel_cache
 
     values = np.ones(10, np.float32)
     step = gs.compile(race_setup.SCRIPT.replace("FACTOR", "3")).bind(values)
-    building._loaded.clear()
+    kernel_cache._kernels_by_key.clear()
     gc.collect()
     step()
     assert values.tolist() == [3.0] * 10

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gossamer.pipeline import STAGES, build, stage_lowering
+from gossamer.kernel_cache import build
+from gossamer.pipeline import STAGES, stage_lowering
 from gossamer_backend import Kernel
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Target

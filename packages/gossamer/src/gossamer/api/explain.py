@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from gossamer.api.compile import Program, specialized
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import default_report, resolve_elsewhere
+from gossamer.pipeline import default_report
+from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.api.compile import Program, checked_schedule, specialized
-from gossamer.pipeline import DISTRIBUTIONS, compiled
+from gossamer.kernel_cache import DISTRIBUTIONS, compiled
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Target

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.api.compile import Program, specialized
-from gossamer.pipeline import registry, resolve_elsewhere, stage_lowering
+from gossamer.pipeline import stage_lowering
+from gossamer.resolve_target import plugin_of, resolve_elsewhere
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.verify import verify
 
@@ -60,5 +61,5 @@ def schedule(
 
     module = verify(specialized(program, specialize=specialize, dtypes=dtypes))
     lower, (_, resolved) = stage_lowering(target), resolve_elsewhere(target)
-    intrinsics = registry.plugin(resolved.backend).intrinsics
+    intrinsics = plugin_of(resolved).intrinsics
     return ScheduleBuilder(module, function=function, intrinsics=intrinsics, lower=lower)

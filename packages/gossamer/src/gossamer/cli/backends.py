@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.pipeline import registry
+from gossamer.resolve_target import registry
 from gossamer_backend import BackendInfo
 
 

@@ -26,7 +26,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
-from gossamer.pipeline import resolve
+from gossamer.resolve_target import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gossamer.pipeline import default_report, resolve_elsewhere
+from gossamer.pipeline import default_report
+from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
 

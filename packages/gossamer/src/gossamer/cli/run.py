@@ -29,7 +29,7 @@ from gossamer.cli.options import (
 )
 from gossamer.cli.streams import complain
 from gossamer.operators import operator_named
-from gossamer.pipeline import resolve
+from gossamer.resolve_target import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import read
 from gossamer_ir.support.counted import counted

@@ -132,7 +132,7 @@ def _applied(module: Module, step: Step, *, verify_each: bool) -> Module:
 
 def _intrinsics() -> tuple[Intrinsic, ...]:
     """Return the intrinsics that steps may name: those of the default target."""
-    from gossamer.pipeline import registry
+    from gossamer.resolve_target import registry
 
     return registry.plugin("generic-cpu").intrinsics
 

@@ -12,7 +12,7 @@ from gossamer_formats.arrays.scipy_matrices import borrow_blocks
 from gossamer_ir.interchange.records import Target
 
 if TYPE_CHECKING:
-    from gossamer.pipeline import Built
+    from gossamer.kernel_cache import Built
 
 SCRIPT = """\
 @T.prim_func

@@ -13,7 +13,7 @@ from gossamer_backend.fork import compiling
 from gossamer_ir.interchange.records import Stats, Target
 
 if TYPE_CHECKING:
-    from gossamer.pipeline import Built
+    from gossamer.kernel_cache import Built
     from gossamer_backend import FactChecker
 
 DEFAULT_TARGET = "generic-cpu"
@@ -28,7 +28,7 @@ _built: dict[_Key, Built] = {}
 def default_check() -> FactChecker:
     """Return a checker of facts about arrays with kernels for the default target."""
     with compiling:
-        from gossamer.pipeline import fact_checker
+        from gossamer.kernel_cache import fact_checker
 
         return fact_checker(DEFAULT_TARGET)
 
@@ -50,7 +50,7 @@ def kernel_for(
     if found is not None:
         return found
     with compiling:
-        from gossamer.pipeline import build_named
+        from gossamer.kernel_cache import build_named
 
         if key not in _built:
             while len(_built) >= LIMIT:

@@ -16,7 +16,7 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.nodes import CompressedVaried
 
 if TYPE_CHECKING:
-    from gossamer.pipeline import Built
+    from gossamer.kernel_cache import Built
 
 VALUES = "a"
 """The parameter for the values of a matrix."""

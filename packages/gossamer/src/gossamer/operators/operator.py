@@ -19,7 +19,7 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
-    from gossamer.pipeline import Built
+    from gossamer.kernel_cache import Built
 
 P = ParamSpec("P")
 

@@ -122,7 +122,7 @@ def _check(number: int) -> Callable[[FixedArguments], bool] | None:
     columns are within the matrix. None if it cannot be compiled for the default target."""
     indptr, indices, _ = next(dtypes for dtypes, found in _KEYS.items() if found == number)
     with compiling:
-        from gossamer.pipeline import build_named
+        from gossamer.kernel_cache import build_named
         from gossamer_backend.checks.module import ArrayTest, check_module
 
         tests = (

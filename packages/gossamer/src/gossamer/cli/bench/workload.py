@@ -46,7 +46,8 @@ class Workload:
 
     def schedule(self) -> Schedule:
         """Return the schedule that the rules choose."""
-        from gossamer.pipeline import default_schedule, resolve
+        from gossamer.pipeline import default_schedule
+        from gossamer.resolve_target import resolve
 
         return default_schedule(self._module(), resolve(self._target)[1], self.tensor.stats)
 

@@ -1,0 +1,216 @@
+"""Kernels of modules, from the caches in memory and on disk, or compiled and stored there.
+
+A request key identifies a module with its schedule and target, an object key its flat module: requests with
+equal flat modules share one entry. `docs/architecture.md` describes the cache on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from gossamer.pipeline import default_schedule, lower_for
+from gossamer.resolve_target import resolve, resolve_elsewhere
+from gossamer_backend import (
+    ArtifactCache,
+    FactChecker,
+    GeneratedCheck,
+    Kernel,
+    name_key,
+    object_key,
+    package_versions,
+    request_key,
+)
+from gossamer_backend.fork import compiling
+from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_ir.interchange.records import Schedule, Stats, Target
+from gossamer_ir.nodes import Module
+
+if TYPE_CHECKING:
+    from gossamer_backend import Artifact
+    from gossamer_backend.registry.validating import ValidatingBackend
+
+DISTRIBUTIONS = (
+    "gossamer",
+    "gossamer-ir",
+    "gossamer-schedule",
+    "gossamer-lower",
+    "gossamer-backend",
+    "gossamer-llvm",
+)
+"""The packages whose versions are part of each cache key, besides the backend's."""
+
+KEPT_KERNELS = 1024
+"""The number of keys whose kernels are kept in memory; others are loaded from disk again."""
+
+_kernels_by_key: dict[str, Kernel] = {}
+_kernels_by_code: WeakValueDictionary[tuple[object, ...], Kernel] = WeakValueDictionary()
+"""The loaded kernels by target, signature, checked buffers and code: requests with equal code share one."""
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A kernel, the duration of `build` in milliseconds, whether its code came from a cache, and its key in
+    the cache."""
+
+    kernel: Kernel
+    compile_ms: float
+    cached: bool
+    key: str
+
+
+def build(
+    module: Module,
+    *,
+    target: str | Target = "generic-cpu",
+    schedule: Schedule | None = None,
+    stats: Stats | None = None,
+) -> Built:
+    """Compile a module of any stage for a target.
+
+    Without `schedule`, the default rules choose one by the pattern of the computation and by `stats`.
+    Raises `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`, and `ArgumentError` for a target
+    that is unknown or does not work on this machine.
+    """
+    start = time.perf_counter()
+    with compiling:
+        backend, resolved = resolve(target)
+        if schedule is None:
+            schedule = default_schedule(module, resolved, stats)
+        key = request_key(module, schedule, target=resolved, versions=_versions(backend))
+        kernel = _kernels_by_key.get(key)
+        is_cached = kernel is not None
+        if kernel is None:
+            kernel, is_cached = _kernel_of(module, schedule, backend, resolved, key=key)
+            _keep(key, kernel)
+    return Built(kernel, _since(start), is_cached, key)
+
+
+def build_named(
+    name: bytes,
+    program: Callable[[], Module],
+    *,
+    target: str | Target = "generic-cpu",
+    stats: Stats | None = None,
+) -> Built:
+    """Like `build`, for a program that `name` identifies. The program is only made if it is not cached under
+    this name, for stats of the same class, for this machine and for these versions of all packages.
+    """
+    start = time.perf_counter()
+    stats = stats.rounded() if stats is not None else None
+    with compiling:
+        backend, resolved = resolve(target)
+        key = name_key(name, stats, target=resolved, versions=_versions(backend))
+        kernel, is_cached = _kernels_by_key.get(key) or _stored(key, backend), True
+        if kernel is None:
+            built = build(program(), target=resolved, stats=stats)
+            kernel, is_cached = built.kernel, built.cached
+            ArtifactCache().put_link(key, built.key)
+        if key not in _kernels_by_key:
+            _keep(key, kernel)
+    return Built(kernel, _since(start), is_cached, key)
+
+
+def compiled(
+    module: Module, *, target: str | Target = "generic-cpu", schedule: Schedule | None = None
+) -> Artifact:
+    """Return the code of a module, from the cache if possible, also for a target that does not work on this
+    machine. Errors as those of `build`."""
+    with compiling:
+        backend, resolved = resolve_elsewhere(target)
+        if schedule is None:
+            schedule = default_schedule(module, resolved, None)
+        key = request_key(module, schedule, target=resolved, versions=_versions(backend))
+        store = ArtifactCache()
+        artifact = store.get(key)
+        if artifact is None:
+            flat = lower_for(resolved, module, schedule)
+            code_key = _code_key(flat, backend, resolved)
+            artifact = store.get(code_key) or _compile(flat, backend, resolved, key=code_key)
+            store.put_link(key, code_key)
+    return artifact
+
+
+@cache
+def fact_checker(target: str) -> FactChecker:
+    """Return a checker of facts about arrays with kernels for a target."""
+
+    def compile(name: bytes, program: Callable[[], Module]) -> Kernel:
+        return build_named(name, program, target=target).kernel
+
+    return GeneratedCheck(compile)
+
+
+def _kernel_of(
+    module: Module, schedule: Schedule, backend: ValidatingBackend, target: Target, *, key: str
+) -> tuple[Kernel, bool]:
+    """Return the kernel from the request cache, from the object cache, or compiled and stored."""
+    kernel = _stored(key, backend)
+    if kernel is not None:
+        return kernel, True
+    flat = lower_for(target, module, schedule)
+    code_key = _code_key(flat, backend, target)
+    kernel = _stored(code_key, backend)
+    is_cached = kernel is not None
+    if kernel is None:
+        kernel = _load(_compile(flat, backend, target, key=code_key), backend)
+    ArtifactCache().put_link(key, code_key)
+    return kernel, is_cached
+
+
+def _code_key(flat: Module, backend: ValidatingBackend, target: Target) -> str:
+    return object_key(flat, target=target, versions={backend.name: backend.version})
+
+
+def _compile(flat: Module, backend: ValidatingBackend, target: Target, *, key: str) -> Artifact:
+    """Compile a flat module, and store its code in the cache."""
+    artifact = backend.compile(flat, target)
+    ArtifactCache().put(key, artifact)
+    return artifact
+
+
+def _stored(key: str, backend: ValidatingBackend) -> Kernel | None:
+    """Return the kernel of a cached artifact; an artifact that the backend refuses is removed."""
+    store = ArtifactCache()
+    artifact = store.get(key)
+    if artifact is None:
+        return None
+    try:
+        return _load(artifact, backend)
+    except (ArgumentError, PluginError):
+        store.discard(key)
+        return None
+
+
+def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
+    made_by = (artifact.backend, artifact.backend_version, artifact.target)
+    code = (*made_by, artifact.signature, artifact.guarded, artifact.code)
+    kernel = _kernels_by_code.get(code)
+    if kernel is None:
+        kernel = _kernels_by_code[code] = backend.load(artifact)
+        kernel.set_fact_checker(fact_checker(artifact.target))
+    return kernel
+
+
+def _versions(backend: ValidatingBackend) -> dict[str, str]:
+    return {**_package_versions(), backend.name: backend.version}
+
+
+@cache
+def _package_versions() -> dict[str, str]:
+    return package_versions(DISTRIBUTIONS)
+
+
+def _keep(key: str, kernel: Kernel) -> None:
+    while len(_kernels_by_key) >= KEPT_KERNELS:
+        del _kernels_by_key[next(iter(_kernels_by_key))]
+    _kernels_by_key[key] = kernel
+
+
+def _since(start: float) -> float:
+    """Return the milliseconds since the start."""
+    return (time.perf_counter() - start) * 1e3

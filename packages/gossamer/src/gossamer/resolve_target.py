@@ -1,0 +1,49 @@
+"""The backend of a target, and the options of a target that depend on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gossamer.targets import parse_target
+from gossamer_backend import Registry
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+
+if TYPE_CHECKING:
+    from gossamer_backend import Probe
+    from gossamer_backend.registry.plugin import Plugin
+    from gossamer_backend.registry.validating import ValidatingBackend
+
+registry = Registry()
+"""The installed plugins and their backends."""
+
+
+def plugin_of(target: Target) -> Plugin:
+    """Return the plugin that compiles for a target."""
+    return registry.plugin(target.backend)
+
+
+def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
+    """Return the backend of a target, and the target with all options explicit that depend on this
+    machine."""
+    wanted = parse_target(target)
+    backend = registry.backend(wanted.backend)
+    probe = backend.probe(wanted)
+    if not probe.usable:
+        raise ArgumentError(
+            "target.unusable",
+            f"The target {wanted.text} does not work on this machine: {probe.reason}",
+            hint="`gossamer backends` lists those that do.",
+        )
+    return backend, _resolved(probe, wanted)
+
+
+def resolve_elsewhere(target: str | Target) -> tuple[ValidatingBackend, Target]:
+    """Like `resolve`, also for a target that does not work on this machine."""
+    wanted = parse_target(target)
+    backend = registry.backend(wanted.backend)
+    return backend, _resolved(backend.probe(wanted), wanted)
+
+
+def _resolved(probe: Probe, wanted: Target) -> Target:
+    return Target.parse(probe.resolved) if probe.resolved else wanted
