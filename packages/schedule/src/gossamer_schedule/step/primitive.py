@@ -46,6 +46,15 @@ def primitive(
     Its errors show the function that it was applied to, and underline the place of the error, or else the
     first loop, block or iteration that the arguments name.
 
+    Besides its own codes, each primitive raises `ScheduleError` with a code `schedule.<primitive>.*`:
+
+    * `.stage`: the module is of another stage
+    * `.no_function`, `.no_loop`, `.no_block`, `.no_iteration`, `.no_buffer`, `.no_name`: no such name
+    * `.kind`: a loop is not serial
+    * `.shared`, `.pipelined`: a loop would no longer satisfy the requirements of its annotation
+    * `.threads`: threads would each have their own copy of a buffer that they share
+    * `.depth`: the expressions are nested too deep for Python's stack
+
     >>> from gossamer_schedule import unroll
     >>> from gossamer_testkit.examples import SCALE
     >>> unroll(SCALE, "i")  # doctest: +ELLIPSIS

@@ -39,9 +39,10 @@ def annotate(
     is kept for passes and readers, and does not change what the program computes. The result's name is
     `name`.
 
-    Raises `ScheduleError`: `schedule.annotate.reserved` (other primitives write that key), `.refused` (the
-    annotation would have no effect), `.no_name` (no loop, block or iteration has that name),
-    `.no_function`.
+    Raises `ScheduleError` with a code `schedule.annotate.*`:
+
+    * `.reserved`: a primitive writes that key
+    * `.refused`: the annotation would have no effect
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text

@@ -29,9 +29,10 @@ def hide_buffer_access(
     body, except those of `buffers`. Declared regions are documentation: legality checks and the matching
     of intrinsics use the body, so the step hides nothing from them. The result's name is that of the block.
 
-    Raises `ScheduleError`: `schedule.hide_buffer_access.access` (neither "read" nor "write"), `.region` (the
-    block has no region of a buffer, or a remaining region may not contain its accesses), `.no_block`,
-    `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.hide_buffer_access.*`:
+
+    * `.access`: neither "read" nor "write"
+    * `.region`: the block has no region of a buffer, or a remaining region may not contain its accesses
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text

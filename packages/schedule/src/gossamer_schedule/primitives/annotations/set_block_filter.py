@@ -22,7 +22,9 @@ def set_block_filter(root: Cursor, key: str, *, function: str | None = None) -> 
     block that they are given; their checks consider all blocks of the function. A new filter replaces the
     previous one; `unset_block_filter` removes it. The result has no names.
 
-    Raises `ScheduleError`: `schedule.set_block_filter.key` (not an identifier), `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.set_block_filter.*`:
+
+    * `.key`: not an identifier
 
     >>> from gossamer_schedule import annotate, get_blocks
     >>> from gossamer_testkit.examples import STAGED

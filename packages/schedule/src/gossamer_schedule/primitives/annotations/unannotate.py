@@ -23,9 +23,10 @@ NEEDED = {
 def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None) -> Change:
     """Remove the annotation `key` from a loop, block or iteration. The result's name is `name`.
 
-    Raises `ScheduleError`: `schedule.unannotate.no_key` (there is no such annotation), `.needed` (the
-    program would be wrong without it), `.no_name` (no loop, block or iteration has that name),
-    `.no_function`.
+    Raises `ScheduleError` with a code `schedule.unannotate.*`:
+
+    * `.no_key`: there is no such annotation
+    * `.needed`: the program would be wrong without it
 
     >>> from gossamer_schedule import annotate
     >>> from gossamer_testkit.examples import SCALE

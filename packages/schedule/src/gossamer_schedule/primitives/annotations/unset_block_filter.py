@@ -16,8 +16,9 @@ from gossamer_schedule.step.primitive import primitive
 def unset_block_filter(root: Cursor, *, function: str | None = None) -> Change:
     """Remove the filter of `set_block_filter`: look-ups return all blocks again. The result has no names.
 
-    Raises `ScheduleError`: `schedule.unset_block_filter.no_filter` (no filter is set), `.no_function`,
-    `.stage`.
+    Raises `ScheduleError` with a code `schedule.unset_block_filter.*`:
+
+    * `.no_filter`: no filter is set
 
     >>> from gossamer_schedule import get_blocks, set_block_filter
     >>> from gossamer_testkit.examples import STAGED

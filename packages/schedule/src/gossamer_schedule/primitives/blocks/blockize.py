@@ -24,9 +24,11 @@ def blockize(root: Cursor, loop: str, *, function: str | None = None) -> Change:
     as in `decompose_reduction`. The result's names are the outer block, its iterators, and the block and
     loops of the init.
 
-    Raises `ScheduleError`: `schedule.blockize.body` (the loop contains more than loops around one block),
-    `.mixed` (a loop feeds both a spatial and a reduction iterator), `.dependence` (the init or its loops
-    depend on a reduction loop or on a let), `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.blockize.*`:
+
+    * `.body`: the loop contains more than loops around one block
+    * `.mixed`: a loop feeds both a spatial and a reduction iterator
+    * `.dependence`: the init or its loops depend on a reduction loop or on a let
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_schedule.primitives.loops.split import split

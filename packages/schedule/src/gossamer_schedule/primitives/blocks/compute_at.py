@@ -47,14 +47,16 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     Since each iteration then computes the elements that it reads, dense buffers are allocated in the loop.
     The result's names are those of the remaining loops.
 
-    Raises `ScheduleError`: `schedule.compute_at.updates` (the block updates elements that already have a
-    value), `.parameter` (it writes a parameter), `.kind` (the loop or a loop around it is neither serial
-    nor unrolled), `.binding` (the block's iterators are not bound one to one to its loops, or not over
-    their whole domains), `.scope` (the block is not before the loop's nest in the same body),
-    `.other_access` (its buffer is used outside the loop or by an `init`, a statement in between writes
-    what the block reads, several iterations update one element of its buffer, or the function writes a
-    buffer on which the size of its buffer depends), `.not_proved` (an element that is read may be left
-    from an earlier iteration of a loop around both), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.compute_at.*`:
+
+    * `.updates`: the block updates elements that already have a value
+    * `.parameter`: it writes a parameter
+    * `.kind`: the loop or a loop around it is neither serial nor unrolled
+    * `.binding`: its iterators are not bound one to one to its loops, over their whole domains
+    * `.scope`: it is not before the loop's nest in the same body
+    * `.other_access`: its buffer is used outside the loop or by an init, several iterations update one
+      element, a statement in between writes what the block reads, or the size of the buffer may change
+    * `.not_proved`: an element may be left from an earlier iteration of a loop around both
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_schedule.primitives.buffers.cache_read import cache_read

@@ -64,13 +64,17 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
     Elements that are never loaded are no longer computed. A program that stopped only because computing
     such an element read out of bounds therefore no longer stops.
 
-    Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not a single assignment),
-    `.parameter` (it writes a parameter), `.writers` (another statement also writes the buffer),
-    `.predicate` (the block uses variables of its loops, not only its iterators), `.changed` (a buffer that
-    it reads is written later), `.other_access` (the buffer is searched, prefetched, read in vectors, or
-    used elsewhere than after the block in the same body), `.not_proved` (the loops may not visit the whole
-    domain of an iterator, it is not known which point computes a loaded element, or the element may be
-    left from an earlier iteration of a loop), `.no_block`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.compute_inline.*`:
+
+    * `.form`: the block is not a single assignment
+    * `.parameter`: it writes a parameter
+    * `.writers`: another statement also writes the buffer
+    * `.predicate`: the block uses variables of its loops, not only its iterators
+    * `.changed`: a buffer that it reads is written later
+    * `.other_access`: the buffer is searched, prefetched, read in vectors, or used elsewhere than after the
+      block
+    * `.not_proved`: the loops may not visit a whole domain, the point that computes a loaded element is not
+      known, or the element may be left from an earlier iteration
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_schedule.primitives.buffers.cache_read import cache_read

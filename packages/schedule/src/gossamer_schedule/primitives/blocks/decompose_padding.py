@@ -61,11 +61,12 @@ def decompose_padding(
     A `Select` evaluates both operands; afterwards the value is computed only inside. A program that
     stopped only because computing the value elsewhere read out of bounds therefore no longer stops.
 
-    Raises `ScheduleError`: `schedule.decompose_padding.pattern` (the block does something else, or the
-    padding is read from a buffer), `.not_enclosing` (the loop is not around the block, or a statement other
-    than a loop or condition is in between), `.other_access` (the value, or another statement in the
-    loop, uses the buffer), `.not_proved` (two points may store to one element, or the bounds and
-    conditions in between may change), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.decompose_padding.*`:
+
+    * `.pattern`: the block does something else, or the padding is read from a buffer
+    * `.not_enclosing`: the loop is not around the block, or other statements are in between
+    * `.other_access`: the value, or another statement in the loop, uses the buffer
+    * `.not_proved`: two points may store to one element, or a bound or condition in between may change
 
     >>> from gossamer_testkit.examples import PADDED
     >>> from gossamer_testkit.show import body_text

@@ -43,12 +43,15 @@ def decompose_reduction(
     extent of another kept loop, elements are initialized several times. The result's names are the new
     block and its loops.
 
-    Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
-    around the block, or a statement other than a loop or condition is in between), `.too_deep` (a
-    reduction loop encloses it), `.inner` (a buffer of the init is allocated in the loop), `.dependence`
-    (the init or its loops depend on a let or on the reduction), `.not_proved` (an element may be
-    initialized too often or is used elsewhere in the loop, or a buffer that the init reads is written
-    there), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.decompose_reduction.*`:
+
+    * `.no_init`: the block has no init
+    * `.not_enclosing`: the loop is not around the block, or other statements are in between
+    * `.too_deep`: a reduction loop encloses the loop
+    * `.inner`: a buffer of the init is allocated in the loop
+    * `.dependence`: the init or its loops depend on a let or on the reduction
+    * `.not_proved`: an element may be initialized too often or is used elsewhere in the loop, or a buffer
+      that the init reads is written there
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text

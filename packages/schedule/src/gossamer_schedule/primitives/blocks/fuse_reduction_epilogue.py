@@ -64,15 +64,17 @@ def fuse_reduction_epilogue(
     before, so the block is annotated `reassociates`. An epilogue of another operation, such as a maximum
     after a sum, cannot be folded. The result's name is that of the block.
 
-    Raises `ScheduleError`: `schedule.fuse_reduction_epilogue.form` (the epilogue is not a single
-    assignment), `.reduction` (the block is not a single reduction with an init, into an element indexed by
-    its spatial iterators), `.operation` (the epilogue does not combine the result by the operation of the
-    reduction), `.element` (the iterators of the two blocks do not correspond one to one, with the same
-    domains), `.predicate` (a block visits elements under a condition), `.parameter` (the result is a
-    parameter), `.scope` (the epilogue is not after the reduction's nest in the same body, or precedes the
-    end of the reduction), `.other_access` (another statement uses the result, or a statement before the
-    epilogue uses the buffer that it writes or writes one that it reads), `.not_proved` (the loops may not
-    visit all elements, or an element may not exist), `.no_block`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.fuse_reduction_epilogue.*`:
+
+    * `.form`: the epilogue is not a single assignment
+    * `.reduction`: the block is not one reduction with an init, into an element indexed by spatial iterators
+    * `.operation`: the epilogue does not combine the result by the operation of the reduction
+    * `.element`: the iterators of the two blocks do not correspond one to one, with the same domains
+    * `.predicate`: a block visits elements under a condition
+    * `.parameter`: the result is a parameter
+    * `.scope`: the epilogue is not after the reduction's nest in the same body
+    * `.other_access`: another statement uses the result, or conflicts with the epilogue's accesses
+    * `.not_proved`: the loops may not visit all elements, or an element may not exist
 
     >>> from gossamer_testkit.examples import BIASED
     >>> from gossamer_testkit.show import body_text

@@ -53,16 +53,16 @@ def reverse_compute_at(
     producer's inner loops), and keeps its name. A loop with one iteration is removed. The result's names
     are those of the remaining loops.
 
-    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block reads other elements of the
-    buffer that it writes, or combines several spatial points into one element), `.kind` (the loop or a
-    loop around it is neither serial nor unrolled), `.binding` (the block's iterators are not bound one to
-    one to its loops, or not over their whole domains), `.scope` (the block is not after the loop's nest in
-    the same body, or uses a variable or buffer that is bound in between), `.other_access` (a statement in
-    between uses the buffer that the block writes or writes one that it reads, or another iteration of the
-    nest may use an element that it writes), `.no_producer` (the loop does not contain all stores that
-    produce what the block reads), `.not_proved` (an element may be produced by several iterations or
-    incompletely, or points that store to one element may change their order), `.no_block`, `.no_loop`,
-    `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.reverse_compute_at.*`:
+
+    * `.reduction`: the block reads other elements of its buffer, or combines spatial points into one element
+    * `.kind`: the loop or a loop around it is neither serial nor unrolled
+    * `.binding`: its iterators are not bound one to one to its loops, over their whole domains
+    * `.scope`: it is not after the loop's nest in the same body, or uses a name that is bound in between
+    * `.other_access`: a statement in between, or another iteration of the nest, conflicts with its accesses
+    * `.no_producer`: the loop does not contain all stores that produce what the block reads
+    * `.not_proved`: an element may be produced by several iterations or incompletely, or points that store to
+      one element may change their order
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write

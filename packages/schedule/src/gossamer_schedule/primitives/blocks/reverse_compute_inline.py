@@ -44,16 +44,17 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     allocates the buffer, and nothing else reads it. For each element the consumer stores to a different
     one. If the producer may compute more elements than the consumer reads, its predicate excludes them.
 
-    Raises `ScheduleError`: `schedule.reverse_compute_inline.form` (a block is not a single assignment),
-    `.element` (the block does not read one element, that of its iterators, of an allocated buffer),
-    `.writers` (the buffer is not written by exactly one block), `.other_access` (the buffer is used
-    elsewhere, or a statement in between uses the buffer that the block writes or writes one that it reads),
-    `.predicate` (the block uses variables of its loops, not only its iterators), `.scope` (the block is not
-    in a nest of its own after that of the producer, or uses a variable or buffer that is bound in between),
-    `.kind` (a loop around the producer is vectorized, and the producer would get a condition),
-    `.not_proved` (the loops may not visit the whole domain of an iterator, two points may store to one
-    element, or an element may be left from an earlier iteration of a loop), `.no_block`, `.no_function`,
-    `.stage`.
+    Raises `ScheduleError` with a code `schedule.reverse_compute_inline.*`:
+
+    * `.form`: a block is not a single assignment
+    * `.element`: the block does not read one element, that of its iterators, of an allocated buffer
+    * `.writers`: the buffer is not written by exactly one block
+    * `.other_access`: the buffer is used elsewhere, or a statement in between conflicts with the block
+    * `.predicate`: the block uses variables of its loops, not only its iterators
+    * `.scope`: it is not in a nest of its own after the producer's, or uses a name that is bound in between
+    * `.kind`: a loop around the producer is vectorized, and the producer would get a condition
+    * `.not_proved`: the loops may not visit a whole domain, two points may store to one element, or an
+      element may be left from an earlier iteration
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write

@@ -53,15 +53,18 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
     `reassociates`, since terms are combined in another order. The result's names are the new buffers, the
     new block, and the old block with its loops.
 
-    Raises `ScheduleError`: `schedule.rfactor.body` (the loop contains more than loops around one block),
-    `.not_reducer` (the block is not a reduction by a known reducer), `.spatial` (the loop feeds a spatial
-    iterator, or no reduction iterator), `.mixed` (an iterator that it feeds is also fed by a spatial
-    loop, or the reduction is fed by a loop that is not in the nest), `.extent` (the loop does not start at
-    0, or its extent is not known before the function runs), `.axis` (there is no such dimension), `.init`
-    (the init depends on more than the element), `.reads`, `.element`, `.domain`, `.predicate`,
-    `.other_access` (as for `cache_write`), `.not_proved` (as for `cache_write`; or several points may
-    select one element, a partial result may be initialized more than once, or an element without an init
-    may not exist), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.rfactor.*`:
+
+    * `.body`: the loop contains more than loops around one block
+    * `.not_reducer`: the block is not a reduction by a known reducer
+    * `.spatial`: the loop feeds a spatial iterator, or no reduction iterator
+    * `.mixed`: its iterator is also fed by a spatial loop, or a loop outside the nest feeds the reduction
+    * `.extent`: the loop does not start at 0, or its extent is not known before the function runs
+    * `.axis`: there is no such dimension
+    * `.init`: the init depends on more than the element
+    * `.reads`, `.element`, `.domain`, `.predicate`, `.other_access`: as for `cache_write`
+    * `.not_proved`: as for `cache_write`; or points may share an element, a partial result may be initialized
+      twice, or an element without an init may not exist
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.loops.split import split

@@ -26,8 +26,7 @@ def sparse_tensorize(
     As `tensorize`, except that index arrays may select the elements: the rows that the coordinates of a
     sparse row gather may be the rows of a dense operand of the intrinsic.
 
-    Raises `ScheduleError`: the errors of `tensorize` except `.indirect`, with codes such as
-    `schedule.sparse_tensorize.match`.
+    Raises `ScheduleError`: as for `tensorize`, except `.indirect`.
 
     >>> from gossamer_testkit.examples import DOT_4, SPMV
     >>> from gossamer_schedule.primitives.loops.split import split

@@ -33,15 +33,20 @@ def tensorize(
     have any strides and offset. The result's names are those of `blockize`. The step does not record
     `intrinsics`; pass them to the builder or to `replay`.
 
-    Raises `ScheduleError`: `schedule.tensorize.no_intrinsic` (none or several have that name),
-    `.intrinsic` (its description is not a nest around one store), `.body` (the loop contains more than
-    loops around one block), `.store` (the block is more than one store), `.match` (the nest and the
-    intrinsic are not equivalent; the error shows both), `.layout` (the elements of a vector are not
-    contiguous), `.indirect` (elements are selected through an index array), `.alias` (other elements of the
-    buffer that is written are read), `.init` (several spatial points initialize one element), `.not_proved`
-    (several points may share an element, or an index may change in the loop), `.predicate` (the condition
-    under which the nest is complete is not known), `.mixed`, `.dependence` (as for `blockize`), `.kind`,
-    `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.tensorize.*`:
+
+    * `.no_intrinsic`: none or several have that name
+    * `.intrinsic`: its description is not a nest around one store
+    * `.body`: the loop contains more than loops around one block
+    * `.store`: the block is more than one store
+    * `.match`: the nest and the intrinsic are not equivalent; the error shows both
+    * `.layout`: the elements of a vector are not contiguous
+    * `.indirect`: elements are selected through an index array
+    * `.alias`: other elements of the buffer that is written are read
+    * `.init`: several spatial points initialize one element
+    * `.not_proved`: several points may share an element, or an index may change in the loop
+    * `.predicate`: the condition under which the nest is complete is not known
+    * `.mixed`, `.dependence`: as for `blockize`
 
     >>> from gossamer_testkit.examples import DOT_4, MATMUL
     >>> from gossamer_schedule.primitives.loops.reorder import reorder

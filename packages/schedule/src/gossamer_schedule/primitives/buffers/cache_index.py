@@ -57,11 +57,13 @@ def cache_index(
     Facts about index arrays do not apply to the new buffer, so an access at an index that is read from it
     is bounds-checked when the program runs.
 
-    Raises `ScheduleError`: `schedule.cache_index.scope` (unknown scope), `.nothing` (there is no such
-    lookup), `.domain` (a lookup or a condition on it depends on more than the iterators, or on a buffer
-    that the nest writes), `.not_proved` (the elements that a lookup reads may not exist for all values of
-    these iterators), `.shape` and `.race` as in `reindex_cache_read`, `.no_buffer`, `.no_block`,
-    `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.cache_index.*`:
+
+    * `.scope`: unknown scope
+    * `.nothing`: there is no such lookup
+    * `.domain`: a lookup or its condition depends on more than iterators, or on a buffer that the nest writes
+    * `.not_proved`: the elements that a lookup reads may not exist for all values of these iterators
+    * `.shape`, `.race`: as for `reindex_cache_read`
 
     >>> from gossamer_testkit.examples import SPMM
     >>> from gossamer_testkit.show import body_text

@@ -43,13 +43,15 @@ def cache_inplace(
     their values. The copies visit the elements as in `cache_read`. The result's names are the buffer, then
     each copy block with its loops.
 
-    Raises `ScheduleError`: `schedule.cache_inplace.scope` (unknown scope), `.inner` (the buffer is
-    allocated in the nest), `.loads` (the body does not both load from the buffer and store to it: use
-    `cache_read` or `cache_write`), `.init` (the init of the block uses the buffer: use `cache_write`),
-    `.other_access` (the nest uses the buffer elsewhere, or searches, prefetches or guards it), `.domain`
-    and `.not_proved` as in `cache_read`, `.race` (concurrent iterations around the nest would share
-    elements of the cache, or elements that are copied back), `.no_buffer`, `.no_block`, `.no_function`,
-    `.stage`.
+    Raises `ScheduleError` with a code `schedule.cache_inplace.*`:
+
+    * `.scope`: unknown scope
+    * `.inner`: the buffer is allocated in the nest
+    * `.loads`: the body does not both load and store: use `cache_read` or `cache_write`
+    * `.init`: the init of the block uses the buffer: use `cache_write`
+    * `.other_access`: the nest uses the buffer elsewhere, or searches, prefetches or guards it
+    * `.domain`, `.not_proved`: as for `cache_read`
+    * `.race`: concurrent iterations would share elements of the cache, or elements that are copied back
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_testkit.show import body_text

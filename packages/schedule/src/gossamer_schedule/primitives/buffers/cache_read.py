@@ -38,12 +38,15 @@ def cache_read(
     Elements that the init, the predicate or the domains of the block read are not cached. The result's
     names are the buffer, the copy block and its loops.
 
-    Raises `ScheduleError`: `schedule.cache_read.scope` (unknown scope), `.inner` (the buffer is allocated
-    in the nest), `.loads` (the body of the block does not load from the buffer), `.written` (the nest
-    writes the buffer), `.domain` (an element depends on more than the iterators of the block, or on a
-    buffer that its nest writes), `.not_proved` (an element may be read that the block does not read),
-    `.race` and `.not_proved` (concurrent iterations around the nest would share the cache), `.no_buffer`,
-    `.no_block`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.cache_read.*`:
+
+    * `.scope`: unknown scope
+    * `.inner`: the buffer is allocated in the nest
+    * `.loads`: the body of the block does not load from the buffer
+    * `.written`: the nest writes the buffer
+    * `.domain`: an element depends on more than the block's iterators, or on a buffer that its nest writes
+    * `.race`: concurrent iterations around the nest would share the cache
+    * `.not_proved`: they may, or an element may be read that the block does not read
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text

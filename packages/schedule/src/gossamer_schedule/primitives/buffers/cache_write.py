@@ -54,15 +54,19 @@ def cache_write(
     have conditions between them. For an outer block made by `blockize`, the block inside writes the cache,
     too. The result's names are the buffer, the copy block and its loops.
 
-    Raises `ScheduleError`: `schedule.cache_write.scope` (unknown scope), `.inner` (the buffer is allocated
-    in the nest), `.stores` (the block does not store to the buffer in exactly one place), `.reads` (it
-    reads other elements of the buffer), `.element` (the element depends on a reduction iterator, or no
-    statement initializes it), `.not_proved` (the loops may not visit the whole domain of an iterator, or an
-    old value may not exist), `.predicate` (a condition depends on more than the element), `.domain` (a
-    domain depends on more than the element, or a condition on a buffer that the nest writes),
-    `.other_access` (the nest uses the buffer elsewhere, or so does a loop around it in which several
-    iterations update one element), `.race` and `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`,
-    `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.cache_write.*`:
+
+    * `.scope`: unknown scope
+    * `.inner`: the buffer is allocated in the nest
+    * `.stores`: the block does not store to the buffer in exactly one place
+    * `.reads`: it reads other elements of the buffer
+    * `.element`: the element depends on a reduction iterator, or no statement initializes it
+    * `.predicate`: a condition depends on more than the element
+    * `.domain`: a domain depends on more than the element, or a condition on a buffer that the nest writes
+    * `.other_access`: the nest uses the buffer elsewhere, or iterations around it update one element
+    * `.race`: as for `cache_read`
+    * `.not_proved`: as for `cache_read`; or the loops may not visit a whole domain, or an old value may not
+      exist
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text

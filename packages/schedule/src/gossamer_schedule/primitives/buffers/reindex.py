@@ -26,8 +26,8 @@ def reindex(
     buffer has the scope of the old one. This prepares a block for `tensorize`, `blockize` and
     `transform_layout`, which work on accesses that are indexed by iterators alone.
 
-    Raises `ScheduleError`: the errors of `reindex_cache_read` and `reindex_cache_write`, with codes such as
-    `schedule.reindex.order`.
+    Raises `ScheduleError`: as for `reindex_cache_read` if the block only reads the buffer, else as for
+    `reindex_cache_write`.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text

@@ -40,10 +40,12 @@ def reindex_cache_read(
     For an iterator over a fibre, the dimension numbers the elements of all fibres, `indptr[vi] + vj`, which
     also covers `vi`. After `compute_at`, only the part of the buffer in use is allocated.
 
-    Raises `ScheduleError`: `schedule.reindex_cache_read.single` (the block reads several elements),
-    `.order` (it does not name each of these iterators once), `.shape` (a domain is not a fibre, and its
-    extent is not known before the function runs), `.scope`, `.inner`, `.loads`, `.written`, `.domain`,
-    `.race` and `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.reindex_cache_read.*`:
+
+    * `.single`: the block reads several elements
+    * `.order`: it does not name each of these iterators once
+    * `.shape`: a domain is not a fibre, and its extent is not known before the function runs
+    * `.scope`, `.inner`, `.loads`, `.written`, `.domain`, `.race`, `.not_proved`: as for `cache_read`
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text

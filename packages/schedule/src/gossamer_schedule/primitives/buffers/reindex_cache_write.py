@@ -52,12 +52,15 @@ def reindex_cache_write(
     the result with the old value of the element; several points, also of the reduction, may then share one
     element. In all other cases the copy stores, and different points must select different elements.
 
-    Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither assigned nor
-    reduced, or the cache would be initialized several times), `.not_proved` (as in `cache_write`; or two
-    points may select one element, also in iterations around the nest for which one init runs), `.order`
-    and `.shape` as in `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`, `.element`,
-    `.predicate`, `.domain`, `.other_access` and `.race` as in `cache_write`, `.no_buffer`, `.no_block`,
-    `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.reindex_cache_write.*`:
+
+    * `.initialised`: an element is neither assigned nor reduced, or the cache would be initialized several
+      times
+    * `.order`, `.shape`: as for `reindex_cache_read`
+    * `.scope`, `.inner`, `.stores`, `.reads`, `.element`, `.predicate`, `.domain`, `.other_access`, `.race`:
+      as for `cache_write`
+    * `.not_proved`: as for `cache_write`; or two points may select one element, also in iterations around the
+      nest that share an init
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text

@@ -87,16 +87,20 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     the circular buffer is reused and must be initialized repeatedly. The result's names are the buffer and,
     if there is an `init`, its block and loops as in `decompose_reduction`.
 
-    Raises `ScheduleError`: `schedule.rolling_buffer.scope` (the buffer is not allocated in the body of a
-    loop, the block is not in loops of its own there, or the buffer's shape is not known before the loop),
-    `.kind` (the loop is not serial), `.writers` (another statement writes the buffer, or the block writes
-    another buffer), `.updates` (the block updates elements that already have a value), `.changed` (a
-    buffer that the block reads is written in the loop), `.window` (no dimension has a window of constant
-    width and step, or the block depends on the iteration in another way), `.overlap` (consecutive windows
-    share no element), `.other_access` (the buffer is used before the block or by an `init`, or is searched,
-    prefetched or guarded), `.not_proved` (an access may be outside the window or the buffer, or points of
-    the block may initialize one element with different values), `.no_buffer`, `.no_block`, `.no_function`,
-    `.stage`.
+    Raises `ScheduleError` with a code `schedule.rolling_buffer.*`:
+
+    * `.scope`: the buffer is not allocated in a loop, the block is not in loops of its own there, or the
+      shape is not known before the loop
+    * `.writers`: another statement writes the buffer, or the block writes another buffer
+    * `.updates`: the block updates elements that already have a value
+    * `.changed`: a buffer that the block reads is written in the loop
+    * `.window`: no dimension has a window of constant width and step, or the block depends on the iteration
+      in another way
+    * `.overlap`: consecutive windows share no element
+    * `.other_access`: the buffer is used before the block or by an init, or is searched, prefetched or
+      guarded
+    * `.not_proved`: an access may be outside the window or the buffer, or points may initialize one element
+      with different values
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_testkit.examples import WINDOWS

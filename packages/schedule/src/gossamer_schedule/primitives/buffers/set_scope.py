@@ -24,9 +24,11 @@ def set_scope(root: Cursor, buffer: str, *, scope: str, function: str | None = N
     `scope` is "global", "shared", "warp", "local" or "fragment". If each thread has its own copy of a
     buffer in that scope, threads must not communicate through the buffer. The result's name is the buffer.
 
-    Raises `ScheduleError`: `schedule.set_scope.scope` (unknown scope), `.parameter` (the buffer is a
-    parameter), `.threads` (a loop over threads that would each have their own copy contains some accesses
-    of the buffer, but not all), `.no_buffer`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.set_scope.*`:
+
+    * `.scope`: unknown scope
+    * `.parameter`: the buffer is a parameter
+    * `.threads`: each thread of a loop would have its own copy, and only some accesses are in the loop
 
     >>> from gossamer_testkit.examples import STAGED
     >>> def scope_of(module): return module.functions[0].buffers[-1].scope

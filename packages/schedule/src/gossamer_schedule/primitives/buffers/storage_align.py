@@ -35,11 +35,14 @@ def storage_align(
     can start on cache lines; with `offset=1` they do not all fall on one memory bank. The function must
     allocate the buffer. The padding is never accessed. The result's name is the buffer.
 
-    Raises `ScheduleError`: `schedule.storage_align.axis` (there is no later dimension that could be
-    padded), `.factor` (the factor is not positive or is too large, or the offset is not in [0, factor)),
-    `.shape` (no padding gives such a stride), `.sparse` (the buffer is sparse), `.not_proved` (vector
-    accesses or searches of the buffer may be out of bounds), `.parameter` (the buffer is a parameter),
-    `.no_buffer`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.storage_align.*`:
+
+    * `.axis`: there is no later dimension that could be padded
+    * `.factor`: not positive or too large, or the offset is not in [0, factor)
+    * `.shape`: no padding gives such a stride
+    * `.sparse`: the buffer is sparse
+    * `.parameter`: the buffer is a parameter
+    * `.not_proved`: vector accesses or searches of the buffer may be out of bounds
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_testkit.examples import STAGED

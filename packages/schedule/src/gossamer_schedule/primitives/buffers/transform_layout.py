@@ -66,13 +66,15 @@ def transform_layout(
     `<buffer>_pad` stores the value `pad` to them before the buffer is first used. The result's names are
     those of this block and its loops.
 
-    Raises `ScheduleError`: `schedule.transform_layout.parameter` (the buffer is a parameter), `.map` (the
-    text is not a map of that number of indices), `.sparse` (an axis of the buffer is not dense),
-    `.not_proved` (two elements may get the same slot, or vector accesses may be out of bounds), `.padding`
-    (slots hold no element, and `pad` is missing or is not a constant of the buffer's dtype),
-    `.other_access` (the buffer is searched, or facts are declared about its values), `.kind` (the map has
-    digits, and a vectorized loop or a vector access uses the buffer), `.no_buffer`, `.no_function`,
-    `.stage`.
+    Raises `ScheduleError` with a code `schedule.transform_layout.*`:
+
+    * `.parameter`: the buffer is a parameter
+    * `.map`: the text is not a map of that number of indices
+    * `.sparse`: an axis of the buffer is not dense
+    * `.not_proved`: two elements may get the same slot, or vector accesses may be out of bounds
+    * `.padding`: slots hold no element, and `pad` is missing or is not a constant of the buffer's dtype
+    * `.other_access`: the buffer is searched, or facts are declared about its values
+    * `.kind`: the map has digits, and a vectorized loop or a vector access uses the buffer
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write

@@ -43,12 +43,15 @@ def sparse_compute_at(
     `into` has no other axes, the first iteration moves to the beginning of its body instead. The result's
     name is that of the iteration that contains both.
 
-    Raises `ScheduleError`: `schedule.sparse_compute_at.variable` (`into` has no such variable), `.axes`
-    (the iterations do not begin with the same spatial axes, unfused and without duplicate coordinates),
-    `.scope` (they are not in one body, in this order), `.other_access` (a statement between them uses
-    the same buffers), `.init` (an init writes an element that these axes do not select), `.dependence`
-    (an iteration uses elements that the other one writes at other points of these axes),
-    `.no_iteration`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.sparse_compute_at.*`:
+
+    * `.variable`: `into` has no such variable
+    * `.axes`: the iterations do not begin with the same spatial axes, unfused and without duplicate
+      coordinates
+    * `.scope`: they are not in one body, in this order
+    * `.other_access`: a statement between them uses the same buffers
+    * `.init`: an init writes an element that these axes do not select
+    * `.dependence`: an iteration uses elements that the other one writes at other points of these axes
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_testkit.show import body_text

@@ -25,9 +25,10 @@ def sparse_fuse(
     change. The loop can then be split into parts with equal numbers of elements. The result's names are
     the variables of the fused axes.
 
-    Raises `ScheduleError`: `schedule.sparse_fuse.axes` (fewer than two, or not consecutive axes of the
-    iteration that are not fused yet), `.chain` (an axis is not the child of the one before it),
-    `.no_iteration`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.sparse_fuse.*`:
+
+    * `.axes`: fewer than two, or not consecutive axes of the iteration that are not fused yet
+    * `.chain`: an axis is not the child of the one before it
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_testkit.show import body_text

@@ -37,9 +37,12 @@ def sparse_reorder(
     changes, the iteration is annotated `reassociates`. The result's names are the variables in their new
     order.
 
-    Raises `ScheduleError`: `schedule.sparse_reorder.order` (not each variable once), `.fused` (a fused
-    group is separated), `.dependence` (an axis is outside of one that it depends on), `.not_proved`
-    (points may not be exchanged), `.no_iteration`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.sparse_reorder.*`:
+
+    * `.order`: not each variable once
+    * `.fused`: a fused group is separated
+    * `.dependence`: an axis is outside of one that it depends on
+    * `.not_proved`: points may not be exchanged
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_testkit.show import body_text

@@ -22,8 +22,9 @@ def sparse_unfuse(
     that are visited and their order do not change. The positions of an element's ancestors are then loop
     variables and need no search. The result's names are the variables of the axes.
 
-    Raises `ScheduleError`: `schedule.sparse_unfuse.axes` (the iteration has no such fused group),
-    `.no_iteration`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.sparse_unfuse.*`:
+
+    * `.axes`: the iteration has no such fused group
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_schedule.primitives.coordinate.sparse_fuse import sparse_fuse

@@ -18,8 +18,6 @@ def add_unit_loop(root: Cursor, name: str, *, function: str | None = None) -> Ch
     The loop can be bound to a thread axis, or be the target of `compute_at`. By itself it has no effect on
     the generated code. The result's name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.add_unit_loop.no_name`, `.no_function`, `.stage`.
-
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
     >>> print(body_text(SCALE))

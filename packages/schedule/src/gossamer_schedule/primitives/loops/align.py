@@ -38,11 +38,15 @@ def align(
     added, and so the rounding of sums over the loop, depends on the address of the buffer. The result's
     name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.align.lanes` (less than two, or too many), `.rows` (rows of the buffer
-    may not be multiples of `lanes` long), `.buffer` (not a parameter), `.innermost` (the loop contains
-    more than blocks), `.not_proved` (the extent may change while the loop runs or may overflow, or an
-    iterator may be undefined in the added iterations), `.start` (the loop does not start at 0), `.kind`,
-    `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.align.*`:
+
+    * `.lanes`: fewer than two, or too many
+    * `.rows`: rows of the buffer may not be multiples of `lanes` long
+    * `.buffer`: not a parameter
+    * `.innermost`: the loop contains more than blocks
+    * `.start`: the loop does not start at 0
+    * `.not_proved`: the extent may change or overflow, or an iterator may be undefined in the added
+      iterations
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text

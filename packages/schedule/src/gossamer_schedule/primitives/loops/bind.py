@@ -36,11 +36,16 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
     are not nested, and extents do not vary. The extent of a "threadIdx" axis is a constant from 1 to 1024.
     The result's name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.bind.thread` (not a thread axis), `.twice` (a loop around or inside is
-    bound to the axis), `.extent` (another loop on the axis has another extent, the number of threads of a
-    block is not a constant from 1 to 1024, or an extent varies within the kernel), `.start` (the loop does
-    not start at 0), `.race` (iterations access the same element), `.not_proved` (they may), `.not_reducer`
-    (a block of a reduction loop is not a reduction), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.bind.*`:
+
+    * `.thread`: not a thread axis
+    * `.twice`: a loop around or inside is bound to the axis
+    * `.extent`: another loop on the axis has another extent, the extent varies within the kernel, or the
+      threads of a block are not a constant number from 1 to 1024
+    * `.start`: the loop does not start at 0
+    * `.race`: iterations access the same element
+    * `.not_proved`: they may
+    * `.not_reducer`: a block of a reduction loop is not a reduction
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text

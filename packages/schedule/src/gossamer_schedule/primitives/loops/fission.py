@@ -44,10 +44,12 @@ def fission(
     Therefore an iteration of a part must not depend on later iterations of earlier parts: they must not
     access the same element, unless both read it. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.fission.parts` (the body has no statement to cut after), `.scope` (a
-    part uses a variable or buffer that an earlier one defines), `.dependence` (a later iteration of an
-    earlier part accesses the same element), `.not_proved` (it may do so, an init may not run later, or the
-    bounds of the loop may change), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.fission.*`:
+
+    * `.parts`: the body has no statement to cut after
+    * `.scope`: a part uses a variable or buffer that an earlier one defines
+    * `.dependence`: a later iteration of an earlier part accesses the same element
+    * `.not_proved`: it may, an init may not run later, or the bounds of the loop may change
 
     >>> from gossamer_testkit.examples import STAGED
     >>> from gossamer_testkit.show import body_text

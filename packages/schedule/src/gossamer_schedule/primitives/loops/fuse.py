@@ -50,11 +50,14 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     innermost contain only the next one. The fused loop runs over the product of their extents; quotients
     and remainders of its variable replace the old variables. The result's name is that of the fused loop.
 
-    Raises `ScheduleError`: `schedule.fuse.loops` (fewer than two loops), `.not_nested` (a loop contains
-    more than the next one), `.dependence` (the extent of a loop depends on another one), `.not_proved`
-    (an extent may be negative or may change while the loops run, the number of iterations may not fit
-    int64, or an init may not run as before), `.start` (a loop does not start at 0), `.kind`, `.no_loop`,
-    `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.fuse.*`:
+
+    * `.loops`: fewer than two loops
+    * `.not_nested`: a loop contains more than the next one
+    * `.dependence`: the extent of a loop depends on another one
+    * `.start`: a loop does not start at 0
+    * `.not_proved`: an extent may be negative or may change, the number of iterations may not fit int64, or
+      an init may not run as before
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_testkit.show import body_text

@@ -26,10 +26,11 @@ def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change
 
     The block gets a spatial iterator `v<loop>` for the loop. The result's name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not the whole body of a block),
-    `.init` (the block has an init, or a block inside has one that runs before the loop), `.not_proved`
-    (the loop may change its bounds, or what the predicate or iterators of the block read), `.kind`,
-    `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.lift_loop.*`:
+
+    * `.not_alone`: the loop is not the whole body of a block
+    * `.init`: the block has an init, or a block inside has one that runs before the loop
+    * `.not_proved`: the loop may change its bounds, or what the block's predicate or iterators read
 
     >>> from gossamer_testkit.examples import NESTED
     >>> from gossamer_testkit.show import body_text

@@ -54,9 +54,12 @@ def loop_partition(
     in the parts. If the loop feeds a reduction, only the first part keeps the init, which runs before that
     part even if it is empty. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.loop_partition.points` (none, not integers, negative, or decreasing
-    constants), `.text` (a point is not an expression), `.not_proved` (a point or the extent may change or
-    be read out of bounds, or an init may not run as before), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.loop_partition.*`:
+
+    * `.points`: none, not integers, negative, or decreasing constants
+    * `.text`: a point is not an expression
+    * `.not_proved`: a point or the extent may change or be read out of bounds, or an init may not run as
+      before
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text

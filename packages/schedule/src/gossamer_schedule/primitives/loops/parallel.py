@@ -63,13 +63,18 @@ def parallel(
     apply `fuse` first. The result's name is that of the loop; with parts, the names are those of the
     loop over parts, the loop inside it and the blocks that fill and combine the copies.
 
-    Raises `ScheduleError`: `schedule.parallel.race` (two iterations write the same element),
-    `.not_proved` (they may, or the weight may read out of bounds), `.weight` (not int64, or may decrease),
-    `.text` (the weight is not an expression), `.grain` (less than one, or too large), `.nested` (parts
-    inside or around another parallel loop), `.accumulate` (none of the forms, or parts with a weight or
-    grain), `.parts` (fewer than two, too many, or with "atomic"), `.not_atomic` (another reducer, or not
-    numbers), `.no_sum` (the loop contains more than a reduction, or other accesses to shared elements),
-    `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.parallel.*`:
+
+    * `.race`: two iterations write the same element
+    * `.not_proved`: they may, or the weight may read out of bounds
+    * `.weight`: not int64, or may decrease
+    * `.text`: the weight is not an expression
+    * `.grain`: less than one, or too large
+    * `.nested`: parts inside or around another parallel loop
+    * `.accumulate`: none of the forms, or parts with a weight or grain
+    * `.parts`: fewer than two, too many, or with "atomic"
+    * `.not_atomic`: another reducer, or not numbers
+    * `.no_sum`: the loop contains more than a reduction, or other accesses to shared elements
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text

@@ -31,9 +31,11 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
     allocated in the loop, or by the function and used nowhere else. A backend without asynchronous copies
     ignores the annotation `pipeline`. The result's name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.pipeline.stages` (not from 2 to 8), `.no_producer` (the body does not
-    begin with a copy), `.not_proved` (an iteration may read elements that another one has filled),
-    `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.pipeline.*`:
+
+    * `.stages`: not from 2 to 8
+    * `.no_producer`: the body does not begin with a copy
+    * `.not_proved`: an iteration may read elements that another one has filled
 
     >>> from gossamer_testkit.examples import STAGED
     >>> from gossamer_testkit.show import body_text

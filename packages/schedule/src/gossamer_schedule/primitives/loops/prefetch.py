@@ -82,10 +82,12 @@ def prefetch(
     iterations in which the predicate of the block does not hold, or past the end of an index array that
     selects the elements. Results do not change. The result's name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.prefetch.distance` (less than one, or too large), `.no_access` (the
-    block reads no element of the buffer that changes with the loop), `.range` (loops inside may run over
-    elements that are not consecutive), `.changing` (the loop writes what selects the elements, or
-    allocates the buffer), `.no_loop`, `.no_block`, `.no_buffer`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.prefetch.*`:
+
+    * `.distance`: less than one, or too large
+    * `.no_access`: the block reads no element of the buffer that changes with the loop
+    * `.range`: loops inside may run over elements that are not consecutive
+    * `.changing`: the loop writes what selects the elements, or allocates the buffer
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text

@@ -26,10 +26,13 @@ def reorder(root: Cursor, *loops: str, function: str | None = None) -> Change:
     the outermost and the innermost of them. If the order in which a reduction combines its terms changes,
     its block is annotated `reassociates`. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.reorder.loops` (fewer than two, or one twice), `.not_nested` (not in
-    one nest, or the nest contains other statements), `.kind` (a loop is neither serial nor unrolled),
-    `.dependence` (the bounds of a loop depend on one that would be inside), `.not_proved` (iterations
-    may not be exchanged, or an init may not run as before), `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.reorder.*`:
+
+    * `.loops`: fewer than two, or one twice
+    * `.not_nested`: not in one nest, or the nest contains other statements
+    * `.kind`: a loop is neither serial nor unrolled
+    * `.dependence`: the bounds of a loop depend on one that would be inside
+    * `.not_proved`: iterations may not be exchanged, or an init may not run as before
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_testkit.show import body_text

@@ -56,10 +56,12 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
     A loop, iterator, block or buffer `x` inside is named `x_0` in the first version and `x_1` in the
     second. The result's names are those of the two versions.
 
-    Raises `ScheduleError`: `schedule.specialize.condition` (not a condition), `.text` (not an
-    expression), `.not_proved` (the condition may read out of bounds, or an init may not run as before),
-    `.init` (an init runs before a loop in which the condition may change), `.no_name`, `.no_function`,
-    `.stage`.
+    Raises `ScheduleError` with a code `schedule.specialize.*`:
+
+    * `.condition`: not a condition
+    * `.text`: not an expression
+    * `.init`: an init runs before a loop in which the condition may change
+    * `.not_proved`: the condition may read out of bounds, or an init may not run as before
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text

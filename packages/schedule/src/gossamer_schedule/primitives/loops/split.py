@@ -49,11 +49,13 @@ def split(
     others, rounded up. If the factors are not known to divide the extent, the blocks inside get a
     predicate that skips iterations past the end of the old loop. The result's names are those of the loops.
 
-    Raises `ScheduleError`: `schedule.split.factors` (none, not positive, more than one None, or too few
-    iterations), `.text` (a factor is not an expression), `.not_proved` (the factors may not cover the
-    extent, the extent may change while the loop runs, or an init may not run outside of the loops that a
-    factor depends on), `.start` (the loop does not start at 0), `.kind`, `.no_loop`, `.no_function`,
-    `.stage`.
+    Raises `ScheduleError` with a code `schedule.split.*`:
+
+    * `.factors`: none, not positive, more than one None, or too few iterations
+    * `.text`: a factor is not an expression
+    * `.start`: the loop does not start at 0
+    * `.not_proved`: the factors may not cover the extent, the extent may change while the loop runs, or an
+      init may not run outside of the loops that a factor depends on
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text

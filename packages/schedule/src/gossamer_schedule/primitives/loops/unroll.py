@@ -21,8 +21,9 @@ def unroll(root: Cursor, loop: str, *, function: str | None = None) -> Change:
 
     The extent is at most 1024. The result's name is that of the loop.
 
-    Raises `ScheduleError`: `schedule.unroll.extent` (not a constant from 0 to 1024), `.kind` (not serial),
-    `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.unroll.*`:
+
+    * `.extent`: not a constant from 0 to 1024
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.split import split

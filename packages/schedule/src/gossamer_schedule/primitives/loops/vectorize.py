@@ -54,11 +54,16 @@ def vectorize(
     The result's name is that of the loop; with `accumulate`, the names of `<loop>_turn`, the buffer and
     block `<block>_terms` follow.
 
-    Raises `ScheduleError`: `schedule.vectorize.rest` (neither "scalar" nor "masked"), `.innermost` (the
-    loop contains another loop), `.extent`, `.race` (lanes write the same element), `.not_proved` (lanes
-    may write the same element, or lanes of a reduction may write different ones), `.not_reducer` (a block
-    of a reduction loop is not a reduction), `.accumulate` (not "atomic", or with `rest`), `.no_sum` (the
-    loop contains more than one reduction), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.vectorize.*`:
+
+    * `.rest`: neither "scalar" nor "masked"
+    * `.innermost`: the loop contains another loop
+    * `.extent`: not a constant or a multiple of T.vscale(), or too large
+    * `.race`: lanes write the same element
+    * `.not_proved`: lanes may write the same element, or lanes of a reduction different ones
+    * `.not_reducer`: a block of a reduction loop is not a reduction
+    * `.accumulate`: not "atomic", or with `rest`
+    * `.no_sum`: the loop contains more than one reduction
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.split import split

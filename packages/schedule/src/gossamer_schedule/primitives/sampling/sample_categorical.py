@@ -31,9 +31,11 @@ def sample_categorical(
     step records the decision, so that a replay repeats it. The module does not change. The result's name
     is `name`, and its `values` contain the candidate.
 
-    Raises `ScheduleError`: `schedule.sample_categorical.name` (not an identifier), `.candidates` (none, or
-    weights of another number, negative or all zero), `.decision` (not the index of a candidate),
-    `.no_function`.
+    Raises `ScheduleError` with a code `schedule.sample_categorical.*`:
+
+    * `.name`: not an identifier
+    * `.candidates`: none, or weights of another number, negative or all zero
+    * `.decision`: not the index of a candidate
 
     >>> from gossamer_testkit.examples import SCALE
     >>> found = sample_categorical(SCALE, "tile", candidates=(4, 8, 16), decision=1)

@@ -38,9 +38,12 @@ def sample_compute_location(
     so that a replay repeats it. The module does not change. The result's name is `name`, and its `values`
     contain the loop.
 
-    Raises `ScheduleError`: `schedule.sample_compute_location.name` (not an identifier), `.move` (neither
-    primitive), `.nowhere` (the block may move into no loop), `.decision` (the block may not move into that
-    loop), `.no_block`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.sample_compute_location.*`:
+
+    * `.name`: not an identifier
+    * `.move`: neither primitive
+    * `.nowhere`: the block may move into no loop
+    * `.decision`: the block may not move into that loop
 
     >>> from gossamer_schedule import ScheduleBuilder
     >>> from gossamer_testkit.examples import SPMM

@@ -46,9 +46,12 @@ def sample_perfect_tile(
     them; in a replay on a loop whose extent is not their product, the first becomes None. The module does
     not change. The result's names are those of the values.
 
-    Raises `ScheduleError`: `schedule.sample_perfect_tile.name` (not an identifier), `.parts` (not from 2
-    to 16), `.largest` (not from 1 to 65536), `.decision` (not `parts` positive integers, of which the first
-    may be None), `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.sample_perfect_tile.*`:
+
+    * `.name`: not an identifier
+    * `.parts`: not from 2 to 16
+    * `.largest`: not from 1 to 65536
+    * `.decision`: not `parts` positive integers, of which the first may be None
 
     >>> from gossamer_testkit.examples import SCALE, STAGED
     >>> sample_perfect_tile(STAGED, "k", name="t", parts=2, decision=(2, 4)).values

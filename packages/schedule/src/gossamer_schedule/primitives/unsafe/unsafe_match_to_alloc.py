@@ -33,9 +33,11 @@ def unsafe_match_to_alloc(
     element that was not written before, results are undefined. The function is annotated `unsafe`. The
     result's name is that of the new buffer.
 
-    Raises `ScheduleError`: `schedule.unsafe_match_to_alloc.allocated` (the function allocates the buffer
-    already), `.stores` (the block does not store to it), `.filter` (the block does not have the
-    annotation), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.unsafe_match_to_alloc.*`:
+
+    * `.allocated`: the function allocates the buffer already
+    * `.stores`: the block does not store to it
+    * `.filter`: the block does not have the annotation
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text

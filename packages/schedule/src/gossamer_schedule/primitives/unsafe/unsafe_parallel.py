@@ -25,7 +25,7 @@ def unsafe_parallel(
     writes it, results are undefined. The function is annotated `unsafe`. The result's name is that of the
     loop.
 
-    Raises `ScheduleError`: as `parallel`, except `.race`; `.not_proved` only for the weight.
+    Raises `ScheduleError`: as for `parallel`, except `.race`; `.not_proved` only for the weight.
 
     >>> from gossamer_testkit.examples import GATHER
     >>> from gossamer_testkit.show import body_text

@@ -21,7 +21,7 @@ def unsafe_reorder(root: Cursor, *loops: str, function: str | None = None) -> Ch
     `loops` are those of `reorder`. The blocks inside are annotated `reassociates`, as the order of
     reductions may change, and the function is annotated `unsafe`. The result's names are those of the loops.
 
-    Raises `ScheduleError`: as `reorder`, except `.not_proved`.
+    Raises `ScheduleError`: as for `reorder`, except `.not_proved`.
 
     >>> from gossamer_testkit.examples import MATMUL
     >>> from gossamer_schedule.cursor.lookups import get_loops

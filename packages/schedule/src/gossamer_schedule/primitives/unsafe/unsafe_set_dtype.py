@@ -53,9 +53,11 @@ def unsafe_set_dtype(
     float32 only once, at the end. Results change, so the function is annotated `unsafe`. The result's name
     is that of the buffer.
 
-    Raises `ScheduleError`: `schedule.unsafe_set_dtype.dtype` (not a numeric dtype, or it cannot represent
-    the fill value), `.parameter` (the caller passes the buffer), `.other_access` (a declared reducer
-    combines its elements, a search reads it, or a fact is about it), `.no_buffer`, `.no_function`, `.stage`.
+    Raises `ScheduleError` with a code `schedule.unsafe_set_dtype.*`:
+
+    * `.dtype`: not a numeric dtype, or it cannot represent the fill value
+    * `.parameter`: the caller passes the buffer
+    * `.other_access`: a declared reducer combines its elements, a search reads it, or a fact is about it
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write

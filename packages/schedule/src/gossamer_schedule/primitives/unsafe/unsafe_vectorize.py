@@ -20,7 +20,7 @@ def unsafe_vectorize(
     that a lane reads from an element that another lane writes is undefined. The function is annotated
     `unsafe`. The result's name is that of the loop.
 
-    Raises `ScheduleError`: as `vectorize`, except `.race`; `.not_proved` only for reductions.
+    Raises `ScheduleError`: as for `vectorize`, except `.race`; `.not_proved` only for reductions.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.split import split
