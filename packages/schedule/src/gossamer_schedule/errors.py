@@ -16,8 +16,8 @@ def schedule_error(
     The reason `not_proved` means that the step may be valid, but this was not proved. `needs` is then the
     condition that would have to be proved, in the syntax of scripts.
 
-    >>> print(schedule_error("tile.not_proved", "It is not proved that the tiles fit.", needs="n <= 8"))
-    It is not proved that the tiles fit. Needed: n <= 8. [schedule.tile.not_proved]
+    >>> print(schedule_error("tile.not_proved", "Cannot prove that the tiles fit.", needs="n <= 8"))
+    Cannot prove that the tiles fit. Needed: n <= 8. [schedule.tile.not_proved]
     """
     condition = f" Needed: {needs}." if needs else ""
     return ScheduleError(f"schedule.{code}", message + condition, hint=hint, place=place)

@@ -58,7 +58,7 @@ def moved_accesses(
     if any(search.buffer == buffer for search in collect(Search, *function.body)) and lost:
         raise schedule_error(
             f"{top.primitive}.not_proved",
-            f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
+            f"Cannot prove that a search in buffer '{buffer}' stays in bounds of it.",
             needs="the buffer is not searched",
         )
     values = _values(function)
@@ -114,7 +114,7 @@ def _within(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
     if DType.parse(dtype_of(at)).is_vector:
         raise schedule_error(
             f"{top.primitive}.not_proved",
-            f"It is not proved that vectors of elements of buffer '{buffer}' are in bounds of it.",
+            f"Cannot prove that vectors of elements of buffer '{buffer}' are in bounds of it.",
             needs=f"{text_of(at)} is below {text_of(extent)} in all lanes",
         )
     return Binary("and", *in_range(at, extent))

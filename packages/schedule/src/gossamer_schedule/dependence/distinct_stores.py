@@ -24,7 +24,7 @@ def require_distinct(cursor: Cursor, buffer: str, *, nest: Iterable[For] | None 
         if not is_unshared(at, buffer):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
-                f"It is not proved that different points of block '{cursor.node.name}' are different "
+                f"Cannot prove that different points of block '{cursor.node.name}' are different "
                 f"elements of '{buffer}'.",
                 needs=difference(
                     loop.var, accesses_below(at)[buffer], varying=loops_within((loop,))

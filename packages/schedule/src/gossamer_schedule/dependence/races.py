@@ -101,7 +101,7 @@ def _race(cursor: Cursor, *, buffer: str) -> Exception:
         )
     return schedule_error(
         f"{cursor.primitive}.not_proved",
-        f"It is not proved that different iterations of loop '{loop.var}' access different "
+        f"Cannot prove that different iterations of loop '{loop.var}' access different "
         f"elements of '{buffer}'.",
         needs=difference(loop.var, found, varying=varying),
         place=cursor.place,

@@ -24,7 +24,7 @@ def require_unchanged(
         names = ", ".join(sorted(changing))
         raise schedule_error(
             f"{at.primitive}.not_proved",
-            f"It is not proved that {what} of loop '{loop.var}' stays the same while it runs.",
+            f"Cannot prove that {what} of loop '{loop.var}' stays the same while it runs.",
             needs=f"{names} is not written in loop '{loop.var}'",
         )
 

@@ -35,7 +35,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     ):
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
-            f"It is not proved that what '{text}' reads exists.",
+            f"Cannot prove that what '{text}' reads exists.",
             needs=f"its elements of {', '.join(sorted(read))} are in bounds, and given by the caller",
             place=place,
         )

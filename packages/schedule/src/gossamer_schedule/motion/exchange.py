@@ -38,7 +38,7 @@ def require_exchangeable(top: Cursor, chain: Sequence[For], moved: Sequence[For]
             words = " and in ".join(sorted(names))
             raise schedule_error(
                 f"{top.primitive}.not_proved",
-                f"It is not proved that the iterations of the loops {', '.join(sorted(names))} may "
+                f"Cannot prove that the iterations of the loops {', '.join(sorted(names))} may "
                 "be exchanged.",
                 needs=f"iterations that differ in {words} access different elements of '{buffer}'",
             )

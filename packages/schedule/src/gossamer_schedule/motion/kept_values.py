@@ -80,7 +80,7 @@ def require_recomputed(
         if not access.is_store and not _is_computed(cursor, own, access, target=target):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
-                f"It is not proved that block '{cursor.node.name}' computes all elements of "
+                f"Cannot prove that block '{cursor.node.name}' computes all elements of "
                 f"'{access.buffer}' that loop '{target.node.var}' reads each time that it runs; an element "
                 "may have a value from an earlier iteration of a loop around both.",
                 needs=f"each element of '{access.buffer}' that is read belongs to a point in the domains of "

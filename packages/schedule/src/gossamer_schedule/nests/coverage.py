@@ -69,7 +69,7 @@ def _visited(
     if idle:
         raise schedule_error(
             f"{nest.block.primitive}.not_proved",
-            f"It is not proved that loop '{min(idle)}' around block '{cursor.node.name}', which selects no "
+            f"Cannot prove that loop '{min(idle)}' around block '{cursor.node.name}', which selects no "
             "element, has an iteration.",
             needs=f"{text_of(loops[min(idle)].extent)} >= 1",
         )
@@ -95,7 +95,7 @@ def _not_covered(nest: BlockNest, found: BlockIter) -> Exception:
     values = outer | {item.var: item.value for item in cursor.node.iters}
     return schedule_error(
         f"{nest.block.primitive}.not_proved",
-        f"It is not proved that the loops around block '{cursor.node.name}' visit the whole domain of "
+        f"Cannot prove that the loops around block '{cursor.node.name}' visit the whole domain of "
         f"'{found.var}'.",
         needs=f"{text_of(resolve(found.value, outer))} takes each value from 0 to before "
         f"{text_of(resolve(found.domain.extent, values))}, whatever the other iterators are",

@@ -174,7 +174,7 @@ def require_inits_apart(top: Cursor) -> None:
         if shared:
             raise schedule_error(
                 f"{top.primitive}.not_proved",
-                f"It is not proved that the inits of the blocks '{first.node.name}' and "
+                f"Cannot prove that the inits of the blocks '{first.node.name}' and "
                 f"'{second.node.name}' may run in another order.",
                 needs=f"they use different elements of {', '.join(sorted(shared))}",
                 hint="Apply decompose_reduction before.",
@@ -216,7 +216,7 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
             if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
                 raise schedule_error(
                     f"{cursor.primitive}.not_proved",
-                    f"It is not proved that the init of block '{cursor.node.name}' may run before all "
+                    f"Cannot prove that the init of block '{cursor.node.name}' may run before all "
                     f"iterations of loop '{loop}' as well as in each of them.",
                     needs=difference(loop, found, varying=varying),
                     hint="Apply decompose_reduction before.",

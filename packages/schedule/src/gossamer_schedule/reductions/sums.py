@@ -70,7 +70,7 @@ def require_segments(found: LoopReduction) -> int:
         return ordered[0]
     raise schedule_error(
         "parallel.not_proved",
-        f"It is not proved that loop '{loop.var}' visits the elements of '{found.buffer.name}' in "
+        f"Cannot prove that loop '{loop.var}' visits the elements of '{found.buffer.name}' in "
         "order.",
         needs=" or ".join(f"{text_of(found.element[dim])} never decreases" for dim in changing)
         or "an index of the element follows the loop",
@@ -91,7 +91,7 @@ def _require_every_iteration(found: LoopReduction, inner: Set[str]) -> None:
         if names & outer or not names & inner:
             raise schedule_error(
                 "parallel.not_proved",
-                f"It is not proved that each iteration of loop '{found.cursor.node.var}' has an element.",
+                f"Cannot prove that each iteration of loop '{found.cursor.node.var}' has an element.",
                 needs=text_of(part),
                 hint="Make the loop parallel before it is split.",
                 place=found.cursor.place,

@@ -85,7 +85,7 @@ def _require_one_element(block: Block, cursor: Cursor) -> None:
     if reduction_of(block) is not None and varying:
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
-            f"It is not proved that block '{block.name}' combines with one element in all iterations "
+            f"Cannot prove that block '{block.name}' combines with one element in all iterations "
             f"of loop '{cursor.node.var}'.",
             needs=" and ".join(
                 f"{text_of(at)} is the same for every {cursor.node.var}" for at in varying

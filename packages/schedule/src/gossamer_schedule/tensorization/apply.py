@@ -176,7 +176,7 @@ def _require_direct(nest: StoreNest, match: Match, *, is_sparse: bool) -> None:
     if buffers_accessed((*used, *nest.conditions)) & changing:
         raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
-            f"It is not proved that loop '{nest.name}' does not change its own indices and conditions.",
+            f"Cannot prove that loop '{nest.name}' does not change its own indices and conditions.",
             needs=f"{', '.join(sorted(changing))} is not read there",
             place=nest.cursor.place,
         )
@@ -211,7 +211,7 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
         at = ", ".join(map(text_of, binding.indices))
         raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
-            f"It is not proved that iterations of '{shared[0]}' select different elements of "
+            f"Cannot prove that iterations of '{shared[0]}' select different elements of "
             f"'{binding.buffer}'.",
             needs=f"[{at}] is a different element in each iteration of '{shared[0]}'",
             place=nest.cursor.place,

@@ -56,7 +56,7 @@ from gossamer_schedule.step.primitive import primitive
 def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> Change:
     """Replace each load of a block's result by the expression that the block stores, and remove the block.
 
-    The buffer of the result is removed, too. If it is not proved that the block computes a loaded element,
+    The buffer of the result is removed, too. If it cannot be proved that the block computes a loaded element,
     the expression is guarded by the conditions under which it does. Elsewhere the load had no defined
     value, and it is replaced by 0. If the buffer is allocated outside a loop in which the block runs again,
     the element may have a value from an earlier iteration, so the proof is required there.
@@ -255,7 +255,7 @@ class _Inliner:
         """Return the error for a load of a value that may be stale (from an earlier iteration)."""
         return schedule_error(
             "compute_inline.not_proved",
-            f"It is not proved that block '{self._cursor.node.name}' computes {text_of(load)} each time "
+            f"Cannot prove that block '{self._cursor.node.name}' computes {text_of(load)} each time "
             "that it runs, so the element may be left from an earlier iteration of a loop around the block.",
             needs=needs,
             hint=f"Allocate '{self._store.buffer}' in that loop.",

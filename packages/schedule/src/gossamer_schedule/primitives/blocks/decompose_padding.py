@@ -177,7 +177,7 @@ def _require_unchanged(nest: BlockNest, padded: _PaddedStore) -> None:
         needs += ["no let is between the loop and the block"] if nest.has_let else []
         raise schedule_error(
             "decompose_padding.not_proved",
-            f"It is not proved that the padding of block '{nest.name}' may be stored before loop "
+            f"Cannot prove that the padding of block '{nest.name}' may be stored before loop "
             f"'{nest.top.node.var}'.",
             needs=" and ".join(needs),
             place=nest.block.place,

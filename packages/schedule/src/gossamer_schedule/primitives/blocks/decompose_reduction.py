@@ -172,7 +172,7 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
     if not is_disjoint or not is_unchanged or buffers & elsewhere:
         raise schedule_error(
             "decompose_reduction.not_proved",
-            f"It is not proved that the init of block '{cursor.node.name}' may run before loop "
+            f"Cannot prove that the init of block '{cursor.node.name}' may run before loop "
             f"'{top.node.var}'.",
             needs=f"each element of {quoted(buffers)} belongs to one iteration of the loops from "
             f"'{top.node.var}' on, nothing else there uses it, and nothing there writes a buffer that the "
@@ -193,7 +193,7 @@ def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
             raise schedule_error(
                 "decompose_reduction.not_proved",
-                f"It is not proved that the init of block '{cursor.node.name}' may run before that of block "
+                f"Cannot prove that the init of block '{cursor.node.name}' may run before that of block "
                 f"'{other.node.name}'.",
                 needs=f"they use different elements of {quoted(shared)}",
                 hint=f"Apply decompose_reduction to block '{other.node.name}' first.",

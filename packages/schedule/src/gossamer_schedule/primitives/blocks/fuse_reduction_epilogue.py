@@ -285,7 +285,7 @@ def _require_same_elements(
     if not is_safe(cursor.function, (Load(result, indices, "int64"),), iters=iters, held=()):
         raise schedule_error(
             "fuse_reduction_epilogue.not_proved",
-            f"It is not proved that each element that block '{cursor.node.name}' computes exists.",
+            f"Cannot prove that each element that block '{cursor.node.name}' computes exists.",
             needs=f"its iterators are within the shape of '{result}'",
         )
 

@@ -280,7 +280,7 @@ def _require_same_order(
 def _not_proved(cursor: Cursor, path: Sequence[For]) -> Exception:
     return schedule_error(
         "reverse_compute_at.not_proved",
-        f"It is not proved that each iteration of loop '{path[-1].var}' produces complete elements of its "
+        f"Cannot prove that each iteration of loop '{path[-1].var}' produces complete elements of its "
         f"own for block '{cursor.node.name}'.",
         needs=f"each element that the block reads is written in exactly one iteration of '{path[-1].var}'",
     )

@@ -175,7 +175,7 @@ def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced:
     if not is_computed_for(cursor, load, producer, produced):
         raise schedule_error(
             "reverse_compute_inline.not_proved",
-            f"It is not proved that block '{producer.node.name}' computes all elements of '{load.buffer}' "
+            f"Cannot prove that block '{producer.node.name}' computes all elements of '{load.buffer}' "
             f"that block '{cursor.node.name}' reads each time that it runs, so an element may be left from "
             "an earlier iteration of a loop around both.",
             needs=f"each point of '{cursor.node.name}' is also a point of '{producer.node.name}'",

@@ -209,7 +209,7 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
             at = ", ".join(map(text_of, element.store.indices))
             raise schedule_error(
                 "rfactor.not_proved",
-                f"It is not proved that the points of block '{cursor.node.name}' select different "
+                f"Cannot prove that the points of block '{cursor.node.name}' select different "
                 f"elements of '{element.store.buffer}'.",
                 needs=f"[{at}] determines {quoted(missing)}",
                 place=cursor.place,
@@ -244,7 +244,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
         if loop.var not in selecting | {top.node.var} and integer_value(loop.extent) != 1:
             raise schedule_error(
                 "rfactor.not_proved",
-                f"It is not proved that each partial result of block '{cursor.node.name}' is initialized "
+                f"Cannot prove that each partial result of block '{cursor.node.name}' is initialized "
                 "once.",
                 needs=f"loop '{loop.var}' selects an element, or is inside a loop of the reduction",
                 hint="Change the order of the loops with reorder.",

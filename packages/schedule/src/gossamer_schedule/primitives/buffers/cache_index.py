@@ -198,7 +198,7 @@ def _required_points(
     if not is_safe(cursor.function, (lookup,), iters=iters, held=conditions):
         raise schedule_error(
             "cache_index.not_proved",
-            f"It is not proved that an index in block '{block.name}' may be computed before its loops.",
+            f"Cannot prove that an index in block '{block.name}' may be computed before its loops.",
             needs=f"the elements that {text_of(lookup)} reads exist for all values of "
             f"{quoted(item.var for item in iters) or 'the parameters'}",
         )

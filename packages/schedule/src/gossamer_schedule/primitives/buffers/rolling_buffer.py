@@ -344,7 +344,7 @@ def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
             shown = "a range" if isinstance(at, Range) else text_of(at)
             raise schedule_error(
                 "rolling_buffer.not_proved",
-                f"It is not proved that all accesses of '{buffer.name}' in loop '{target.node.var}' are "
+                f"Cannot prove that all accesses of '{buffer.name}' in loop '{target.node.var}' are "
                 "within the window that the iteration computes, and within the buffer.",
                 needs=f"{text_of(window.base)} <= {shown} < {text_of(window.base)} + {window.width}, and "
                 f"0 <= {shown} < {text_of(buffer.shape[window.dim])}",

@@ -147,7 +147,7 @@ def _require_layout(
     if layout is None:
         raise schedule_error(
             "transform_layout.not_proved",
-            f"It is not proved that '{text}' gives each element of '{buffer.name}' a slot of its own.",
+            f"Cannot prove that '{text}' gives each element of '{buffer.name}' a slot of its own.",
             needs=f"different values of {', '.join(parsed.vars)} have different results, which contain all "
             "digits of each index",
         )

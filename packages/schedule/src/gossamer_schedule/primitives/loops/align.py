@@ -117,7 +117,7 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
     if buffers_accessed(values) or any(integer_value(divisor) is None for divisor in divisors):
         raise schedule_error(
             "align.not_proved",
-            f"It is not proved that the iterators of the blocks in loop '{cursor.node.var}' are defined "
+            f"Cannot prove that the iterators of the blocks in loop '{cursor.node.var}' are defined "
             "before its first iteration and after its last one.",
             needs="their values read no buffer and divide by constants only",
             hint="Align the loop before it is split or fused.",
@@ -139,7 +139,7 @@ def _require_extent(cursor: Cursor, lanes: int) -> None:
     if not overflow_of(cursor.function).is_exact(extent):
         raise schedule_error(
             "align.not_proved",
-            f"It is not proved that loop '{cursor.node.var}' can have {lanes} more iterations.",
+            f"Cannot prove that loop '{cursor.node.var}' can have {lanes} more iterations.",
             needs=f"{text_of(extent)} does not overflow int64",
             hint="Extents that are sizes of arrays are known not to be as large.",
             place=cursor.place,
@@ -151,7 +151,7 @@ def _require_rows(buffer: Buffer, lanes: int) -> None:
     if len(buffer.shape) != 1 and (length is None or length % lanes):
         raise schedule_error(
             "align.rows",
-            f"It is not proved that rows of '{buffer.name}' are multiples of {lanes} elements long.",
+            f"Cannot prove that rows of '{buffer.name}' are multiples of {lanes} elements long.",
             hint="All rows must have the same alignment: choose lanes that divide the length of a row.",
         )
 

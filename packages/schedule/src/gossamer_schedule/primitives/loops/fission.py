@@ -189,7 +189,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
     varying = loops_within((cursor.node,))
     raise schedule_error(
         "fission.not_proved",
-        f"It is not proved that the parts of loop '{loop}' access different elements of '{buffer}' in "
+        f"Cannot prove that the parts of loop '{loop}' access different elements of '{buffer}' in "
         "different iterations.",
         needs=difference(loop, sorted(pair, key=lambda found: found.is_store), varying=varying),
         place=cursor.place,

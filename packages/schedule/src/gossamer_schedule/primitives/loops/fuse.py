@@ -161,7 +161,7 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
     if not fits or not point.is_exact(*extents):
         raise schedule_error(
             "fuse.not_proved",
-            "It is not proved that the number of iterations of the fused loop fits int64.",
+            "Cannot prove that the number of iterations of the fused loop fits int64.",
             needs=f"{text_of(product(extents))} <= {MAX_ITERATIONS}",
             hint="Products of the sizes of one array, or of a size and small constants, are known to fit.",
             place=cursors[0].place,
@@ -172,7 +172,7 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
     if len(unknown) > 1:
         raise schedule_error(
             "fuse.not_proved",
-            "It is not proved that the fused loop has as many iterations as the nest: the extents of two "
+            "Cannot prove that the fused loop has as many iterations as the nest: the extents of two "
             "loops may be negative.",
             needs=f"{text_of(unknown[-1].node.extent)} >= 0",
             place=unknown[-1].place,
@@ -230,7 +230,7 @@ def _require_repeatable_init(block: Cursor, loops: Sequence[Cursor]) -> None:
     if clash := read_by_init(block) & outer_writes(block.node.init):
         raise schedule_error(
             "fuse.not_proved",
-            f"It is not proved that the init of block '{block.node.name}' has the same effect when it runs "
+            f"Cannot prove that the init of block '{block.node.name}' has the same effect when it runs "
             "more than once.",
             needs=f"it does not read {', '.join(sorted(clash))}",
             hint="Apply decompose_reduction before.",
@@ -240,7 +240,7 @@ def _require_repeatable_init(block: Cursor, loops: Sequence[Cursor]) -> None:
         if (integer_value(cursor.node.extent) or 0) < 1:
             raise schedule_error(
                 "fuse.not_proved",
-                f"It is not proved that the init of block '{block.node.name}' runs as before, as loop "
+                f"Cannot prove that the init of block '{block.node.name}' runs as before, as loop "
                 f"'{cursor.node.var}' may have no iteration.",
                 needs=f"{text_of(cursor.node.extent)} >= 1",
                 hint="Apply decompose_reduction before.",
@@ -262,7 +262,7 @@ def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) ->
         if used.isdisjoint(before) != used.isdisjoint(after):
             raise schedule_error(
                 "fuse.not_proved",
-                f"It is not proved that the init of block '{block.node.name}' runs under the same conditions "
+                f"Cannot prove that the init of block '{block.node.name}' runs under the same conditions "
                 "as before.",
                 needs=text_of(condition),
                 hint="Apply decompose_reduction before.",

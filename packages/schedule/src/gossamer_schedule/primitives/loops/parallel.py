@@ -196,7 +196,7 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
     if dtype_of(weight) != "int64" or not is_monotone(weight, cursor):
         raise schedule_error(
             "parallel.weight",
-            f"It is not proved that the weight '{text}' is an int64 that does not decrease along loop "
+            f"Cannot prove that the weight '{text}' is an int64 that does not decrease along loop "
             f"'{cursor.node.var}'.",
             hint="Expected an int64 sum of multiples of the variable and loads from buffers that never "
             "decrease.",
@@ -209,7 +209,7 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
         end = text_of(add(cursor.node.start, cursor.node.extent))
         raise schedule_error(
             "parallel.not_proved",
-            f"It is not proved that the weight '{text}', which is also evaluated at the end of loop "
+            f"Cannot prove that the weight '{text}', which is also evaluated at the end of loop "
             f"'{cursor.node.var}', reads nothing out of bounds.",
             needs=f"each element that it reads exists wherever {cursor.node.var} <= {end}",
             hint="Leave the weight out, or use the offsets of the loop's own axis.",

@@ -100,7 +100,7 @@ def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
         if read is not None and not (is_filled and read.region == filled.region):
             raise schedule_error(
                 "pipeline.not_proved",
-                f"It is not proved that each iteration of loop '{loop.var}' fills all elements of '{name}' "
+                f"Cannot prove that each iteration of loop '{loop.var}' fills all elements of '{name}' "
                 "that it reads.",
                 needs=f"an element of {name} that an iteration reads is written in it",
                 hint="Move the block that fills it into the loop with compute_at.",

@@ -214,7 +214,7 @@ def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> 
     if order is None or any(free_vars(at) & inner for at in outer):
         raise schedule_error(
             "prefetch.range",
-            f"It is not proved that the loops in '{cursor.node.var}' run over consecutive elements of "
+            f"Cannot prove that the loops in '{cursor.node.var}' run over consecutive elements of "
             f"'{buffer.name}'.",
             hint="Prefetch at one of the loops inside.",
             place=cursor.place,

@@ -169,7 +169,7 @@ def _require_cover(total: Affine, cursor: Cursor) -> None:
     if extent is None:
         raise schedule_error(
             "split.not_proved",
-            f"It is not proved that the factors cover the extent of loop '{cursor.node.var}'.",
+            f"Cannot prove that the factors cover the extent of loop '{cursor.node.var}'.",
             needs=f"{text_of(product_of(total))} >= {text_of(cursor.node.extent)}",
             hint="Use None as one of the factors.",
             place=cursor.place,
