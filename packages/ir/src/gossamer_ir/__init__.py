@@ -72,6 +72,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'gossamer_ir' has no attribute '{name}'")
-    found = getattr(import_module(f"gossamer_ir.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(f"gossamer_ir.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

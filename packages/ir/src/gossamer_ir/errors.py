@@ -64,9 +64,9 @@ class CodedError(GossamerError):
     def render(self) -> str:
         """The message, hint and code of every diagnostic, and the text with carets."""
         lines = []
-        for found in self.diagnostics:
-            hint = f" {found.hint}" if found.hint else ""
-            lines.append(f"{found.message}{hint} [{found.code}]")
+        for diagnostic in self.diagnostics:
+            hint = f" {diagnostic.hint}" if diagnostic.hint else ""
+            lines.append(f"{diagnostic.message}{hint} [{diagnostic.code}]")
         if self.text:
             lines.append(self.text)
         return "\n".join(lines)

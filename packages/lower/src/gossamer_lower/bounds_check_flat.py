@@ -36,12 +36,12 @@ def bounds_check_flat(module: Module) -> Module:
     T.guard(n < n, X)
     X[n] = 1.0
     """
-    found = next((node for node in walk(module) if isinstance(node, _FLAT)), None)
-    if found is not None:
+    flat_only = next((node for node in walk(module) if isinstance(node, _FLAT)), None)
+    if flat_only is not None:
         raise UnsupportedError(
             "lower.flat_guards",
             f"Cannot insert bounds checks into a flat module that has the statement "
-            f"'{type(found).__name__}'; its accesses are not proved in bounds.",
+            f"'{type(flat_only).__name__}'; its accesses are not proved in bounds.",
             hint="Compile the program of the loop stage from which it was lowered.",
         )
     return lower_to_flat(msgspec.structs.replace(module, stage="loop"))

@@ -31,15 +31,15 @@ def guarded_accesses(module: Module) -> tuple[GuardedAccess, ...]:
     >>> from gossamer_lower.examples import program
     >>> from gossamer_lower.lower_to_flat import lower_to_flat
     >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
-    >>> [(found.buffer, found.loops, found.is_inner) for found in guarded_accesses(flat)]
+    >>> [(access.buffer, access.loops, access.is_inner) for access in guarded_accesses(flat)]
     [('X', ('i',), True)]
     >>> guarded_accesses(lower_to_flat(program("for i in T.serial(n): Y[i] = X[i]")))
     ()
     """
     return tuple(
-        found
+        access
         for function in module.functions
-        for found in _in_body(function.body, function.name, (), is_inner=False)
+        for access in _in_body(function.body, function.name, (), is_inner=False)
     )
 
 

@@ -98,7 +98,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     def require_kept_promise(self, result: Module) -> None:
         """Raises `InternalError`, a bug of the pass, unless its result is a valid module of the declared
         stage that has none of the contents that the pass removes."""
-        wrong = [f"{one.message} [{one.code}]" for one in diagnostics(result)]
+        wrong = [f"{diagnostic.message} [{diagnostic.code}]" for diagnostic in diagnostics(result)]
         wrong += [f"it still holds {content}" for content in self.removes if holds(result, content)]
         if self.gives not in (None, result.stage):
             wrong.append(f"it is of the {result.stage} stage")
@@ -147,8 +147,8 @@ def lowering_pass(
 
 def record_of(function: object) -> Pass | None:
     """Return the record of a pass; None for anything else."""
-    found = getattr(function, "lowering_pass", None)
-    return found if isinstance(found, Pass) else None
+    record = getattr(function, "lowering_pass", None)
+    return record if isinstance(record, Pass) else None
 
 
 def _replaced(function: Function, by: Callable[[Function], Function]) -> Function:
@@ -165,5 +165,5 @@ def map_functions(
 ) -> Module:
     """Return the module with each function replaced, at `stage` if that is another one. Annotations of loops
     that a replaced function no longer satisfies are dropped."""
-    functions = tuple(_replaced(found, function) for found in module.functions)
+    functions = tuple(_replaced(each, function) for each in module.functions)
     return msgspec.structs.replace(module, stage=stage or module.stage, functions=functions)

@@ -37,15 +37,15 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
     for i in T.serial(n):
         Y[i] = X[i]
     """
-    found = PASSES.get(name)
-    if found is None:
+    record = PASSES.get(name)
+    if record is None:
         raise ArgumentError(
             "pass.name", f"There is no pass '{name}'.", hint="gossamer opt --list shows them."
         )
-    found.require_stage(module)
-    for content in found.without:
-        _require_none_left(found, content, module)
-    return found.function(module, **_arguments(found, arguments or {}))
+    record.require_stage(module)
+    for content in record.without:
+        _require_none_left(record, content, module)
+    return record.function(module, **_arguments(record, arguments or {}))
 
 
 def require_kept_promise(name: str, result: Module) -> None:
@@ -53,22 +53,24 @@ def require_kept_promise(name: str, result: Module) -> None:
     PASSES[name].require_kept_promise(result)
 
 
-def _require_none_left(found: Pass, content: str, module: Module) -> None:
+def _require_none_left(record: Pass, content: str, module: Module) -> None:
     if holds(module, content):
         earlier = next(key for key, other in PASSES.items() if other.removes == (content,))
         raise ArgumentError(
             "pass.order",
-            f"The pass '{found.name}' takes a module without {content}, but this one has some.",
+            f"The pass '{record.name}' takes a module without {content}, but this one has some.",
             hint=f"Apply '{earlier}' before.",
         )
 
 
 def _arguments(record: Pass, given: Mapping[str, Any]) -> dict[str, Any]:
     _, *parameters = inspect.signature(record.function).parameters.values()
-    known = {found.name: found for found in parameters}
+    known = {parameter.name: parameter for parameter in parameters}
     wrong = [key for key in given if key not in known]
     missing = [
-        key for key, found in known.items() if found.default is found.empty and key not in given
+        key
+        for key, parameter in known.items()
+        if parameter.default is parameter.empty and key not in given
     ]
     if wrong or missing:
         what = f"has no argument '{wrong[0]}'" if wrong else f"needs the argument '{missing[0]}'"

@@ -84,22 +84,22 @@ def accesses(
     ...     for i in T.serial(n):
     ...         X[i] = X[i] * 2.0
     ... ''')
-    >>> [(found.buffer, found.is_store) for found in accesses(module.functions[0].body)]
+    >>> [(access.buffer, access.is_store) for access in accesses(module.functions[0].body)]
     [('X', False), ('X', True)]
     """
-    known = dict(values or {})
+    bound = dict(values or {})
     held = held or EnclosingContext()
     for statement in body:
         match statement:
             case Let():
-                known[statement.var.name] = resolve(statement.value, known)
+                bound[statement.var.name] = resolve(statement.value, bound)
             case Block():
-                known.update({it.var: resolve(it.value, known) for it in statement.iters})
+                bound.update({it.var: resolve(it.value, bound) for it in statement.iters})
                 if statement.init:
-                    inside = at_init(held, statement, known) if conditions else held
+                    inside = at_init(held, statement, bound) if conditions else held
                     yield from accesses(
                         statement.init,
-                        values=known,
+                        values=bound,
                         held=inside,
                         buffers=buffers,
                         conditions=conditions,
@@ -107,14 +107,14 @@ def accesses(
         effects = effects_of(statement)
         for node, is_certain in _direct_accesses(effects):
             if buffers is None or node.buffer in buffers:
-                yield _access_of(node, known, held, is_certain=is_certain)
+                yield _access_of(node, bound, held, is_certain=is_certain)
         for inner in effects.bodies:
             if inner.is_init:  # visited above, with the context before the reduction loops
                 continue
-            deeper = _deeper(held, statement, known, inner.conditions) if conditions else held
+            deeper = _deeper(held, statement, bound, inner.conditions) if conditions else held
             yield from accesses(
                 inner.statements,
-                values=known,
+                values=bound,
                 held=deeper,
                 buffers=buffers,
                 conditions=conditions,
@@ -171,15 +171,15 @@ def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
 def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
     """The loads and searches of an expression, each with whether it happens whenever the expression is
     evaluated."""
-    found: list[tuple[Load | Search, bool]] = []
+    reads: list[tuple[Load | Search, bool]] = []
     if type(expr) in LEAVES:
-        return found
+        return reads
     stack: list[tuple[Any, bool]] = [(expr, True)]
     while stack:
         node, is_certain = stack.pop()
         kind = type(node)
         if kind is Load or kind is Search:
-            found.append((node, is_certain and (kind is Search or node.predicate is None)))
+            reads.append((node, is_certain and (kind is Search or node.predicate is None)))
         if kind in LAZY:
             for name in reversed(kind.__struct_fields__):
                 stack.append((getattr(node, name), is_certain and name not in LAZY[kind]))
@@ -187,7 +187,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
         for child in reversed(children(node)):
             if type(child) not in LEAVES:
                 stack.append((child, is_certain))
-    return found
+    return reads
 
 
 def is_evaluated(name: str, expr: Any) -> bool:

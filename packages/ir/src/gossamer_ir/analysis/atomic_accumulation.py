@@ -60,12 +60,12 @@ def is_shared(loop: For, buffer: str) -> bool:
 
 def atomic_of(store: Store) -> Atomic | None:
     """A store `X[i] = X[i] op value` as an atomic operation; None for other stores, operators and dtypes."""
-    found = match_reduction(store)
-    if found is None or found.op not in ATOMIC_OPS or store.predicate is not None:
+    reduction = match_reduction(store)
+    if reduction is None or reduction.op not in ATOMIC_OPS or store.predicate is not None:
         return None
     if not is_combined(dtype_of(store.value)):
         return None
-    return Atomic(found.op, store.buffer, store.indices, found.value)
+    return Atomic(reduction.op, store.buffer, store.indices, reduction.value)
 
 
 def is_combined(dtype: str) -> bool:
@@ -109,15 +109,15 @@ def is_atomic_update(store: Store) -> bool:
 
 def _accumulating(store: Store) -> str | None:
     """The operator by which a store accumulates; None if it does not, or if lanes may share an element."""
-    found = match_reduction(store)
-    if found is None or found.op not in ATOMIC_OPS:
+    reduction = match_reduction(store)
+    if reduction is None or reduction.op not in ATOMIC_OPS:
         return None
     dtype = DType.parse(dtype_of(store.value))
     if not is_combined(dtype.scalar):
         return None
     if dtype.is_vector:
-        return found.op if any(map(_is_different_in_lanes, store.indices)) else None
-    return found.op if store.predicate is None else None
+        return reduction.op if any(map(_is_different_in_lanes, store.indices)) else None
+    return reduction.op if store.predicate is None else None
 
 
 def _is_different_in_lanes(index: Expr) -> bool:

@@ -91,6 +91,6 @@ def _unchanged(function: Function) -> dict[str | None, str]:
 def _last_offset(axis: Axis, function: Function) -> Expr | None:
     """The index of the last offset of an axis if its parent is a root; None otherwise, since offsets then
     have several indices."""
-    parent = next((found for found in function.axes if found.name == axis.parent), None)
+    parent = next((other for other in function.axes if other.name == axis.parent), None)
     is_root = isinstance(parent, DenseFixed) and parent.parent is None
     return parent.length if is_root and parent is not None else None

@@ -59,10 +59,10 @@ class BoundedReads:
     def extents(self, buffer: str, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """The extents of the dimensions of an access, up to the first one that is unknown. The indices of a
         search are its prefix and any position in the range that it covers."""
-        found = self._buffers[buffer]
-        if isinstance(found, SparseBuffer):
-            return tuple(self._fibres(found, indices))
-        return found.shape
+        declared = self._buffers[buffer]
+        if isinstance(declared, SparseBuffer):
+            return tuple(self._fibres(declared, indices))
+        return declared.shape
 
     def _is_proved_below(self, node: Any) -> bool:
         if not isinstance(node, IfThenElse):
@@ -96,9 +96,9 @@ class BoundedReads:
         return ends_inside and self._point.is_nonnegative(search.begin)
 
     def _fibres(self, buffer: SparseBuffer, indices: Sequence[Expr]) -> Iterator[Expr]:
-        known = dict(zip(buffer.axes, indices, strict=True))
+        positions = dict(zip(buffer.axes, indices, strict=True))
         for name in buffer.axes:
-            extent = self._fibre(self._axes[name], known)
+            extent = self._fibre(self._axes[name], positions)
             if extent is None:
                 return
             is_last = name == buffer.axes[-1]

@@ -41,7 +41,7 @@ def numbers_of(
     names = _axes_of(function, buffer)
     positions = dict(zip(names, indices, strict=False))
     numbers = (_number(function, name, positions) for name in axes)
-    return tuple(None if found is None else _normalized(found) for found in numbers)
+    return tuple(None if number is None else _normalized(number) for number in numbers)
 
 
 @memoize_by_identity
@@ -57,9 +57,9 @@ def _varied(function: Function) -> Mapping[str, tuple[str, ...]]:
 
 def _axes_of(function: Function, buffer: str) -> tuple[str, ...]:
     return next(
-        found.axes
-        for found in function.buffers
-        if isinstance(found, SparseBuffer) and found.name == buffer
+        declared.axes
+        for declared in function.buffers
+        if isinstance(declared, SparseBuffer) and declared.name == buffer
     )
 
 
@@ -111,18 +111,18 @@ def offset_of_fibre(
         return None
     bound = [buffer for buffer in function.buffers if buffer.handle == axis.indptr]
     above = _number(function, axis.parent or "", positions) if bound else None
-    for found in bound:
-        is_flat = isinstance(found, Buffer) or len(found.axes) == 1
+    for value in bound:
+        is_flat = isinstance(value, Buffer) or len(value.axes) == 1
         if is_flat and above is not None:
-            return Load(found.name, (above,), found.dtype)
-    for found in bound:
-        if isinstance(found, SparseBuffer):
-            places = [positions.get(name) for name in found.axes]
+            return Load(value.name, (above,), value.dtype)
+    for value in bound:
+        if isinstance(value, SparseBuffer):
+            places = [positions.get(name) for name in value.axes]
             at = tuple(
                 place for place in places if place is not None and not isinstance(place, Range)
             )
             if len(at) == len(places):
-                return Load(found.name, at, found.dtype)
+                return Load(value.name, at, value.dtype)
     return None
 
 

@@ -40,18 +40,18 @@ def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:
     """The iterators that select the element to be initialized: the spatial ones, and the reduction
     iterators that occur in the init or in the domain of a selecting iterator."""
     needed = set(free_vars(*block.init))
-    found: list[BlockIter] = []
+    iterators: list[BlockIter] = []
     for item in reversed(block.iters):
         if item.kind == "S" or item.var in needed:
             needed |= free_vars(item.domain)
-            found.insert(0, item)
-    return tuple(found)
+            iterators.insert(0, item)
+    return tuple(iterators)
 
 
 def init_dependences(block: Block, loops: Sequence[For], values: Values) -> set[str]:
     """The variables on which the element that an init writes depends, directly or through the ranges of
     the loops (outermost first) that are kept for it."""
-    needed = variables_used((found.value for found in iterators_of_init(block)), values)
+    needed = variables_used((iterator.value for iterator in iterators_of_init(block)), values)
     reducing = reduction_loops(block, values)
     for loop in reversed(loops):
         if loop.var in needed or loop.var not in reducing:
@@ -76,8 +76,8 @@ def loops_outside_init(block: Block, loops: Sequence[For], values: Values) -> se
     >>> loops_outside_init(block, (j, For("i", index(0), index_var("j"), ())), {})
     set()
     """
-    found = reduction_loops(block, values).intersection(loop.var for loop in loops)
-    return found - init_dependences(block, loops, values) if found else found
+    feeding = reduction_loops(block, values).intersection(loop.var for loop in loops)
+    return feeding - init_dependences(block, loops, values) if feeding else feeding
 
 
 def variables_outside_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
@@ -102,26 +102,26 @@ def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tu
 
 def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterator[LoopOrCondition]:
     """Enclosing loops and conditions without the dropped loops, and without conjuncts that mention these."""
-    for found in parts:
-        if not isinstance(found, For):
-            held = (part for part in conjuncts(found) if not free_vars(part) & dropped)
+    for item in parts:
+        if not isinstance(item, For):
+            held = (part for part in conjuncts(item) if not free_vars(part) & dropped)
             if (condition := conjoined(held)) is not None:
                 yield condition
-        elif found.var not in dropped:
-            yield found
+        elif item.var not in dropped:
+            yield item
 
 
 def variables_used(exprs: Iterable[Expr], values: Values) -> set[str]:
     """The variables on which expressions depend, with the variables in `values` replaced by those on which
     their values depend."""
-    names = [name for expr in exprs for name in free_vars(expr)]
-    if values.keys().isdisjoint(names):
-        return set(names)
-    found: set[str] = set()
-    while names:
-        name = names.pop()
-        if name not in found:
-            found.add(name)
+    pending = [name for expr in exprs for name in free_vars(expr)]
+    if values.keys().isdisjoint(pending):
+        return set(pending)
+    used: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in used:
+            used.add(name)
             if name in values:
-                names.extend(free_vars(values[name]))
-    return found - values.keys()
+                pending.extend(free_vars(values[name]))
+    return used - values.keys()

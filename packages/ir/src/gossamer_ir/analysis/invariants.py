@@ -23,8 +23,8 @@ def mutable_buffers(function: Function) -> frozenset[str]:
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
     """The buffers and handles that a part of a function writes, including aliases that share a handle."""
-    found = _written_by_body(body) if isinstance(body, tuple) else buffers_written(body)
-    return _with_aliases(found, function)
+    written = _written_by_body(body) if isinstance(body, tuple) else buffers_written(body)
+    return _with_aliases(written, function)
 
 
 _written_by_body = memoize_by_identity(buffers_written)
@@ -57,8 +57,8 @@ def _with_aliases(written: frozenset[str], function: Function) -> frozenset[str]
     """The buffers, and all that share a handle with one of them."""
     if not written:
         return written
-    known = _aliases(function)
-    return written.union(*[known[name] for name in written if name in known])
+    aliases = _aliases(function)
+    return written.union(*[aliases[name] for name in written if name in aliases])
 
 
 @memoize_by_identity
@@ -67,7 +67,7 @@ def _aliases(function: Function) -> dict[str, frozenset[str]]:
     names: dict[str, frozenset[str]] = {}
     for buffer, handle in handles_of(function).items():
         names[handle] = names.get(handle, frozenset({handle})) | {buffer}
-    return {name: found for found in names.values() for name in found}
+    return {name: aliases for aliases in names.values() for name in aliases}
 
 
 @memoize_by_identity

@@ -88,9 +88,9 @@ def in_lane(expr: Expr, lane: Expr) -> Expr:
         name = vector.name if isinstance(vector, Var) else repr(vector)
         return Load(name, (lane,), DType.parse(dtype_of(vector)).scalar)
 
-    found = lane_of(expr, lane, kept=kept)
-    assert found is not None
-    return found
+    projected = lane_of(expr, lane, kept=kept)
+    assert projected is not None
+    return projected
 
 
 def _ramp(expr: Ramp, lane: Expr, kept: LaneOverride) -> Expr:

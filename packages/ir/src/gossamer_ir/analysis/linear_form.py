@@ -29,10 +29,10 @@ def by_variables(form: Affine, names: Container[str]) -> LinearForm:
     >>> from gossamer_ir.core.build import add, index_var, mul
     >>> from gossamer_ir.arith.affine import expr_of
     >>> i, j, n = map(index_var, "ijn")
-    >>> found = by_variables(affine_of(add(mul(i, n), add(mul(j, j), n))), {"i", "j"})
-    >>> {name: expr_of(step) == n for name, step in found.terms.items()}
+    >>> form = by_variables(affine_of(add(mul(i, n), add(mul(j, j), n))), {"i", "j"})
+    >>> {name: expr_of(step) == n for name, step in form.terms.items()}
     {'i': True}
-    >>> expr_of(found.base) == add(mul(j, j), n), sorted(found.opaque)
+    >>> expr_of(form.base) == add(mul(j, j), n), sorted(form.opaque)
     (True, ['j'])
     """
     terms: dict[str, Affine] = {}
@@ -77,5 +77,5 @@ def along(form: Affine, name: str) -> tuple[Affine, Affine] | None:
     True
     >>> along(affine_of(mul(i, i)), "i")
     """
-    found = by_variables(form, (name,))
-    return None if found.opaque else (found.terms.get(name, NOTHING), found.base)
+    split = by_variables(form, (name,))
+    return None if split.opaque else (split.terms.get(name, NOTHING), split.base)

@@ -31,7 +31,7 @@ class Loops(dict[str, For]):
 def loops_of(function: Function) -> Loops:
     """Every loop by name, including those of inits, with start and extent in terms of loop variables."""
     values: dict[str, Expr] = {}
-    found = Loops(function)
+    loops = Loops(function)
     for node in every_statement(function):
         match node:
             case Let():
@@ -41,8 +41,8 @@ def loops_of(function: Function) -> Loops:
             case For():
                 start, extent = resolve(node.start, values), resolve(node.extent, values)
                 is_same = start is node.start and extent is node.extent
-                found[node.var] = node if is_same else replace(node, start=start, extent=extent)
-    return found
+                loops[node.var] = node if is_same else replace(node, start=start, extent=extent)
+    return loops
 
 
 def loops_within(body: Iterable[Stmt]) -> set[str]:

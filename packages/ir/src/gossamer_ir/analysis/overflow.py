@@ -72,9 +72,9 @@ _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 @memoize_by_identity
 def overflow_of(function: Function) -> OverflowAnalysis:
     """Bounds for all variables of a function, and for the index buffers that it does not write."""
-    found = OverflowAnalysis(function)
-    found.bind_each(every_statement(function))
-    return found
+    analysis = OverflowAnalysis(function)
+    analysis.bind_each(every_statement(function))
+    return analysis
 
 
 class CeilQuotient(NamedTuple):
@@ -90,18 +90,18 @@ class _ArrayExtents:
     def __init__(self, buffers: tuple[AnyBuffer, ...], axes: tuple[Axis, ...]) -> None:
         self._bound = [buffer for buffer in buffers if buffer.handle is not None]
         self._axes = axes
-        found: list[Expr] = []
+        every: list[Expr] = []
         for buffer in self._bound:
-            found += buffer.shape if isinstance(buffer, Buffer) else _extents_of(buffer, axes)
-        self.every = tuple(found)
-        self.sizes = {name: LARGEST_SIZE for extent in found for name in free_vars(extent)}
-        self._shapes = [found.shape for found in self._bound if isinstance(found, Buffer)]
+            every += buffer.shape if isinstance(buffer, Buffer) else _extents_of(buffer, axes)
+        self.every = tuple(every)
+        self.sizes = {name: LARGEST_SIZE for extent in every for name in free_vars(extent)}
+        self._shapes = [buffer.shape for buffer in self._bound if isinstance(buffer, Buffer)]
         extents: set[Expr] = {
             shape[0]
             for shape in self._shapes
             if len(shape) == 1 and not isinstance(shape[0], Const)
         }
-        less: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
+        less: set[Expr] = {extent.lhs for extent in extents if _is_one_more(extent)}
         self.extents = extents | less
 
     @cached_property
@@ -137,7 +137,7 @@ class OverflowAnalysis:
         self._variables = dict(self._passed.sizes)
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
         self._open = 0
-        self._found: dict[Expr, int] = {}
+        self._limits: dict[Expr, int] = {}
         self._exact: dict[Node, bool] = {}
         self._extents = self._passed.extents
         self._ranges = dict(facts.ranges)
@@ -145,10 +145,10 @@ class OverflowAnalysis:
 
     def copy(self) -> OverflowAnalysis:
         """A copy, to which bounds may be added without changing the original."""
-        found = copy(self)
-        found._variables, found._bound = dict(self._variables), dict(self._bound)
-        found._found, found._exact = {}, {}
-        return found
+        result = copy(self)
+        result._variables, result._bound = dict(self._variables), dict(self._bound)
+        result._limits, result._exact = {}, {}
+        return result
 
     def bind_all(self, body: Iterable[Stmt]) -> None:
         """Records the variables of all loops, blocks and lets in a body; names are unique in a function."""
@@ -187,7 +187,7 @@ class OverflowAnalysis:
     def _forget(self, variable: str) -> None:
         """Discards results that may depend on an earlier bound of a variable."""
         self._variables.pop(variable, None)
-        self._found.clear()
+        self._limits.clear()
         self._exact.clear()
 
     def _of_variable(self, name: str, dtype: str) -> int:
@@ -198,29 +198,29 @@ class OverflowAnalysis:
             )  # removed first, so that a cyclic bound ends the recursion
             self._open += 1
             if isinstance(bound, For):
-                found = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
+                limit = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
             else:
-                found = sum(map(self.of, bound))
+                limit = sum(map(self.of, bound))
             self._open -= 1
-            self._variables[name] = found
+            self._variables[name] = limit
         return self._variables.get(name, _limit(dtype))
 
     def of(self, expr: Expr) -> int:
         """A bound of the absolute value of an expression at run time."""
-        found = self._found.get(expr)
-        if found is None:
-            found = min(self._unwrapped(expr), _limit(dtype_of(expr)))
+        limit = self._limits.get(expr)
+        if limit is None:
+            limit = min(self._unwrapped(expr), _limit(dtype_of(expr)))
             if (
                 not self._open
             ):  # otherwise the bound is valid but may be loose: some bounds are removed
-                self._found[expr] = found
-        return found
+                self._limits[expr] = limit
+        return limit
 
     def of_product(self, factors: Sequence[Expr]) -> int:
         """A bound of the absolute value of a product of integers that do not wrap. The product of all
         extents of an array argument is its number of elements, at most `LARGEST_ARRAY`."""
-        found = prod(map(self.of, factors))
-        return found if found <= LARGEST_ARRAY else min(found, self._of_array(factors) or found)
+        limit = prod(map(self.of, factors))
+        return limit if limit <= LARGEST_ARRAY else min(limit, self._of_array(factors) or limit)
 
     def _of_array(self, factors: Sequence[Expr]) -> int | None:
         """A bound of a product whose factors are at most the extents of an array argument, each divided by a
@@ -258,9 +258,9 @@ class OverflowAnalysis:
                 above = self._part_of_size(expr.lhs)
                 return above if above == self._part_of_size(expr.rhs) else None
             case Binary(op="add" | "floordiv"):
-                found = _rounded_quotient(expr)
-                if found is not None:
-                    dividend, divisor = found
+                quotient = _rounded_quotient(expr)
+                if quotient is not None:
+                    dividend, divisor = quotient
                     above = self._part_of_size(dividend) or CeilQuotient(dividend, 1)
                     return CeilQuotient(above.size, above.divisor * divisor)
         return None
@@ -269,10 +269,10 @@ class OverflowAnalysis:
         """True if no operation in an integer expression wraps."""
         if type(expr) in LEAVES or expr in self._extents:
             return True
-        found = self._exact.get(expr)
-        if found is None:
-            found = self._exact[expr] = self._is_exact(expr)
-        return found
+        exact = self._exact.get(expr)
+        if exact is None:
+            exact = self._exact[expr] = self._is_exact(expr)
+        return exact
 
     def _is_exact(self, expr: Node) -> bool:
         match expr:
@@ -363,10 +363,10 @@ class OverflowAnalysis:
         if fact is None:
             return limit
         self._open += 1
-        found = max(self.of(fact.low), self.of(fact.high))
+        of_elements = max(self.of(fact.low), self.of(fact.high))
         self._open -= 1
         self._ranges[load.buffer] = fact
-        return found
+        return of_elements
 
 
 def extents_passed(function: Function) -> tuple[Expr, ...]:
@@ -405,13 +405,13 @@ def _fixed_shapes(
 
 def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
     """A bound of the product of the extents of an array that are not constant, by these extents."""
-    found: dict[tuple[Expr, ...], int] = {}
+    arrays: dict[tuple[Expr, ...], int] = {}
     for shape in shapes:
         constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))
         others = _in_order(extent for extent in shape if not isinstance(extent, Const))
         if constant > 0:
-            found[others] = min(found.get(others, LARGEST_ARRAY), LARGEST_ARRAY // constant)
-    return found
+            arrays[others] = min(arrays.get(others, LARGEST_ARRAY), LARGEST_ARRAY // constant)
+    return arrays
 
 
 def _in_order(extents: Iterable[Expr]) -> tuple[Expr, ...]:

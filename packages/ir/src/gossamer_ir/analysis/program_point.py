@@ -300,7 +300,7 @@ def _evaluated_partial_operations(*exprs: Expr) -> list[Expr]:
 def _partial_operations(*exprs: Expr) -> list[Expr]:
     """Operations that are not defined for all operands: reads, and divisions by a value that may be 0."""
     return [
-        found for found in collect((Load, Search, Binary), *exprs)
-        if not isinstance(found, Binary)
-        or (found.op in ("floordiv", "floormod") and not build.integer_value(found.rhs))
+        operation for operation in collect((Load, Search, Binary), *exprs)
+        if not isinstance(operation, Binary)
+        or (operation.op in ("floordiv", "floormod") and not build.integer_value(operation.rhs))
     ]  # fmt: skip

@@ -85,8 +85,8 @@ def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:
     ...             Y[i] = Y[i] + X[i, 4 * i + j]
     ... ''').functions
     >>> (loop,) = function.body
-    >>> found = regions_of(function, loop.body).read("X")
-    >>> [(print_expr(at.start), print_expr(at.extent)) for at in found.region.ranges], found.is_exact
+    >>> accessed = regions_of(function, loop.body).read("X")
+    >>> [(print_expr(at.start), print_expr(at.extent)) for at in accessed.region.ranges], accessed.is_exact
     ([('i', '1'), ('i * 4', '4')], True)
     """
     return _regions(function, body, accesses(body))
@@ -132,11 +132,11 @@ def _declared(function: Function) -> Function:
     def rule(node: Node) -> Node | None:
         if not isinstance(node, Block):
             return None
-        found = derived[node.name]
+        regions = derived[node.name]
         return msgspec.structs.replace(
             node,
-            reads=tuple(accessed.region for accessed in found.reads),
-            writes=tuple(accessed.region for accessed in found.writes),
+            reads=tuple(accessed.region for accessed in regions.reads),
+            writes=tuple(accessed.region for accessed in regions.writes),
         )
 
     nodes = (node for stmt in function.body for node in walk(stmt))
@@ -146,10 +146,10 @@ def _declared(function: Function) -> Function:
     return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
 
 
-def _regions(function: Function, body: tuple[Stmt, ...], found: Iterable[Access]) -> Regions:
+def _regions(function: Function, body: tuple[Stmt, ...], every: Iterable[Access]) -> Regions:
     own = {node.buffer.name for stmt in body for node in collect(Allocate, stmt)}
     boxes = _Boxes(function, body)
-    for access in found:
+    for access in every:
         if access.buffer not in own:
             boxes.add(access)
     return Regions(boxes.accessed(is_store=False), boxes.accessed(is_store=True))
@@ -180,10 +180,10 @@ class _Boxes:
         shape = self._shapes[access.buffer]
         ends, loops = [], access.held.loops
         for at, extent in zip(access.indices, shape, strict=True):
-            found = self._ends(at, loops)
-            if found is not None and (not is_certain or _moving(at, loops)):
-                found = None if _is_searched(found) else self._bounds.within(*found, extent)
-            ends.append(found)
+            bounds = self._ends(at, loops)
+            if bounds is not None and (not is_certain or _moving(at, loops)):
+                bounds = None if _is_searched(bounds) else self._bounds.within(*bounds, extent)
+            ends.append(bounds)
         is_exact = is_certain and None not in ends and _is_exact(access)
         return _Box(tuple(ends), is_exact)
 

@@ -43,7 +43,7 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
     ...         X_shared[0] = X[i]
     ...         Y[i] = X_shared[0] * 2.0
     ... ''').functions
-    >>> [type(found).__name__ for found in copies_ahead(function.body[0], function)]
+    >>> [type(stmt).__name__ for stmt in copies_ahead(function.body[0], function)]
     ['Allocate', 'Store']
     """
     for count in range(len(loop.body) - 1, 0, -1):
@@ -71,7 +71,10 @@ def without_stale_pipelines(function: Function) -> Function:
         if not isinstance(node, For) or node.var not in stale:
             return None
         return replace(
-            node, annotations=tuple(one for one in node.annotations if one[0] != PIPELINE)
+            node,
+            annotations=tuple(
+                annotation for annotation in node.annotations if annotation[0] != PIPELINE
+            ),
         )
 
     return replace(function, body=rewrite_body(function.body, rule, leaves=False))

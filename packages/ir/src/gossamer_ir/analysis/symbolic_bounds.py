@@ -194,22 +194,22 @@ class Bounds:
         if length is not None and is_fixed and inner is not None:
             place = expr_of(self.within(inner, inner, length)[up])
             return affine_of(build.widen(Load(load.buffer, (*outer, place), load.dtype)))
-        found = self._ranges.get(load.buffer)
-        if found is None:
+        bounds = self._ranges.get(load.buffer)
+        if bounds is None:
             return None
-        return combine(affine_of(found.high), Affine({}, -1), 1) if up else affine_of(found.low)
+        return combine(affine_of(bounds.high), Affine({}, -1), 1) if up else affine_of(bounds.low)
 
 
 def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
     """The loops, blocks and lets around a body that bind the variables it depends on, outermost first."""
     inside = bound_variables(body)
     needed = {name for stmt in body for name in free_vars(stmt)} - inside
-    found: list[Stmt] = []
+    path: list[Stmt] = []
     for stmt in reversed(list(statements(function.body))):
         if needed & set(effects_of(stmt).binds):
-            found.append(stmt)
+            path.append(stmt)
             needed |= _in_ranges(stmt) - inside
-    return found[::-1]
+    return path[::-1]
 
 
 def _in_ranges(stmt: Stmt) -> set[str]:

@@ -141,8 +141,8 @@ def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
     return [
         factor
         for factor in dict.fromkeys(factors)
-        if any(factor in found for found in products)
-        and all(found.count(factor) < 2 for found in (factors, *products))
+        if any(factor in product for product in products)
+        and all(product.count(factor) < 2 for product in (factors, *products))
     ]
 
 
@@ -244,10 +244,10 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
     if not form.terms:
         return form.constant, ()
     factors: list[Expr] = []
-    for found in sums:
-        by = affine_of(found)
+    for divisor in sums:
+        by = affine_of(divisor)
         while by.terms and (rest := quotient(form, by)) is not None:
-            factors.append(found)
+            factors.append(divisor)
             form = rest
     counts = [count for count in (form.constant, *form.terms.values()) if count]
     content = gcd(*counts) if any(count > 0 for count in counts) else -gcd(*counts)

@@ -125,21 +125,21 @@ class Elimination:
         Such is the condition of a loop that was split more than once. The search proceeds atom by atom,
         and may exhaust its steps before it gets there.
         """
-        for known in {id(known): known for known in self._about_several(goal)}.values():
-            atom = next(atom for atom in goal.terms if atom in known.terms)
-            rest = _eliminated(goal, atom, known)
-            if rest is not None and len(rest.terms) <= len(goal.terms) - 2:
+        for premise in {id(premise): premise for premise in self._about_several(goal)}.values():
+            atom = next(atom for atom in goal.terms if atom in premise.terms)
+            left = _eliminated(goal, atom, premise)
+            if left is not None and len(left.terms) <= len(goal.terms) - 2:
                 self.begin()
-                if self._search(rest, MAX_DEPTH):
+                if self._search(left, MAX_DEPTH):
                     return True
         return False
 
     def _about_several(self, goal: Affine) -> Iterator[Affine]:
         """The constraints that have three or more atoms of a goal."""
         for atom in goal.terms if len(goal.terms) > 2 else ():
-            for known in self.constraints.about(atom):
-                if len(known.terms.keys() & goal.terms.keys()) > 2:
-                    yield known
+            for premise in self.constraints.about(atom):
+                if len(premise.terms.keys() & goal.terms.keys()) > 2:
+                    yield premise
 
     def _search(self, goal: Affine, depth: int) -> bool:
         if goal.is_constant:
@@ -163,8 +163,8 @@ class Elimination:
     def _is_assumed(self, goal: Affine) -> bool:
         """True if a goal is a constraint, or a constraint plus a constant. Checked first because most
         goals are about the range of one loop."""
-        known = self.constraints.about(next(iter(goal.terms)))
-        return any(form.constant <= goal.constant and form.terms == goal.terms for form in known)
+        premises = self.constraints.about(next(iter(goal.terms)))
+        return any(form.constant <= goal.constant and form.terms == goal.terms for form in premises)
 
     def _eliminates_any(self, goal: Affine, depth: int) -> bool:
         atoms = list(goal.terms)
@@ -189,11 +189,11 @@ class Elimination:
         sides = cases_of(atom, is_least=not is_positive) if isinstance(atom, Binary) else ()
         return self._holds_in(sides, goal, atom, depth)
 
-    def _follows(self, found: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:
+    def _follows(self, premises: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:
         """True if eliminating the atom with one of these inequalities yields a goal that is proved."""
-        for known in found:
-            rest = _eliminated(goal, atom, known)
-            if rest is not None and self._search(rest, depth - 1):
+        for premise in premises:
+            left = _eliminated(goal, atom, premise)
+            if left is not None and self._search(left, depth - 1):
                 return True
         return False
 
@@ -273,8 +273,8 @@ class Elimination:
         for at, factor in enumerate(factors):
             if not all(signs[:at] + signs[at + 1 :]):
                 continue
-            for known in self._inequalities(factor, goal):
-                multiple: Affine | None = known
+            for premise in self._inequalities(factor, goal):
+                multiple: Affine | None = premise
                 for other in (*factors[:at], *factors[at + 1 :]):
                     multiple = multiple and product(multiple, affine_of(other))
                 if multiple is not None:
@@ -291,22 +291,22 @@ class Elimination:
             for sign in (1, -1):
                 if not self.holds(expr_of(scale(multiplier, sign))):
                     continue
-                for known in self._inequalities(factor, goal):
-                    if known.terms.get(factor) == sign:
-                        multiple = product(known, scale(multiplier, sign))
+                for premise in self._inequalities(factor, goal):
+                    if premise.terms.get(factor) == sign:
+                        multiple = product(premise, scale(multiplier, sign))
                         if multiple is not None:
                             yield combine(goal, multiple, -1)
 
 
-def _eliminated(goal: Affine, atom: Expr, known: Affine) -> Affine | None:
+def _eliminated(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
     """A goal without the atom, by a multiple of a known inequality; None if that does not bound the atom
     on the side that the goal needs."""
-    other, coefficient = known.terms.get(atom, 0), goal.terms[atom]
+    other, coefficient = premise.terms.get(atom, 0), goal.terms[atom]
     if other * coefficient <= 0:
         return None
     divisor = gcd(other, coefficient)
     scaled = _scaled_goal(goal, abs(other) // divisor)
-    return combine(scaled, known, -(abs(coefficient) // divisor))
+    return combine(scaled, premise, -(abs(coefficient) // divisor))
 
 
 def _normalized(goal: Affine) -> Affine:

@@ -101,10 +101,10 @@ class IndexArrayFacts:
             if fact.buffer == load.buffer and _is_equal(fact.index, load.indices[-1]):
                 yield affine_of(Binary("sub", atom, fact.value))
                 yield affine_of(Binary("sub", fact.value, atom))
-        found = self._table.ranges.get(load.buffer)
-        if found is not None:
-            yield affine_of(Binary("sub", atom, found.low))
-            yield affine_of(Binary("sub", Binary("sub", found.high, build.ONE), atom))
+        interval = self._table.ranges.get(load.buffer)
+        if interval is not None:
+            yield affine_of(Binary("sub", atom, interval.low))
+            yield affine_of(Binary("sub", Binary("sub", interval.high, build.ONE), atom))
 
     def is_hit(self, search: Search) -> bool:
         """True if an exact search is proved to find its value.
@@ -150,7 +150,7 @@ class IndexArrayFacts:
         at = load.indices[-1]
         for position in (at, expr_of(affine_of(build.sub(at, build.ONE)))):
             step, *steps = (
-                _step(found, position) for found in (load, read[fact.left], read[fact.right])
+                _step(array, position) for array in (load, read[fact.left], read[fact.right])
             )
             total = product(*steps)
             if total is not None:

@@ -93,14 +93,14 @@ def negated(condition: Expr) -> Expr | None:
     'ge'
     """
     match connected(condition):
-        case Compare() as found if widened(found) is not None:
-            return Compare(_OPPOSITE[found.op], found.lhs, found.rhs)
-        case Unary(op="not") as found:
-            return found.operand
-        case Binary(op="and" | "or") as found:
-            lhs, rhs = negated(found.lhs), negated(found.rhs)
+        case Compare() as comparison if widened(comparison) is not None:
+            return Compare(_OPPOSITE[comparison.op], comparison.lhs, comparison.rhs)
+        case Unary(op="not", operand=operand):
+            return operand
+        case Binary(op="and" | "or") as connective:
+            lhs, rhs = negated(connective.lhs), negated(connective.rhs)
             if lhs is not None and rhs is not None:
-                return Binary("and" if found.op == "or" else "or", lhs, rhs)
+                return Binary("and" if connective.op == "or" else "or", lhs, rhs)
     return None
 
 
@@ -121,20 +121,20 @@ def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affin
     True
     """
     match connected(condition):
-        case Binary(op="and") as found:
-            yield from implied_by(found.lhs, holds)
-            yield from implied_by(found.rhs, holds)
+        case Binary(op="and", lhs=lhs, rhs=rhs):
+            yield from implied_by(lhs, holds)
+            yield from implied_by(rhs, holds)
         case Unary(op="not", operand=Binary(op="or") as either):
             yield from implied_by(Unary("not", either.lhs), holds)
             yield from implied_by(Unary("not", either.rhs), holds)
-        case Unary(op="not") as found:
-            opposite = negated(found.operand)
+        case Unary(op="not", operand=operand):
+            opposite = negated(operand)
             if opposite is not None:
                 yield from implied_by(opposite, holds)
-        case Compare() as found:
-            sides = widened(found)
+        case Compare() as comparison:
+            sides = widened(comparison)
             if sides is not None:
-                yield from _implied_by_comparison(found.op, *sides, holds)
+                yield from _implied_by_comparison(comparison.op, *sides, holds)
 
 
 def _implied_by_comparison(

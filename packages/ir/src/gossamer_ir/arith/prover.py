@@ -88,24 +88,22 @@ class Prover:
     def proves(self, condition: Expr) -> bool:
         """True if a condition made of comparisons of integers is proved."""
         match connected(condition):
-            case Const() as found:
-                return found.text == "True"
-            case Binary(op="and") as found:
-                return self.proves(found.lhs) and self._proves_under(found.lhs, found.rhs)
-            case Binary(op="or") as found:
-                return self.proves(found.lhs) or self._proves_under(
-                    Unary("not", found.lhs), found.rhs
-                )
-            case Unary(op="not") as found:
-                opposite = negated(found.operand)
+            case Const(text=text):
+                return text == "True"
+            case Binary(op="and", lhs=lhs, rhs=rhs):
+                return self.proves(lhs) and self._proves_under(lhs, rhs)
+            case Binary(op="or", lhs=lhs, rhs=rhs):
+                return self.proves(lhs) or self._proves_under(Unary("not", lhs), rhs)
+            case Unary(op="not", operand=operand):
+                opposite = negated(operand)
                 return opposite is not None and self.proves(opposite)
-            case Compare() as found:
-                return self._proves_comparison(found)
+            case Compare() as comparison:
+                return self._proves_comparison(comparison)
         return False
 
-    def _proves_under(self, known: Expr, condition: Expr) -> bool:
+    def _proves_under(self, premise: Expr, condition: Expr) -> bool:
         with self.scope():
-            self.assume(known)
+            self.assume(premise)
             return self.proves(condition)
 
     def _proves_comparison(self, condition: Compare) -> bool:

@@ -102,19 +102,19 @@ class DType(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> DType:
-    found = _PATTERN.fullmatch(text)
-    if found is None or found[1] not in SCALARS or (found[1] == "handle" and found[3]):
+    match = _PATTERN.fullmatch(text)
+    if match is None or match[1] not in SCALARS or (match[1] == "handle" and match[3]):
         raise ArgumentError(
             "dtype.unknown",
             f"'{text}' is not a dtype.",
             hint=f"Expected one of {', '.join(SCALARS)}, with lanes as in float32x16 "
             "or float32xvscalex4.",
         )
-    scalable = found[2] is not None
-    lanes = int(found[3] or 1)
-    if found[3] and lanes == 1 and not scalable:
-        raise ArgumentError("dtype.unknown", f"'{text}' is not canonical: write '{found[1]}'.")
-    return DType(found[1], lanes, scalable)
+    scalable = match[2] is not None
+    lanes = int(match[3] or 1)
+    if match[3] and lanes == 1 and not scalable:
+        raise ArgumentError("dtype.unknown", f"'{text}' is not canonical: write '{match[1]}'.")
+    return DType(match[1], lanes, scalable)
 
 
 def scalar_of(text: str) -> str:

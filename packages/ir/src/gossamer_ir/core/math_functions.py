@@ -15,8 +15,8 @@ class MathFunction(msgspec.Struct, frozen=True):
 
 
 FUNCTIONS: dict[str, MathFunction] = {
-    found.name: found
-    for found in (
+    function.name: function
+    for function in (
         MathFunction("exp", 1),
         MathFunction("exp2", 1),
         MathFunction("expm1", 1),

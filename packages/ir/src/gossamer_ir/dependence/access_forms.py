@@ -38,16 +38,16 @@ def access_forms(
     function: Function,
 ) -> Iterator[AccessForm]:
     """The accesses of some buffers in a body, in program order."""
-    found = accesses(body, values=values, buffers=buffers, conditions=False)
-    return forms_of_accesses(found, function)
+    listed = accesses(body, values=values, buffers=buffers, conditions=False)
+    return forms_of_accesses(listed, function)
 
 
-def forms_of_accesses(found: Iterable[Access], function: Function) -> Iterator[AccessForm]:
+def forms_of_accesses(listed: Iterable[Access], function: Function) -> Iterator[AccessForm]:
     """Accesses with their indices as forms. Indices of a buffer that `has_two_names` are unknown, since they
     do not identify its elements."""
     loops, several = loops_of(function), with_two_names(function)
     forms: dict[Expr | Range | None, LinearForm | None] = {None: None}
-    for access in found:
+    for access in listed:
         has_one_name = access.buffer not in several
         numbers = numbers_of(function, access.buffer, access.indices) if has_one_name else ()
         for at in (*access.indices, *numbers):

@@ -41,10 +41,10 @@ def written_accesses(
 ) -> dict[str, list[AccessForm]]:
     """The accesses to each buffer that a body stores to."""
     buffers, changing = outer_writes(body), buffers_written(body)
-    found: dict[str, list[AccessForm]] = {name: [] for name in sorted(buffers)}
+    forms: dict[str, list[AccessForm]] = {name: [] for name in sorted(buffers)}
     for access in access_forms(body, buffers, values=values, function=function):
-        found[access.buffer].append(without_changing(access, changing))
-    return found
+        forms[access.buffer].append(without_changing(access, changing))
+    return forms
 
 
 def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
@@ -69,7 +69,7 @@ def _changes(form: LinearForm | None, buffers: Set[str]) -> bool:
 
 def verdict(
     loop: str,
-    found: Iterable[AccessForm],
+    accesses: Iterable[AccessForm],
     *,
     varying: Set[str],
     function: Function,
@@ -83,7 +83,7 @@ def verdict(
     extent = integer_value(loops[loop].extent)
     if extent is not None and extent <= 1:
         return "disjoint"
-    every = list(found)
+    every = list(accesses)
     columns = [
         *zip(*(access.indices for access in every), strict=False),
         *zip(*(access.numbers for access in every), strict=False),
@@ -113,7 +113,7 @@ def _loaded_indices(
 ) -> list[tuple[LinearForm | None, ...]]:
     """The indices of the loads that all accesses use in one dimension, recursively. Loads from an array
     without duplicates are different if their indices are."""
-    found: list[tuple[LinearForm | None, ...]] = []
+    loaded: list[tuple[LinearForm | None, ...]] = []
     for forms in columns if distinct else ():
         loads = [_load_from(form, distinct) for form in forms]
         places = [load.indices for load in loads if load is not None]
@@ -122,9 +122,9 @@ def _loaded_indices(
                 tuple(form_of(at, {}, loops=loops) for at in column)
                 for column in zip(*places, strict=True)
             ]
-            found += columns_of_it
-            found += _loaded_indices(columns_of_it, distinct, loops=loops)
-    return found
+            loaded += columns_of_it
+            loaded += _loaded_indices(columns_of_it, distinct, loops=loops)
+    return loaded
 
 
 def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
@@ -161,7 +161,7 @@ def _is_recovered(
         {leading_coordinate(form, loops=loops, varying=varying) for form in forms}
         for forms in columns
     ]
-    shared = {told[0] for one in by_dimension if len(one) == 1 for told in one if told}
+    shared = {single[0] for entry in by_dimension if len(entry) == 1 for single in entry if single}
     whole = (
         expr.lhs
         for expr in shared
@@ -179,11 +179,11 @@ def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
     if expr in known:
         return True
     return any(
-        isinstance(found, Binary)
-        and (found.op, found.lhs) == ("floormod", expr)
-        and free_vars(found.rhs).isdisjoint(varying)
-        and _is_known(Binary("floordiv", expr, found.rhs), known, varying)
-        for found in known
+        isinstance(entry, Binary)
+        and (entry.op, entry.lhs) == ("floormod", expr)
+        and free_vars(entry.rhs).isdisjoint(varying)
+        and _is_known(Binary("floordiv", expr, entry.rhs), known, varying)
+        for entry in known
     )
 
 

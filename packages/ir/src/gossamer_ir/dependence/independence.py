@@ -13,7 +13,7 @@ from gossamer_ir.nodes import For, Function
 
 
 def are_unshared(
-    found: Sequence[Access], loop: For, *, changing: Set[str], function: Function
+    listed: Sequence[Access], loop: For, *, changing: Set[str], function: Function
 ) -> bool:
     """True if different iterations of a loop are proved to access different elements of a buffer, for all
     iterations of inner loops. `changing` are the buffers that the loop writes.
@@ -31,8 +31,8 @@ def are_unshared(
     True
     False
     """
-    forms = [without_changing(access, changing) for access in forms_of_accesses(found, function)]
+    forms = [without_changing(access, changing) for access in forms_of_accesses(listed, function)]
     varying = loops_within((loop,))
     if verdict(loop.var, forms, varying=varying, function=function) == "disjoint":
         return True
-    return are_ordered(found, loop, changing=changing, function=function)
+    return are_ordered(listed, loop, changing=changing, function=function)

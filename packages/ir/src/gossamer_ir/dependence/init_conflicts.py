@@ -43,7 +43,7 @@ def may_meet(
     >>> start = Store("Y", (index_var("vi"),), zero_of("float32"))
     >>> block = Block("b", (vi, vj), (), init=(start,))
     >>> nest = For("i", index(0), index(8), (For("j", index(0), index(8), (block,)),))
-    >>> values = {found.var: found.value for found in block.iters}
+    >>> values = {iterator.var: iterator.value for iterator in block.iters}
     >>> function = Function("f", (), (nest,))
     >>> [may_meet(nest, block, nest.body, values=values, function=function),
     ...  may_meet(nest.body[0], block, [], values=values, function=function)]
@@ -79,9 +79,9 @@ def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> 
     # The init runs outside the reduction loops, so conditions on their variables do not apply.
     kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))
     own = buffers_allocated(block.init)
-    for found in accesses(block.init, values=values, held=replace(held, conditions=kept)):
-        if found.is_store and found.buffer not in own:
-            yield found
+    for access in accesses(block.init, values=values, held=replace(held, conditions=kept)):
+        if access.is_store and access.buffer not in own:
+            yield access
 
 
 def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:

@@ -70,13 +70,13 @@ def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
     """
     expected, left, order = UNIT, dict(digits), list[_Name]()
     while left:
-        found = [name for name, digit in left.items() if digit.coefficient == expected]
+        names = [name for name, digit in left.items() if digit.coefficient == expected]
         # A digit with one value has the same place value as the next digit, and must come before it.
-        found.sort(key=lambda name: integer_value(left[name].extent) != 1)
-        if not found:
+        names.sort(key=lambda name: integer_value(left[name].extent) != 1)
+        if not names:
             return None
-        order.append(found[0])
-        digit = left.pop(found[0])
+        order.append(names[0])
+        digit = left.pop(names[0])
         if left:
             expected = digit.radix
     return tuple(order)
@@ -89,10 +89,10 @@ def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
     >>> [digit.coefficient.constant for digit in places([index(3), index(4), index(8)])]
     [32, 8, 1]
     """
-    found: list[Digit] = []
+    digits: list[Digit] = []
     for extent in reversed(extents):
-        found.append(Digit(found[-1].radix if found else UNIT, extent))
-    return tuple(reversed(found))
+        digits.append(Digit(digits[-1].radix if digits else UNIT, extent))
+    return tuple(reversed(digits))
 
 
 def count_of(digits: Iterable[Digit]) -> Affine:
@@ -167,8 +167,10 @@ def _is_positive(coefficient: Affine, low: list[Digit]) -> bool:
         return coefficient.constant > 0
     extents = [digit.extent for digit in low]
     count, factors = _factored(coefficient, extents)
-    known = {factor for extent in extents for factor in factors_of(extent)}
-    return count > 0 and all(factor in known or isinstance(factor, VScale) for factor in factors)
+    nonnegative = {factor for extent in extents for factor in factors_of(extent)}
+    return count > 0 and all(
+        factor in nonnegative or isinstance(factor, VScale) for factor in factors
+    )
 
 
 def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
@@ -238,7 +240,7 @@ def parted(
     for position, (_, digit) in enumerate(several[:-1], start=1):
         span = digit.coefficient
         if span.is_constant and divisor > 0 and span.constant > 0 and divisor % span.constant == 0:
-            extents = [found.extent for _, found in several[:position]]
+            extents = [outer.extent for _, outer in several[:position]]
             names = [name for name, _ in several[:position]]
             high = dict(zip(names, places(extents), strict=True))
             return high, span.constant, dict(several[position:])

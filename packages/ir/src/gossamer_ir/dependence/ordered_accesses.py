@@ -29,7 +29,7 @@ _LATER = "_later"
 
 
 def are_ordered(
-    found: Sequence[Access],
+    listed: Sequence[Access],
     loop: For,
     *,
     outer: Iterable[For] = (),
@@ -41,17 +41,17 @@ def are_ordered(
 
     `outer` are the enclosing loops, `changing` the buffers that the loop writes.
     """
-    if any(access.buffer in with_two_names(function) for access in found):
+    if any(access.buffer in with_two_names(function) for access in listed):
         return False
     if any(
-        buffers_read(*access.indices, *access.held.expressions()) & changing for access in found
+        buffers_read(*access.indices, *access.held.expressions()) & changing for access in listed
     ):
         return False
     point = ProgramPoint(function, facts=known_facts(function), binds_all=True)
-    if not all(point.is_exact(at) for access in found for at in access.indices):
+    if not all(point.is_exact(at) for access in listed for at in access.indices):
         return False
     point.begin(loop.body)
-    idle = {name for access in found for name in access.held.idle}
+    idle = {name for access in listed for name in access.held.idle}
     for running in (*outer, loop):
         if (
             running.var not in idle
@@ -60,7 +60,7 @@ def are_ordered(
     later = index_var(loop.var + _LATER)
     point.assume_loop(replace(loop, var=later.name))
     point.assume(Compare("lt", index_var(loop.var), later))
-    sites = _weakest(_site(access, function=function, point=point) for access in found)
+    sites = _weakest(_site(access, function=function, point=point) for access in listed)
     rank = min((len(site.indices) for site in sites), default=0)
     return any(_is_ordered_along(sites, dim, point=point, loop=loop) for dim in range(rank))
 
@@ -94,13 +94,13 @@ def _weakest(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
 
 
 def _is_ordered_along(
-    found: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
+    sites: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
 ) -> bool:
     """True if all accesses of later iterations come after those of earlier ones, or all before them."""
     return any(
         all(
             _is_apart(first, second, dim, point=point, loop=loop, falls=falls)
-            for first, second in product(found, found)
+            for first, second in product(sites, sites)
         )
         for falls in (False, True)
     )

@@ -74,8 +74,8 @@ class ScheduleReport(Record, frozen=True):
     def schedule(self) -> Schedule:
         """The steps of all decisions, in order."""
         traces: dict[str, Trace] = {}
-        for found in self.decisions:
-            traces[found.stage] = (*traces.get(found.stage, ()), *found.steps)
+        for decision in self.decisions:
+            traces[decision.stage] = (*traces.get(decision.stage, ()), *decision.steps)
         return Schedule(**traces)
 
 
@@ -92,14 +92,14 @@ class Target(Record, frozen=True):
     @staticmethod
     def parse(text: str) -> Target:
         """Parses `NAME` or `NAME:KEY=VALUE,...`; raises `ArgumentError` (`target.syntax`) otherwise."""
-        found = _TARGET.fullmatch(text)
-        if found is None:
+        match = _TARGET.fullmatch(text)
+        if match is None:
             raise ArgumentError(
                 "target.syntax",
                 f"'{text}' is not a target.",
                 hint="Expected NAME or NAME:KEY=VALUE,..., as in generic-cpu:threads=2.",
             )
-        pairs = [item.partition("=") for item in (found[2] or "").split(",") if item]
+        pairs = [item.partition("=") for item in (match[2] or "").split(",") if item]
         keys = [key for key, _, _ in pairs]
         repeated = next((key for key in keys if keys.count(key) > 1), None)
         if repeated is not None:
@@ -108,7 +108,7 @@ class Target(Record, frozen=True):
                 f"'{text}' gives the option '{repeated}' more than once.",
                 hint="Give each option once.",
             )
-        return Target(found[1], tuple((key, value) for key, _, value in pairs))
+        return Target(match[1], tuple((key, value) for key, _, value in pairs))
 
     @property
     def text(self) -> str:

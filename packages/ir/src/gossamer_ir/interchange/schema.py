@@ -88,15 +88,15 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...
     (Change(kind='addition', where='Barrier'),)
     """
     before, after = old["$defs"], new["$defs"]
-    found = [Change("breaking", name) for name in before if name not in after]
-    found += [Change("addition", name) for name in after if name not in before]
+    differences = [Change("breaking", name) for name in before if name not in after]
+    differences += [Change("addition", name) for name in after if name not in before]
     for name in before:
         if name in after:
-            found += _object_changes(name, before[name], after[name])
-            found += _shape_changes(
+            differences += _object_changes(name, before[name], after[name])
+            differences += _shape_changes(
                 name, _without_fields(before[name]), _without_fields(after[name])
             )
-    return tuple(found)
+    return tuple(differences)
 
 
 def _object_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:

@@ -66,12 +66,12 @@ def loads(data: bytes | str) -> Module:
     >>> loads('{"gossamer_ir":[0,1],"stage":"flat","functions":[],"entry":"main"}').entry
     'main'
     """
-    found: ModuleText = _decode(_require_readable(data), ModuleText)
-    functions = found.functions
+    text: ModuleText = _decode(_require_readable(data), ModuleText)
+    functions = text.functions
     # Older releases left this mark on lowered modules, where it has no meaning.
-    if found.stage != "coordinate":
+    if text.stage != "coordinate":
         functions = tuple(without_annotation(function, COMPOSABLE) for function in functions)
-    return Module(found.stage, functions, found.entry)
+    return Module(text.stage, functions, text.entry)
 
 
 @typed
@@ -95,7 +95,7 @@ def loads_record(data: bytes | str, kind: type[R]) -> R:
     Target(backend='generic-cpu', options=())
     """
     if kind not in RECORDS:
-        names = ", ".join(known.__name__ for known in RECORDS)
+        names = ", ".join(record.__name__ for record in RECORDS)
         raise ArgumentError(
             "wire.record",
             f"'{kind.__name__}' is not a record.",
@@ -108,8 +108,8 @@ def loads_record(data: bytes | str, kind: type[R]) -> R:
             f"The text holds a record '{text.record}'; expected '{RECORDS[kind]}'.",
             place=("record",),
         )
-    found: R = _decode(bytes(text.value), kind)
-    return found
+    record: R = _decode(bytes(text.value), kind)
+    return record
 
 
 def _encode(value: object) -> bytes:
@@ -220,10 +220,10 @@ def nesting_of(data: bytes) -> int:
 
 def _nesting_of_large(data: bytes) -> int:
     depth = deepest = 0
-    for found in _PIECE.finditer(data):
-        first = data[found.start()]
+    for piece in _PIECE.finditer(data):
+        first = data[piece.start()]
         if first in _STEP:
-            depth += _STEP[first] * (found.end() - found.start())
+            depth += _STEP[first] * (piece.end() - piece.start())
             deepest = max(deepest, depth)
             if deepest > MAX_NESTING:
                 break
@@ -235,11 +235,11 @@ _PATH_ITEM = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 def _split_message(text: str) -> tuple[str, Place]:
-    found = _PATH.fullmatch(text)
-    if found is None:
+    match = _PATH.fullmatch(text)
+    if match is None:
         return text, ()
-    items = _PATH_ITEM.findall(found[2])
-    return found[1], tuple(name if name else int(number) for name, number in items)
+    items = _PATH_ITEM.findall(match[2])
+    return match[1], tuple(name if name else int(number) for name, number in items)
 
 
 __all__ = [

@@ -45,10 +45,10 @@ def signature_of(module: Module) -> Signature:
     ...     for i in T.serial(n):
     ...         X[i] = X[i] * 2.0
     ... ''')
-    >>> found = signature_of(flat)
-    >>> found.order
+    >>> signature = signature_of(flat)
+    >>> signature.order
     ('x', 'n')
-    >>> [(buffer.name, buffer.is_read, buffer.is_written) for buffer in found.buffers]
+    >>> [(buffer.name, buffer.is_read, buffer.is_written) for buffer in signature.buffers]
     [('x', True, True)]
     """
     if module.stage != "flat":
@@ -78,7 +78,7 @@ def _buffer_param(handle: str, buffer: object, entry: Function, usage: Usage) ->
             f"No buffer of '{entry.name}' is bound to the pointer parameter '{handle}'.",
             hint="Remove the parameter, or bind a buffer to it.",
         )
-    aliases = {found.name for found in entry.buffers if found.handle == handle}
+    aliases = {bound.name for bound in entry.buffers if bound.handle == handle}
     return BufferParam(
         handle, buffer.name, buffer.dtype, buffer.shape,
         is_read=handle in usage[0],
@@ -91,11 +91,11 @@ def _subject(fact: Fact) -> str:
     return fact.left if isinstance(fact, Relation) else fact.buffer
 
 
-def _usage(function: Function, functions: Mapping[str, Function], known: dict[str, Usage]) -> Usage:
+def _usage(function: Function, functions: Mapping[str, Function], done: dict[str, Usage]) -> Usage:
     """The handle parameters that a function reads and writes, directly or through its calls."""
-    found = known.get(function.name)
-    if found is not None:
-        return found
+    usage = done.get(function.name)
+    if usage is not None:
+        return usage
     reads: Names = {node.buffer for node in of_kind(function, Load, Search)}
     writes: Names = set()
     for stmt in of_kind(function, Store, Atomic):
@@ -104,12 +104,12 @@ def _usage(function: Function, functions: Mapping[str, Function], known: dict[st
             reads.add(stmt.buffer)
     for call in of_kind(function, ParallelFor, Launch):
         callee = functions[call.function]
-        below = _usage(callee, functions, known)
+        below = _usage(callee, functions, done)
         _add_arguments(call, callee, below, (reads, writes))
     handles = {buffer.name: buffer.handle or buffer.name for buffer in function.buffers}
-    usage = ({handles.get(name, name) for name in reads}, {handles.get(n, n) for n in writes})
-    known[function.name] = usage
-    return usage
+    computed = ({handles.get(name, name) for name in reads}, {handles.get(n, n) for n in writes})
+    done[function.name] = computed
+    return computed
 
 
 def _add_arguments(call: ParallelFor | Launch, callee: Function, below: Usage, into: Usage) -> None:

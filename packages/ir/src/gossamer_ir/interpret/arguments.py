@@ -27,10 +27,10 @@ def _require_same(names: list[str], arguments: Iterable[str], *, function: str) 
     unknown = [name for name in arguments if name not in names]
     if not missing and not unknown:
         return
-    found = "is missing" if missing else "is unknown"
+    state = "is missing" if missing else "is unknown"
     raise ArgumentError(
         f"interpret.{'missing' if missing else 'unknown'}_argument",
-        f"The argument '{(missing or unknown)[0]}' of '{function}' {found}.",
+        f"The argument '{(missing or unknown)[0]}' of '{function}' {state}.",
         hint=f"Its parameters are {', '.join(names) or 'none'}.",
     )
 

@@ -57,5 +57,5 @@ def _argument(node: Expr, translator: Translator) -> Callable[[Frame], Any]:
 
 
 def _pointer(frame: Frame, name: str) -> Any:
-    found = frame.arrays.get(name)
-    return found if found is not None else frame.views[name].array
+    array = frame.arrays.get(name)
+    return array if array is not None else frame.views[name].array

@@ -15,7 +15,9 @@ def combine(node: Combine, translator: Translator) -> Exec:
 
     Raises `InterpreterError` if combining the reducer's identity with itself gives another value.
     """
-    reducer = next(found for found in translator.function.reducers if found.name == node.reducer)
+    reducer = next(
+        declared for declared in translator.function.reducers if declared.name == node.reducer
+    )
     _require_identity(reducer, translator)
     loads = tuple(
         Load(store.buffer, store.indices, var.dtype)
@@ -61,8 +63,8 @@ def _require_identity(reducer: Reducer, translator: Translator) -> None:
     for operands in (reducer.lhs, reducer.rhs):
         for var, value in zip(operands, reducer.identity, strict=True):
             frame.values[var.name] = constant_value(value)
-    found = translator.exprs(reducer.results)(frame)
-    for value, identity in zip(found, reducer.identity, strict=True):
+    results = translator.exprs(reducer.results)(frame)
+    for value, identity in zip(results, reducer.identity, strict=True):
         expected = constant_value(identity)
         if value != expected and not (value != value and expected != expected):
             raise InterpreterError(

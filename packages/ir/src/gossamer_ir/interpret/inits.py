@@ -114,26 +114,26 @@ class _Feeding:
         return name in self.needed or name not in self.reduction
 
     def _of(self, exprs: Iterable[Expr]) -> frozenset[str]:
-        found: set[str] = set()
-        names = [name for expr in exprs for name in free_vars(expr)]
-        while names:
-            name = names.pop()
-            if name not in found:
-                found.add(name)
+        names: set[str] = set()
+        pending = [name for expr in exprs for name in free_vars(expr)]
+        while pending:
+            name = pending.pop()
+            if name not in names:
+                names.add(name)
                 if name in self._lets:
-                    names.extend(free_vars(self._lets[name]))
-        return frozenset(found)
+                    pending.extend(free_vars(self._lets[name]))
+        return frozenset(names)
 
 
 def _selecting(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
     """The spatial iterators, those in `names`, and those that the domains of any of these use."""
-    found: list[BlockIter] = []
+    iterators: list[BlockIter] = []
     wanted = set(names)
     for item in reversed(iters):
         if item.kind == "S" or item.var in wanted:
-            found.insert(0, item)
+            iterators.insert(0, item)
             wanted |= free_vars(item.domain)
-    return found
+    return iterators
 
 
 def _nest(

@@ -108,11 +108,11 @@ def _loops(node: Iteration, function: Function) -> list[Loop]:
 
 def _needed_for_init(loops: list[Loop], node: Iteration) -> list[Loop]:
     """The loops whose variables the init uses, and those that select their fibres, of either kind."""
-    mentioned = {name for stmt in node.init for name in free_vars(stmt)}
+    names = {name for stmt in node.init for name in free_vars(stmt)}
     needed: list[Loop] = []
     parents: set[str | None] = set()
     for loop in reversed(loops):
-        if loop.var in mentioned or loop.axis in parents:
+        if loop.var in names or loop.axis in parents:
             needed.append(loop)
             parents.add(loop.parent)
     return needed[::-1]

@@ -129,12 +129,12 @@ class Layout:
         return self._size(axis + 1, (*elements, first + position))
 
     def _sums_of(self, axis: int, elements: Elements) -> list[int]:
-        found = self._sums.get((axis, elements))
-        if found is None:
+        sums = self._sums.get((axis, elements))
+        if sums is None:
             count = self.levels[axis].count(self.parent_element(axis, elements))
             sizes = (self._size_under(axis, elements, position) for position in range(count))
-            found = self._sums[axis, elements] = list(accumulate(sizes, initial=0))
-        return found
+            sums = self._sums[axis, elements] = list(accumulate(sizes, initial=0))
+        return sums
 
 
 def _parent_index(buffer: SparseBuffer, level: Level) -> int | None:

@@ -124,24 +124,24 @@ class Levels(dict[str, Level]):
     def indptr(self, axis: DenseVaried | CompressedVaried) -> list[int]:
         """The checked indptr of a varied axis."""
         array = self._index_array(axis.indptr, axis.indptr_dtype, self.parent_size(axis) + 1)
-        found: list[int] = array.tolist()
-        if found[0] != 0 or np.any(array[1:] < array[:-1]):
+        offsets: list[int] = array.tolist()
+        if offsets[0] != 0 or np.any(array[1:] < array[:-1]):
             raise ArgumentError(
                 "interpret.indptr", f"'{axis.indptr}' does not start at 0, or decreases."
             )
-        if axis.nnz is not None and self.number(axis.nnz) != found[-1]:
+        if axis.nnz is not None and self.number(axis.nnz) != offsets[-1]:
             raise ArgumentError(
                 "interpret.indptr",
-                f"'{axis.indptr}' ends with {found[-1]}, but axis '{axis.name}' has "
+                f"'{axis.indptr}' ends with {offsets[-1]}, but axis '{axis.name}' has "
                 f"{counted(self.number(axis.nnz), 'element')}.",
             )
-        return found
+        return offsets
 
     def indices(self, axis: CompressedFixed | CompressedVaried, size: int) -> list[int]:
         """The coordinates in all slots of a compressed axis."""
         array = self._index_array(axis.indices, axis.indices_dtype, size)
-        found: list[int] = array.tolist()
-        return found
+        coordinates: list[int] = array.tolist()
+        return coordinates
 
     def _index_array(self, handle: str, dtype: str, size: int) -> Any:
         array = self._arrays[handle]

@@ -53,9 +53,9 @@ def search(node: Search, translator: Translator) -> Eval:
     def run(frame: Frame) -> Any:
         first, last = int(begin(frame)), int(end(frame))
         elements = frame.views[name].window(prefix(frame), first, last)
-        found = _HITS[kind](elements, int(value(frame))).nonzero()[0]
+        hits = _HITS[kind](elements, int(value(frame))).nonzero()[0]
         miss = -1 if kind == "exact" else max(first, last)
-        return np.int64(first + found[0] if found.size else miss)
+        return np.int64(first + hits[0] if hits.size else miss)
 
     return run
 

@@ -79,8 +79,8 @@ def print_format(description: FormatDescription) -> str:
     for number, axis in enumerate(description.axes):
         _write(w, ("axes", number), partial(write_axis, w, axis))
     _write(w, ("buffer",), partial(write_buffer, w, description.buffer))
-    for number, found in enumerate(description.more_buffers):
-        _write(w, ("more_buffers", number), partial(write_buffer, w, found))
+    for number, buffer in enumerate(description.more_buffers):
+        _write(w, ("more_buffers", number), partial(write_buffer, w, buffer))
     for number, array in enumerate(description.index_arrays):
         _write(w, ("index_arrays", number), partial(write_buffer, w, array))
     if description.map is not None:

@@ -59,8 +59,8 @@ def check_parsed_depth(module: Module) -> None:
 def check_module_depth(module: Module) -> None:
     """Raises `VerifyError` (`print.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
-        found = _too_deep("print.depth", "The module")
-        raise VerifyError(found.code, found.diagnostics[0].message)
+        error = _too_deep("print.depth", "The module")
+        raise VerifyError(error.code, error.diagnostics[0].message)
 
 
 def depth_of(node: Node) -> int:

@@ -125,12 +125,12 @@ class CapturedNames(Mapping[str, object]):
 
 
 def _buffer_names(tree: ast.AST) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for node in walk(tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            found.add(node.value.id)
+            names.add(node.value.id)
         if isinstance(node, ast.Call) and call_name(node) in _BUFFER_AT:
             number = _BUFFER_AT[call_name(node) or ""]
             items = node.args[number : number + 1]
-            found.update(item.id for item in items if isinstance(item, ast.Name))
-    return frozenset(found)
+            names.update(item.id for item in items if isinstance(item, ast.Name))
+    return frozenset(names)

@@ -132,8 +132,8 @@ def _write_attributes(w: Writer, module: Module, function: Function) -> None:
         if function.annotations:
             w.end_line(f"T.func_attr({annotations_text(function.annotations)})")
         return
-    found = ((STAGE_KEY, level), *function.annotations)
-    w.end_line(f"T.func_attr({annotations_text(found)})")
+    attributes = ((STAGE_KEY, level), *function.annotations)
+    w.end_line(f"T.func_attr({annotations_text(attributes)})")
 
 
 def write_declarations(p: Printer, function: Function) -> None:
@@ -147,10 +147,10 @@ def write_declarations(p: Printer, function: Function) -> None:
         ("relations", write_relation),
         ("facts", write_fact),
     ):
-        for number, found in enumerate(getattr(function, field)):
+        for number, declaration in enumerate(getattr(function, field)):
             p.w.path += (field, number)
             start = p.w.start()
-            write(p.w, found)
+            write(p.w, declaration)
             p.w.close(start)
             del p.w.path[-2:]
             p.w.end_line()

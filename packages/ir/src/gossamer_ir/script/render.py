@@ -41,13 +41,13 @@ def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
     else:
         printed = print_with_places(module)
         source, spans = Source(printed.text, name=module.entry), printed.spans
-    return "\n".join(_render_one(source, spans, found) for found in diagnostics)
+    return "\n".join(_render_one(source, spans, diagnostic) for diagnostic in diagnostics)
 
 
-def _render_one(source: Source, spans: Mapping[Place, Span], found: Diagnostic) -> str:
-    hint = f" {found.hint}" if found.hint else ""
-    head = f"{found.message}{hint} [{found.code}]"
-    span = nearest(spans, found.place)
+def _render_one(source: Source, spans: Mapping[Place, Span], diagnostic: Diagnostic) -> str:
+    hint = f" {diagnostic.hint}" if diagnostic.hint else ""
+    head = f"{diagnostic.message}{hint} [{diagnostic.code}]"
+    span = nearest(spans, diagnostic.place)
     return head if span is None else f"{head}\n{source.carets(span)}"
 
 
@@ -65,9 +65,9 @@ def _source_spans(parsed: Parsed) -> Mapping[Place, Span]:
     stack: list[tuple[Node, Place]] = [(parsed.module, ())]
     while stack:
         node, place = stack.pop()
-        found = parsed.origins.get(id(node))
-        if found is not None:
-            spans[place] = parsed.source.span_of(found[1])
+        origin = parsed.origins.get(id(node))
+        if origin is not None:
+            spans[place] = parsed.source.span_of(origin[1])
         stack.extend(_places_below(node, place))
     return spans
 

@@ -19,17 +19,17 @@ def _inner(fields: tuple[str, ...]) -> tuple[str, ...]:
 def below(node: ast.AST) -> list[ast.AST]:
     """The child nodes, without operators and contexts.
 
-    >>> [type(found).__name__ for found in below(ast.parse("f(x, 1) + y").body[0].value)]
+    >>> [type(node).__name__ for node in below(ast.parse("f(x, 1) + y").body[0].value)]
     ['Call', 'Name']
     """
-    found: list[ast.AST] = []
+    children: list[ast.AST] = []
     for name in _inner(node._fields):
         value = getattr(node, name, None)
         if isinstance(value, ast.AST):
-            found.append(value)
+            children.append(value)
         elif isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
-    return found
+            children += [item for item in value if isinstance(item, ast.AST)]
+    return children
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:

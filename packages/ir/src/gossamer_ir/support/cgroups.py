@@ -24,7 +24,7 @@ def control_groups(
 
     Source: cgroups(7).
 
-    >>> [found for found in control_groups("cpu", proc=Path("/nowhere"))]
+    >>> list(control_groups("cpu", proc=Path("/nowhere")))
     []
     """
     for line in read_text(proc / "self" / "cgroup").splitlines():

@@ -35,9 +35,9 @@ def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
     @wraps(function)
     def memoized(node: N) -> R:
         nonlocal recent
-        for known, found in recent:
+        for known, value in recent:
             if known is node:
-                return found
+                return value
         result = function(node)
         recent = ((node, result), *recent[: LIMIT - 1])
         return result

@@ -173,9 +173,7 @@ def first_wrong_product(array: Array, left: Array, right: Array) -> int | None:
     if not array.shape == left.shape == right.shape:
         return 0
     for low in range(0, array.size - 1, PIECE):
-        step, first, second = (
-            _steps(found[low : low + PIECE + 1]) for found in (array, left, right)
-        )
+        step, first, second = (_steps(side[low : low + PIECE + 1]) for side in (array, left, right))
         size = first.astype(np.float64) * second.astype(np.float64)
         wrong = (step != first * second) | (np.abs(size) >= 2.0**62)
         if wrong.any():
@@ -198,9 +196,9 @@ def first_member(left: Segments, right: Segments, *, is_in: bool) -> int | None:
         mine, theirs = (
             _keys(side, range(low, low + count), least=least, span=span) for side in (left, right)
         )
-        found = np.isin(mine, theirs[theirs != PAD], invert=not is_in) & (mine != PAD)
-        if found.any():
-            return int(left.starts[low]) + int(found.argmax())
+        wrong = np.isin(mine, theirs[theirs != PAD], invert=not is_in) & (mine != PAD)
+        if wrong.any():
+            return int(left.starts[low]) + int(wrong.argmax())
     return None
 
 

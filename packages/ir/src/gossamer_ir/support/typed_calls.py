@@ -127,7 +127,7 @@ def _elements(value: Any, of: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
         )
     elif isinstance(value, Mapping) and len(of) == 2:
         yield from ((key, of[0]) for key in value)
-        yield from ((found, of[1]) for found in value.values())
+        yield from ((member, of[1]) for member in value.values())
     elif isinstance(value, (Collection, bytes)) and not isinstance(value, str) and len(of) == 1:
         yield from ((item, of[0]) for item in value)
 

@@ -108,9 +108,9 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
             raise _unknown(name, "buffer or axis", {**buffers, **axes})
     storage = _index_storage(axes, dtypes)
     by_buffer = {name: _value_dtype(dtype) for name, dtype in dtypes.items() if name in buffers}
-    for found in buffers.values():
-        if found.handle in storage:
-            by_buffer.setdefault(found.name, storage[found.handle])
+    for declared in buffers.values():
+        if declared.handle in storage:
+            by_buffer.setdefault(declared.name, storage[declared.handle])
     new_axes = tuple(_axis(axis, dtypes) for axis in function.axes)
     return retype_function(replace(function, axes=new_axes), by_buffer)
 
@@ -127,7 +127,7 @@ def _value_dtype(dtype: str) -> str:
 
 def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[str, str]:
     """The handles of the index arrays that are retyped, with their new dtypes."""
-    found: dict[str, str] = {}
+    storage: dict[str, str] = {}
     for name in dtypes.keys() & axes.keys():
         if dtypes[name] not in INDEX_STORAGE:
             raise ArgumentError(
@@ -137,8 +137,8 @@ def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[
             )
         for handle in (getattr(axes[name], field, None) for field in ("indptr", "indices")):
             if handle is not None:
-                found[handle] = dtypes[name]
-    return found
+                storage[handle] = dtypes[name]
+    return storage
 
 
 def _axis(axis: Axis, dtypes: Mapping[str, str]) -> Axis:

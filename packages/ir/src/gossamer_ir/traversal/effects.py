@@ -102,8 +102,8 @@ def effects_of(stmt: Stmt) -> Effects:
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
-    >>> found = effects_of(loop)
-    >>> found.binds, found.evaluates == (ZERO, index_var("n")), found.bodies[0].repeats
+    >>> effects = effects_of(loop)
+    >>> effects.binds, effects.evaluates == (ZERO, index_var("n")), effects.bodies[0].repeats
     (('i',), True, True)
     """
     return EFFECTS[type(stmt)](stmt)
@@ -169,7 +169,7 @@ def _parallel_for(stmt: ParallelFor) -> Effects:
 
 
 def _launch(stmt: Launch) -> Effects:
-    extents = [found.extent for found in stmt.threads]
+    extents = [thread.extent for thread in stmt.threads]
     parts = (*_scalars(stmt.args), *extents)
     return Effects(parts, calls=stmt.function, passes=_handles(stmt.args))
 
@@ -226,7 +226,9 @@ EXPRESSION_EFFECTS: dict[type[Any], ExpressionEffects] = {
 }
 """One entry for each type of expression."""
 
-LAZY = {kind: frozenset(found.lazy) for kind, found in EXPRESSION_EFFECTS.items() if found.lazy}
+LAZY = {
+    kind: frozenset(effects.lazy) for kind, effects in EXPRESSION_EFFECTS.items() if effects.lazy
+}
 """The lazily evaluated operands of each type of expression that has any."""
 
 
@@ -286,7 +288,7 @@ def buffers_accessed(*nodes: Node) -> frozenset[str]:
     >>> sorted(buffers_accessed(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
     ['X', 'Y']
     """
-    return frozenset([found.buffer for found in collect(INDEXING, *nodes)])
+    return frozenset([node.buffer for node in collect(INDEXING, *nodes)])
 
 
 @lru_cache(maxsize=4096)
@@ -294,7 +296,7 @@ def _buffers_named_by(node: Node) -> frozenset[str]:
     # Statement by statement, since callers often query the statements of a body next.
     if type(node) in _WITH_BODIES:
         return frozenset().union(*map(_buffers_named_by, children(node)))
-    return frozenset([found.buffer for found in collect(NAMING, node)])
+    return frozenset([named.buffer for named in collect(NAMING, node)])
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
@@ -322,20 +324,20 @@ def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
     ['Y']
     """
     every = tuple(statements(body))
-    own = [found.buffer.name for found in every if isinstance(found, Allocate)]
+    own = [stmt.buffer.name for stmt in every if isinstance(stmt, Allocate)]
     return stored_by(every).difference(own)
 
 
 def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
     """The buffers that statements write themselves, without those written in their bodies."""
-    found: set[str] = set()
+    names: set[str] = set()
     for stmt in every:
         if isinstance(stmt, Store):  # the common case; `effects_of` would build more than is needed
-            found.add(stmt.buffer)
+            names.add(stmt.buffer)
         elif type(stmt) in _WRITING:
             effects = effects_of(stmt)
-            found.update([write.buffer for write in effects.writes], effects.passes)
-    return frozenset(found)
+            names.update([write.buffer for write in effects.writes], effects.passes)
+    return frozenset(names)
 
 
 WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
@@ -374,8 +376,8 @@ def binds(stmt: Stmt) -> tuple[str, ...]:
 @memoize_by_identity
 def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
     """The buffers that a function declares, then those that it allocates."""
-    found = [stmt.buffer for stmt in every_statement(function) if isinstance(stmt, Allocate)]
-    return (*function.buffers, *found)
+    allocated = [stmt.buffer for stmt in every_statement(function) if isinstance(stmt, Allocate)]
+    return (*function.buffers, *allocated)
 
 
 def handles_of(function: Function) -> dict[str, str]:

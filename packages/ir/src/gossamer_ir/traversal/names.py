@@ -74,7 +74,7 @@ def namer_of(function: Function) -> Namer:
 def names_of(function: Function) -> Iterator[str]:
     """Every name that a function declares, its own included."""
     declared = (*function.params, *function.axes, *function.buffers, *function.reducers)
-    yield from (function.name, *[found.name for found in declared])
+    yield from (function.name, *[declaration.name for declaration in declared])
     for reducer in function.reducers:
         yield from [var.name for var in (*reducer.lhs, *reducer.rhs)]
     for stmt in every_statement(function):

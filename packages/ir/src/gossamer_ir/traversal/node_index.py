@@ -21,13 +21,13 @@ def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
     >>> function = Function("f", (), (Store("Y", (ZERO,), ONE),))
-    >>> [found.text for found in of_kind(function, Const)]
+    >>> [node.text for node in of_kind(function, Const)]
     ['0', '1']
     """
     # Most nodes are expressions, so an index of statements alone is much cheaper to build.
-    known = (statements_by_kind if _STATEMENTS.issuperset(kinds) else nodes_by_kind)(function)
+    by_kind = (statements_by_kind if _STATEMENTS.issuperset(kinds) else nodes_by_kind)(function)
     for kind in kinds:
-        yield from known.get(kind, ())
+        yield from by_kind.get(kind, ())
 
 
 @memoize_by_identity
@@ -39,10 +39,10 @@ def nodes_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
 @memoize_by_identity
 def statements_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
     """All statements of a function by type."""
-    found: defaultdict[type[Node], list[Any]] = defaultdict(list)
+    by_kind: defaultdict[type[Node], list[Any]] = defaultdict(list)
     for stmt in every_statement(function):
-        found[type(stmt)].append(stmt)
-    return dict(found)
+        by_kind[type(stmt)].append(stmt)
+    return dict(by_kind)
 
 
 @memoize_by_identity
@@ -66,24 +66,24 @@ def in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
-    >>> [found.text for found in in_body(Function("f", (), (Store("Y", (ZERO,), ONE),)), Const)]
+    >>> [node.text for node in in_body(Function("f", (), (Store("Y", (ZERO,), ONE),)), Const)]
     ['0', '1']
     """
     for part in _parts(function):
-        known = _grouped(part)
+        by_kind = _grouped(part)
         for kind in kinds:
-            yield from known.get(kind, ())
+            yield from by_kind.get(kind, ())
 
 
 def _parts(function: Function) -> list[Node]:
     """The statements without bodies, and the operands of those with bodies."""
-    found: list[Node] = []
+    parts: list[Node] = []
     for stmt in every_statement(function):
         if has_bodies(type(stmt)):
-            found += [child for child in children(stmt) if type(child) not in _STATEMENTS]
+            parts += [child for child in children(stmt) if type(child) not in _STATEMENTS]
         else:
-            found.append(stmt)
-    return found
+            parts.append(stmt)
+    return parts
 
 
 _grouped = lru_cache(maxsize=4096)(grouped)

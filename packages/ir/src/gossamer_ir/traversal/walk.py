@@ -23,8 +23,8 @@ class _Searches(dict[Any, tuple[frozenset[Any], frozenset[Any]]]):
 
     def __missing__(self, kinds: Any) -> tuple[frozenset[Any], frozenset[Any]]:
         wanted = frozenset(kinds if type(kinds) is tuple else (kinds,))
-        self[kinds] = found = (wanted, LEAVES - wanted)
-        return found
+        self[kinds] = types = (wanted, LEAVES - wanted)
+        return types
 
 
 _SEARCHES = _Searches()
@@ -32,21 +32,21 @@ _SEARCHES = _Searches()
 
 def children(node: Node) -> list[Node]:
     """The direct children of a node, in the order of its fields."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for name in FIELDS[type(node)]:
         below = getattr(node, name)
         if type(below) is tuple:
-            found += below
+            nodes += below
         elif below is not None:
-            found.append(below)
-    return found
+            nodes.append(below)
+    return nodes
 
 
 def walk(*nodes: Node) -> Iterator[Node]:
     """The nodes and all their descendants, in pre-order.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
-    >>> [type(found).__name__ for found in walk(add(index_var("i"), ONE), ZERO)]
+    >>> [type(node).__name__ for node in walk(add(index_var("i"), ONE), ZERO)]
     ['Binary', 'Var', 'Const', 'Const']
     """
     stack = list(nodes[::-1])
@@ -79,18 +79,19 @@ def collect(kinds: Any, *nodes: Node) -> list[Any]:
     """The nodes of `walk` that have one of some types.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
+    >>> from gossamer_ir.nodes import Var
     >>> collect(Var, add(index_var("i"), ONE), ZERO)
     [Var(name='i', dtype='int64')]
     """
     # `walk` inlined: resuming a generator for each node would take as long as the traversal itself.
     wanted, skipped = _SEARCHES[kinds]
-    found: list[Node] = []
+    collected: list[Node] = []
     stack = list(nodes[::-1])
     while stack:
         current = stack.pop()
         kind: type[Any] = type(current)
         if kind in wanted:
-            found.append(current)
+            collected.append(current)
         for name in FIELDS_BACKWARDS[kind]:
             below = getattr(current, name)
             kind = type(below)
@@ -98,13 +99,14 @@ def collect(kinds: Any, *nodes: Node) -> list[Any]:
                 stack += below[::-1]
             elif kind not in skipped:
                 stack.append(below)
-    return found
+    return collected
 
 
 def contains(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
     """True if `collect` finds any node.
 
     >>> from gossamer_ir.core.build import ONE
+    >>> from gossamer_ir.nodes import Var
     >>> contains(Var, ONE)
     False
     """
@@ -129,22 +131,23 @@ def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
     """The nodes of `walk`, grouped by type.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var
+    >>> from gossamer_ir.nodes import Var
     >>> grouped(add(index_var("i"), ONE))[Var]
     [Var(name='i', dtype='int64')]
     """
-    found: defaultdict[type[Any], list[Any]] = defaultdict(list)
+    by_type: defaultdict[type[Any], list[Any]] = defaultdict(list)
     stack = list(nodes[::-1])
     while stack:  # `walk` inlined, as in `collect`
         current = stack.pop()
         kind: type[Any] = type(current)
-        found[kind].append(current)
+        by_type[kind].append(current)
         for name in FIELDS_BACKWARDS[kind]:
             below = getattr(current, name)
             if type(below) is tuple:
                 stack += below[::-1]
             elif below is not None:
                 stack.append(below)
-    return dict(found)
+    return dict(by_type)
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:

@@ -27,30 +27,30 @@ STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION
 def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     """All diagnostics of a module, in order; empty if the module is valid.
 
-    >>> [found.code for found in diagnostics(Module("flat", (), "main"))]
+    >>> [diagnostic.code for diagnostic in diagnostics(Module("flat", (), "main"))]
     ['verify.module.entry']
     """
-    found: list[Diagnostic] = []
+    reported: list[Diagnostic] = []
     stage = STAGES.get(module.stage)
     if stage is None:
         message = f"'{module.stage}' is not a stage; expected one of {', '.join(STAGES)}."
         return (Diagnostic("verify.module.stage", message, ("stage",)),)
     functions: dict[str, Function] = {}
     contexts: dict[str, Context] = {}
-    names = Context(stage, functions, found)
+    names = Context(stage, functions, reported)
     for count, function in enumerate(module.functions):
         names.define_name(function.name, ROOT.down("functions", count).down("name"))
         functions.setdefault(function.name, function)
     if module.entry not in functions:
         message = f"There is no function '{module.entry}' to use as entry."
-        found.append(Diagnostic("verify.module.entry", message, ("entry",)))
+        reported.append(Diagnostic("verify.module.entry", message, ("entry",)))
     for count, function in enumerate(module.functions):
-        context = Context(stage, functions, found)
+        context = Context(stage, functions, reported)
         check_function(context, function, ROOT.down("functions", count))
         contexts.setdefault(function.name, context)
     if stage is FLAT:
         check_calls(contexts, module)
-    return tuple(found)
+    return tuple(reported)
 
 
 @typed
@@ -75,11 +75,14 @@ def verify(module: Module) -> Module:
                 X[i, i] = 1.0
                 ^^^^^^^^^^^^^
     """
-    found = diagnostics(module)
-    if not found:
+    reported = diagnostics(module)
+    if not reported:
         return module
     raise VerifyError(
-        found[0].code, found[0].message, diagnostics=found, text=show_places(module, found)
+        reported[0].code,
+        reported[0].message,
+        diagnostics=reported,
+        text=show_places(module, reported),
     )
 
 

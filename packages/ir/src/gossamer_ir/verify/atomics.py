@@ -73,8 +73,8 @@ def check_shared(ctx: Context, function: Function, at: At) -> None:
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     if not ops:
         return
-    found = collect((*READS, Store), *function.body)
-    accessed = {node.buffer for node in found}
+    accesses = collect((*READS, Store), *function.body)
+    accessed = {node.buffer for node in accesses}
     for name in sorted(ops):
         if name in accessed or len(ops[name]) > 1:
             ctx.report(

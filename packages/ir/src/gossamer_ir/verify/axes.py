@@ -101,9 +101,9 @@ def _is_varied(axis: Axis | None) -> bool:
 
 
 def _ancestors(ctx: Context, name: str) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     axis = ctx.axes.get(name)
-    while axis is not None and axis.parent is not None and axis.parent not in found:
-        found.add(axis.parent)
+    while axis is not None and axis.parent is not None and axis.parent not in names:
+        names.add(axis.parent)
         axis = ctx.axes.get(axis.parent)
-    return found
+    return names

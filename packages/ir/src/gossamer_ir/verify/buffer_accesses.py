@@ -73,10 +73,10 @@ def check_prefetch(ctx: Context, node: Prefetch, at: At) -> None:
 def _check_predicate(ctx: Context, predicate: Expr | None, dtype: str, at: At) -> None:
     if predicate is None:
         return
-    found, expected = check_expr(ctx, predicate, at), with_lanes_of("bool", dtype)
-    if found not in (None, expected):
+    given, expected = check_expr(ctx, predicate, at), with_lanes_of("bool", dtype)
+    if given not in (None, expected):
         ctx.report(
-            "verify.predicate.dtype", f"A predicate has the dtype {found}; expected {expected}.", at
+            "verify.predicate.dtype", f"A predicate has the dtype {given}; expected {expected}.", at
         )
 
 
@@ -125,12 +125,12 @@ def find_buffer(ctx: Context, name: str, at: At) -> KnownBuffer | None:
     return buffer
 
 
-def _check_rank(ctx: Context, name: str, found: int, rank: int, at: At) -> None:
-    if found != rank:
+def _check_rank(ctx: Context, name: str, given: int, rank: int, at: At) -> None:
+    if given != rank:
         ctx.report(
             "verify.index.count",
-            f"'{name}' has {counted(rank, 'dimension')}, but {counted(found, 'index', 'indices')} "
-            f"{'is' if found == 1 else 'are'} given.",
+            f"'{name}' has {counted(rank, 'dimension')}, but {counted(given, 'index', 'indices')} "
+            f"{'is' if given == 1 else 'are'} given.",
             at,
         )
 
@@ -167,7 +167,7 @@ def check_region(ctx: Context, region: Region, at: At) -> None:
     buffer = find_buffer(ctx, region.buffer, at)
     if buffer is not None:
         _check_rank(ctx, region.buffer, len(region.ranges), buffer.rank, at)
-    for count, found in enumerate(region.ranges):
+    for count, bounds in enumerate(region.ranges):
         inner = at.down("ranges", count)
-        check_size(ctx, found.start, inner.down("start"))
-        check_size(ctx, found.extent, inner.down("extent"))
+        check_size(ctx, bounds.start, inner.down("start"))
+        check_size(ctx, bounds.extent, inner.down("extent"))

@@ -87,11 +87,11 @@ class Context:
     """
 
     def __init__(
-        self, stage: Stage, functions: Mapping[str, Function], found: list[Diagnostic]
+        self, stage: Stage, functions: Mapping[str, Function], reported: list[Diagnostic]
     ) -> None:
         self.stage = stage
         self.functions = functions
-        self.found = found
+        self.diagnostics = reported
         self.names: set[str] = set()
         self.labels: set[str] = set()
         self.variables: dict[str, str] = {}
@@ -114,7 +114,7 @@ class Context:
 
     def report(self, code: str, message: str, at: At, *, hint: str = "") -> None:
         """Adds a diagnostic."""
-        self.found.append(Diagnostic(code, message, at.place(), hint))
+        self.diagnostics.append(Diagnostic(code, message, at.place(), hint))
 
     def define_name(self, name: str, at: At) -> None:
         """Declares the name of a value, axis or buffer: an identifier, unique in its function."""

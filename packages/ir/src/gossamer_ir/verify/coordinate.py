@@ -54,18 +54,18 @@ def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
 def _iterated_axes(ctx: Context, node: Iteration, at: At) -> list[str]:
     """The names of the axes in order. Adds them to the axes of the enclosing iterations."""
     names: list[str] = []
-    for count, found in enumerate(node.axes):
+    for count, item in enumerate(node.axes):
         inner = at.down("axes", count)
-        for name in _names(found):
+        for name in _names(item):
             _check_axis(ctx, name, names, inner)
             names.append(name)
-        _check_order(ctx, found, inner)
-        ctx.iterated += _names(found)
+        _check_order(ctx, item, inner)
+        ctx.iterated += _names(item)
     return names
 
 
-def _names(found: IterationAxis) -> tuple[str, ...]:
-    return found.axes if isinstance(found, FuseAxes) else (found.axis,)
+def _names(item: IterationAxis) -> tuple[str, ...]:
+    return item.axes if isinstance(item, FuseAxes) else (item.axis,)
 
 
 def _check_axis(ctx: Context, name: str, before: list[str], at: At) -> None:
@@ -78,19 +78,19 @@ def _check_axis(ctx: Context, name: str, before: list[str], at: At) -> None:
         )
 
 
-def _check_order(ctx: Context, found: IterationAxis, at: At) -> None:
-    match found:
+def _check_order(ctx: Context, item: IterationAxis, at: At) -> None:
+    match item:
         case OverAxis():
-            _require_parent(ctx, found.axis, at)
+            _require_parent(ctx, item.axis, at)
         case FuseAxes():
-            _check_chain(ctx, found, at)
+            _check_chain(ctx, item, at)
         case AttachAxis():
-            axis = ctx.axes.get(found.axis)
-            if found.parent not in ctx.iterated or (axis is not None and axis.parent is None):
+            axis = ctx.axes.get(item.axis)
+            if item.parent not in ctx.iterated or (axis is not None and axis.parent is None):
                 ctx.report(
                     "verify.iteration.attach",
-                    f"'{found.axis}' cannot be attached to '{found.parent}': '{found.axis}' must have "
-                    f"a parent, and '{found.parent}' must be iterated before.",
+                    f"'{item.axis}' cannot be attached to '{item.parent}': '{item.axis}' must have "
+                    f"a parent, and '{item.parent}' must be iterated before.",
                     at,
                 )
 
@@ -107,20 +107,20 @@ def _require_parent(ctx: Context, name: str, at: At) -> None:
     )
 
 
-def _check_chain(ctx: Context, found: FuseAxes, at: At) -> None:
-    first = ctx.axes.get(found.axes[0]) if found.axes else None
+def _check_chain(ctx: Context, fused: FuseAxes, at: At) -> None:
+    first = ctx.axes.get(fused.axes[0]) if fused.axes else None
     if first is not None and first.parent is not None:
         _require_parent(ctx, first.name, at)
-    for above, name in zip(found.axes, found.axes[1:], strict=False):
+    for above, name in zip(fused.axes, fused.axes[1:], strict=False):
         axis = ctx.axes.get(name)
         if axis is not None and axis.parent != above:
             break
     else:
-        if len(found.axes) > 1:
+        if len(fused.axes) > 1:
             return
     ctx.report(
         "verify.iteration.fuse",
-        f"({', '.join(found.axes)}) cannot be fused; expected at least two axes, each the child of "
+        f"({', '.join(fused.axes)}) cannot be fused; expected at least two axes, each the child of "
         "the one before.",
         at,
     )

@@ -104,10 +104,10 @@ def _bind_index(ctx: Context, handle: str, dtype: str, at: At, *, shape: IndexSh
 
 def _chain(ctx: Context, axis: Axis) -> list[Axis]:
     """The axis and its declared ancestors, root first."""
-    found = [axis]
-    while (parent := ctx.axes.get(found[0].parent or "")) is not None and parent not in found:
-        found.insert(0, parent)
-    return found
+    chain = [axis]
+    while (parent := ctx.axes.get(chain[0].parent or "")) is not None and parent not in chain:
+        chain.insert(0, parent)
+    return chain
 
 
 def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
@@ -119,7 +119,7 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
         (handle, False): shape for handle, shape in ctx.index_shapes.items()
     }
     declared = tuple(buffers)
-    structure = ctx.index_shapes.keys() | {getattr(found, "offsets", None) for found in declared}
+    structure = ctx.index_shapes.keys() | {getattr(each, "offsets", None) for each in declared}
     for count, buffer in enumerate(declared):
         inner = at.down("buffers", count)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:

@@ -41,9 +41,9 @@ def outside(block: Block) -> Iterator[tuple[str, int]]:
     ]
     for access in accesses_of_block(block) if declared else ():
         mine = "writes" if access.is_store else "reads"
-        found = [row for row in declared if row[0] == mine and row[2].buffer == access.buffer]
-        if found and all(_is_outside(access, region) for _, _, region in found):
-            yield mine, found[-1][1]
+        candidates = [row for row in declared if row[0] == mine and row[2].buffer == access.buffer]
+        if candidates and all(_is_outside(access, region) for _, _, region in candidates):
+            yield mine, candidates[-1][1]
 
 
 def without_false_regions(block: Block) -> Block:
@@ -66,12 +66,12 @@ def _is_outside(access: Access, region: Region) -> bool:
     if len(access.indices) != len(region.ranges):
         return False
     return any(
-        not isinstance(index, Range) and _is_beyond(index, found)
-        for index, found in zip(access.indices, region.ranges, strict=True)
+        not isinstance(index, Range) and _is_beyond(index, bounds)
+        for index, bounds in zip(access.indices, region.ranges, strict=True)
     )
 
 
-def _is_beyond(index: Expr, found: Range) -> bool:
-    before = distance(index, found.start)
-    after = distance(index, add(found.start, found.extent))
+def _is_beyond(index: Expr, bounds: Range) -> bool:
+    before = distance(index, bounds.start)
+    after = distance(index, add(bounds.start, bounds.extent))
     return (before is not None and before < 0) or (after is not None and after >= 0)

@@ -11,7 +11,7 @@ _MOST_STEPS = 20
 """The maximum number of steps of a path that is written out."""
 
 
-def show_places(module: Module, found: Iterable[Diagnostic]) -> str:
+def show_places(module: Module, reported: Iterable[Diagnostic]) -> str:
     """The lines of the printed module with carets below the places, in order.
 
     If the module cannot be printed, the paths of the places instead.
@@ -24,9 +24,11 @@ def show_places(module: Module, found: Iterable[Diagnostic]) -> str:
     try:
         printed = print_with_places(module)
     except (UserError, LookupError, ValueError):  # nested too deep, or a field of a wrong type
-        return "\n".join(f"{one.code} at {path_text(one.place)}" for one in found)
+        return "\n".join(
+            f"{diagnostic.code} at {path_text(diagnostic.place)}" for diagnostic in reported
+        )
     source = Source(printed.text, name=module.entry)
-    spans = [nearest(printed.spans, one.place) for one in found]
+    spans = [nearest(printed.spans, diagnostic.place) for diagnostic in reported]
     return "\n".join(source.carets(span) for span in dict.fromkeys(spans) if span is not None)
 
 

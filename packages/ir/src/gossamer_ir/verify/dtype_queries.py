@@ -14,31 +14,31 @@ from gossamer_ir.nodes import Const, Lanes
 def parse_dtype(text: str) -> DType | None:
     """The parsed dtype, or None for `handle` and for text that is not a dtype."""
     try:
-        found = DType.parse(text)
+        dtype = DType.parse(text)
     except ArgumentError:
         return None
-    return None if found.kind == "handle" else found
+    return None if dtype.kind == "handle" else dtype
 
 
 @lru_cache(maxsize=1024)
 def is_integer(text: str) -> bool:
     """True if the scalar or the lanes are integers."""
-    found = parse_dtype(text)
-    return found is not None and found.is_integer
+    dtype = parse_dtype(text)
+    return dtype is not None and dtype.is_integer
 
 
 @lru_cache(maxsize=1024)
 def is_float(text: str) -> bool:
     """True if the scalar or the lanes are floats."""
-    found = parse_dtype(text)
-    return found is not None and found.is_float
+    dtype = parse_dtype(text)
+    return dtype is not None and dtype.is_float
 
 
 @lru_cache(maxsize=1024)
 def is_bool(text: str) -> bool:
     """True if the scalar or the lanes are bools."""
-    found = parse_dtype(text)
-    return found is not None and found.kind == "bool"
+    dtype = parse_dtype(text)
+    return dtype is not None and dtype.kind == "bool"
 
 
 def is_number(text: str) -> bool:
@@ -49,8 +49,8 @@ def is_number(text: str) -> bool:
 @lru_cache(maxsize=1024)
 def is_vector(text: str) -> bool:
     """True if the dtype is a vector."""
-    found = parse_dtype(text)
-    return found is not None and found.is_vector
+    dtype = parse_dtype(text)
+    return dtype is not None and dtype.is_vector
 
 
 @lru_cache(maxsize=1024)

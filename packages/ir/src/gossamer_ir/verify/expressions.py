@@ -189,8 +189,8 @@ def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
 
 
 def _is_address(ctx: Context, node: Reinterpret) -> bool:
-    found = node.value
-    is_pointer = isinstance(found, Var) and found.dtype == "handle" and found.name in ctx.handles
+    value = node.value
+    is_pointer = isinstance(value, Var) and value.dtype == "handle" and value.name in ctx.handles
     return is_pointer and node.dtype == "int64"
 
 

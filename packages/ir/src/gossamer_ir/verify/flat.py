@@ -105,14 +105,14 @@ def _check_arguments(
     for count, (arg, param) in enumerate(zip(node.args, params, strict=False)):
         inner = at.down("args", count)
         if param.dtype == "handle":
-            found, expected = _pointer_dtype(ctx, arg, inner), bound.get(param.name)
+            given, expected = _pointer_dtype(ctx, arg, inner), bound.get(param.name)
         else:
-            found, expected = check_expr(ctx, arg, inner), param.dtype
-        if found is not None and expected is not None and found != expected:
+            given, expected = check_expr(ctx, arg, inner), param.dtype
+        if given is not None and expected is not None and given != expected:
             ctx.report(
                 "verify.flat.argument",
                 f"The argument for the parameter '{param.name}' of '{callee.name}' has the dtype "
-                f"{found}; expected {expected}.",
+                f"{given}; expected {expected}.",
                 inner,
             )
 
@@ -143,7 +143,7 @@ def check_calls(contexts: Mapping[str, Context], module: Module) -> None:
 
 
 def _check_bound(entry: Context, module: Module) -> None:
-    index = next(n for n, found in enumerate(module.functions) if found.name == module.entry)
+    index = next(n for n, function in enumerate(module.functions) if function.name == module.entry)
     for handle, dtype in entry.handles.items():
         if dtype is None:
             entry.report(

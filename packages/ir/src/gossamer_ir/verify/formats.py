@@ -23,7 +23,7 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     >>> from gossamer_ir.nodes import Const, DenseFixed, SparseBuffer
     >>> axis = DenseFixed("I", Const("int64", "4"))
     >>> vector = FormatDescription("vector", (), (axis,), SparseBuffer("A", ("J",), "float32"))
-    >>> [found.code for found in diagnostics_of_format(vector)]
+    >>> [diagnostic.code for diagnostic in diagnostics_of_format(vector)]
     ['verify.buffer.axis']
     """
     ctx = Context(POSITION, {}, [])
@@ -35,19 +35,19 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     check_buffers(ctx, (*values, *description.index_arrays), ROOT)
     if description.map is not None:
         _check_map(ctx, description.map, len(description.buffer.axes), ROOT.down("map"))
-    return tuple(ctx.found)
+    return tuple(ctx.diagnostics)
 
 
-def _check_map(ctx: Context, found: IndexMap, rank: int, at: At) -> None:
-    if len(found.vars) != rank:
+def _check_map(ctx: Context, index_map: IndexMap, rank: int, at: At) -> None:
+    if len(index_map.vars) != rank:
         ctx.report(
             "verify.format.map",
-            f"The map has {counted(len(found.vars), 'variable')}, but the buffer has "
+            f"The map has {counted(len(index_map.vars), 'variable')}, but the buffer has "
             f"{counted(rank, 'axis', 'axes')}.",
             at,
         )
     with ctx.scope():
-        for count, name in enumerate(found.vars):
+        for count, name in enumerate(index_map.vars):
             ctx.define(name, "int64", at.down("vars", count))
-        for count, result in enumerate(found.results):
+        for count, result in enumerate(index_map.results):
             check_size(ctx, result, at.down("results", count))

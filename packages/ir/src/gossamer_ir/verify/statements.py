@@ -169,12 +169,12 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
 
     Accesses are compared with the regions only if the block has no other diagnostic.
     """
-    reported = len(ctx.found)
+    reported = len(ctx.diagnostics)
     ctx.define_label(node.name, at)
     check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
     with ctx.scope():
-        for count, found in enumerate(node.iters):
-            _check_block_iter(ctx, found, at.down("iters", count))
+        for count, iterator in enumerate(node.iters):
+            _check_block_iter(ctx, iterator, at.down("iters", count))
         if node.predicate is not None:
             check_condition(ctx, node.predicate, at.down("predicate"))
         unset = _unset_in_init(ctx, node) if node.init else set()
@@ -185,7 +185,7 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
                 check_region(ctx, region, at.down(field, count))
-        if len(ctx.found) == reported:
+        if len(ctx.diagnostics) == reported:
             check_regions(ctx, node, at)
 
 

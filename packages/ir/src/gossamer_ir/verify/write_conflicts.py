@@ -68,15 +68,15 @@ def is_order_independent_update(store: Store) -> bool:
     if not isinstance(value, Binary) or value.op not in (*REDUCE_OPS, "sub"):
         return False
     family = ("add", "sub") if value.op in ("add", "sub") else (value.op,)
-    found = [
+    others = [
         (is_added, term, node)
         for is_added, term in _terms(value, family, is_added=True)
         for node in collect(Load, term)
         if node.buffer == store.buffer
     ]
-    if len(found) != 1:
+    if len(others) != 1:
         return False
-    is_added, term, node = found[0]
+    is_added, term, node = others[0]
     return is_added and term is node and node.indices == store.indices
 
 
@@ -120,12 +120,12 @@ def _stores(
 
 def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
     """The variables that values depend on, directly or through lets."""
-    names = [name for value in values for name in free_vars(value)]
-    found = set(names)
-    while names:
-        name = names.pop()
+    pending = [name for value in values for name in free_vars(value)]
+    names = set(pending)
+    while pending:
+        name = pending.pop()
         if name in lets:
-            more = free_vars(lets[name]) - found
-            found |= more
-            names += more
-    return frozenset(found)
+            more = free_vars(lets[name]) - names
+            names |= more
+            pending += more
+    return frozenset(names)

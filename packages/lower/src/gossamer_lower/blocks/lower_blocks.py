@@ -129,9 +129,9 @@ class _BlockLowerer:
             return self._places[block.name]
         if not feeds(loop, block):
             return InitPlace(None)
-        found = place_of_init(loop, block, self._function)
-        self._places[block.name] = found
-        return found
+        place = place_of_init(loop, block, self._function)
+        self._places[block.name] = place
+        return place
 
     def _marked(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
         """Return the statements before a loop that clear marks, and the loop with inits that set them."""
@@ -168,11 +168,11 @@ class _BlockLowerer:
     def _still_read(self, values: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
         """Return lets of the values that read memory, unless the first statement of the body evaluates
         them anyway: a read out of bounds must stop the program even if its value is not used."""
-        asked = parts_of(body[0]) if body else ()
+        evaluated = parts_of(body[0]) if body else ()
         return tuple(
             Let(build.index_var(self._namer.fresh(name)), value)
             for name, value in values.items()
-            if buffers_read(value) and not any(is_evaluated(name, part) for part in asked)
+            if buffers_read(value) and not any(is_evaluated(name, part) for part in evaluated)
         )
 
     # --- init
@@ -181,8 +181,8 @@ class _BlockLowerer:
         """Return a copy of the loop nest from `loop` down to the block, around its init; without the loops
         that only feed the reduction and the conditions on them."""
         path = _path_to(loop, block) or ()
-        values = {found.var: found.value for found in iterators_of_init(block)}
-        loops = [found for found in path if isinstance(found, For)]
+        values = {iterator.var: iterator.value for iterator in iterators_of_init(block)}
+        loops = [item for item in path if isinstance(item, For)]
         conditions = [substitute(part, values) for part in conditions_of_init(block, loops, {})]
         init = substitute_body(self.body(block.init), values)
         kept = tuple(without_loops(path, loops_outside_init(block, loops, {})))
@@ -191,15 +191,15 @@ class _BlockLowerer:
     def _renamed_nest(
         self, path: Sequence[LoopOrCondition], body: tuple[Stmt, ...]
     ) -> tuple[Stmt, ...]:
-        loops = [found.var for found in path if isinstance(found, For)]
+        loops = [item.var for item in path if isinstance(item, For)]
         names = {var: build.index_var(self._namer.fresh(f"{var}_init")) for var in loops}
         result = substitute_body(body, names)
-        for found in reversed(path):
-            if not isinstance(found, For):
-                result = _under(substitute(found, names), result)
+        for item in reversed(path):
+            if not isinstance(item, For):
+                result = _under(substitute(item, names), result)
                 continue
-            header = substitute(_around_init(found), names)
-            nest = msgspec.structs.replace(header, var=names[found.var].name, body=result)
+            header = substitute(_around_init(item), names)
+            nest = msgspec.structs.replace(header, var=names[item.var].name, body=result)
             is_unit = _is_unit(nest) and is_invariant(nest.start, result, self._function)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
         return result

@@ -143,11 +143,11 @@ class _BoundsCheckHoister:
         if parts is None:
             return None
         step, rest = parts
-        found = expr_of(step)
-        if not self._point.is_nonnegative(found):
+        stride = expr_of(step)
+        if not self._point.is_nonnegative(stride):
             return None
-        first = combine(rest, affine_of(build.mul(found, loop.start)), 1)
-        return _Line(expr_of(first), found)
+        first = combine(rest, affine_of(build.mul(stride, loop.start)), 1)
+        return _Line(expr_of(first), stride)
 
     def _fits(self, line: _Line, loop: For, size: Expr) -> bool:
         """Return whether the size is loop invariant and nothing can overflow, except the index itself, which
@@ -160,7 +160,7 @@ class _BoundsCheckHoister:
 
 def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
     """Yield the buffers that are allocated inside."""
-    return (found.buffer.name for found in collect(Allocate, *body))
+    return (stmt.buffer.name for stmt in collect(Allocate, *body))
 
 
 def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:

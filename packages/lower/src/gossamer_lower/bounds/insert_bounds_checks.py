@@ -169,44 +169,44 @@ class _BoundsCheckInserter:
             expressions = [stmt]
         if self._stated:
             self._stated.clear()
-        found: list[Guard] = []
+        guards: list[Guard] = []
         for expression in expressions:
             if expression is not None:
-                self._guard(expression, None, found)
-        return found
+                self._guard(expression, None, guards)
+        return guards
 
-    def _guard(self, node: Any, unless: Expr | None, found: list[Guard]) -> None:
+    def _guard(self, node: Any, unless: Expr | None, guards: list[Guard]) -> None:
         """Appends the guards of a node; `unless` is the condition under which it is not evaluated."""
         kind = type(node)
         if kind is IfThenElse:
-            self._guard_sides(node, unless, found)
+            self._guard_sides(node, unless, guards)
             return
         for child in children(node):
             if type(child) not in LEAVES:
-                self._guard(child, unless, found)
+                self._guard(child, unless, guards)
         if self._names is not None and getattr(node, "buffer", None) not in self._names:
             return
         if kind is Search:
             condition = self._unproved_window(node)
             if condition is not None:
-                self._require(condition, unless, node.buffer, found)
+                self._require(condition, unless, node.buffer, guards)
         elif kind is Load or kind is Store:
             lanes = lanes_of_access(node)
             condition = self._unproved(node) if lanes is None else self._unproved_in(node, lanes)
             if node.predicate is not None and lanes is None:
                 unless = _either(unless, Unary("not", node.predicate))
             if condition is not None:
-                self._require(condition, unless, node.buffer, found)
+                self._require(condition, unless, node.buffer, guards)
 
     def _require(
-        self, condition: Expr, unless: Expr | None, buffer: str, found: list[Guard]
+        self, condition: Expr, unless: Expr | None, buffer: str, guards: list[Guard]
     ) -> None:
         """Appends a guard of the parts that no guard before the same statement checks. Without this, the
         guards of nested indirect indices would grow exponentially."""
         parts = [part for part in build.conjuncts(condition) if not self._is_stated(part, unless)]
         rest = build.conjoined(parts)
         if rest is not None:
-            found.append(Guard(_either(unless, rest), buffer))
+            guards.append(Guard(_either(unless, rest), buffer))
             for part in parts:
                 self._stated[part].append(unless)
 
@@ -221,14 +221,14 @@ class _BoundsCheckInserter:
                     unless = None
         return unless in known
 
-    def _guard_sides(self, node: IfThenElse, unless: Expr | None, found: list[Guard]) -> None:
+    def _guard_sides(self, node: IfThenElse, unless: Expr | None, guards: list[Guard]) -> None:
         """Appends the guards of a condition, and of each value where it is evaluated."""
-        self._guard(node.condition, unless, found)
+        self._guard(node.condition, unless, guards)
         opposite = Unary("not", node.condition)
         with self._holding(node.condition):
-            self._guard(node.if_true, _either(unless, opposite), found)
+            self._guard(node.if_true, _either(unless, opposite), guards)
         with self._holding(opposite):
-            self._guard(node.if_false, _either(unless, node.condition), found)
+            self._guard(node.if_false, _either(unless, node.condition), guards)
 
     def _require_proved_weight(self, loop: For) -> None:
         """Raises an error unless the weight is proved in bounds. Load balancing evaluates it at any

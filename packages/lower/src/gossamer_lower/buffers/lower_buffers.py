@@ -114,7 +114,7 @@ class _BufferLowerer:
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return the statements with their accesses rewritten."""
-        return tuple(found for stmt in body for found in _several(self.node(stmt)))
+        return tuple(lowered for stmt in body for lowered in _several(self.node(stmt)))
 
     def node(self, node: Any) -> Any:
         """Return a statement or expression with its accesses rewritten; a tuple of statements if a guard
@@ -167,10 +167,10 @@ class _BufferLowerer:
         if present is None:
             return self._moved(load)
         plain = msgspec.structs.replace(load, predicate=None, passthrough=None)
-        found = IfThenElse(present, self._moved(plain), build.fill_of(buffer))
+        value = IfThenElse(present, self._moved(plain), build.fill_of(buffer))
         if load.predicate is None or load.passthrough is None:
-            return found
-        return IfThenElse(load.predicate, found, load.passthrough)
+            return value
+        return IfThenElse(load.predicate, value, load.passthrough)
 
     def _store(self, store: Store) -> Store | tuple[Stmt, ...]:
         """Return a store, after a guard if a position may lie outside its varied fibre."""
@@ -225,17 +225,17 @@ class _BufferLowerer:
             inside = IfThenElse(Compare("ge", node.begin, node.end), TRUE, inside)
             begin = IfThenElse(inside, begin, build.index(-1))
             end = IfThenElse(inside, end, build.ZERO)
-        found = msgspec.structs.replace(
+        search = msgspec.structs.replace(
             node, buffer=self._names[node.buffer], prefix=tuple(prefix), begin=begin, end=end
         )
         if start == build.ZERO:
-            return found
-        return relative(found, start) if node.kind == "exact" else build.sub(found, start)
+            return search
+        return relative(search, start) if node.kind == "exact" else build.sub(search, start)
 
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by_axis = dict(zip(buffer.axes, positions, strict=True))
         dimensions = self._storage.dimensions(buffer)
-        offsets = [self._storage.offset(found, by_axis) for found in dimensions]
+        offsets = [self._storage.offset(axes, by_axis) for axes in dimensions]
         if not buffer.extra_storage:
             return tuple(offsets)
         offset: Expr = build.ZERO
@@ -244,15 +244,15 @@ class _BufferLowerer:
         return (offset,)
 
 
-def _several(found: Any) -> tuple[Any, ...]:
-    return found if isinstance(found, tuple) else (found,)
+def _several(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
 
 
 def _absolute(condition: Compare) -> Compare:
     """Return the condition that a search succeeded without the offset of the fibre: -1 stays -1."""
     match condition:
-        case Compare(op="ge", lhs=Select(if_true=Search() as found), rhs=zero) if (
+        case Compare(op="ge", lhs=Select(if_true=Search() as search), rhs=zero) if (
             zero == build.ZERO
         ):
-            return Compare("ge", found, zero)
+            return Compare("ge", search, zero)
     return condition

@@ -72,10 +72,10 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
     def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
         if not isinstance(node, Store) or node.buffer in own or not is_shared(loop, node.buffer):
             return None
-        found = atomic_of(node) or accumulated_by_lane(node, namer)
-        if found is None:
+        atomic = atomic_of(node) or accumulated_by_lane(node, namer)
+        if atomic is None:
             raise _unsupported_error(node.buffer)
-        return found
+        return atomic
 
     body = rewrite_body(loop.body, rule)
     combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}

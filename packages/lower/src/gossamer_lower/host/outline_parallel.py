@@ -84,10 +84,10 @@ def outline_parallel(module: Module) -> Module:
             Y[i] = X[i] * 2.0
     <BLANKLINE>
     """
-    taken = {function.name for function in module.functions}
+    used = {function.name for function in module.functions}
     functions: list[Function] = []
     for function in module.functions:
-        outliner = _LoopOutliner(function, Namer(taken | set(names_of(function))))
+        outliner = _LoopOutliner(function, Namer(used | set(names_of(function))))
         body = tuple(outliner.statement(stmt) for stmt in function.body)
         functions += [msgspec.structs.replace(function, body=body), *outliner.functions]
     return _bound(Module("flat", tuple(functions), module.entry))
@@ -162,16 +162,16 @@ class _LoopOutliner:
 
     def _captured_buffers(self, inside: Sequence[_User]) -> list[Buffer]:
         """Return the buffers that the nodes access, each after those from which its shape is read."""
-        found: dict[str, Buffer] = {}
+        captured: dict[str, Buffer] = {}
 
         def add(names: Iterable[str]) -> None:
             for name in names:
-                if name in self._buffers and name not in found:
+                if name in self._buffers and name not in captured:
                     add(buffers_read(*self._buffers[name].shape))
-                    found[name] = self._buffers[name]
+                    captured[name] = self._buffers[name]
 
-        add(found.buffer for found in inside if not isinstance(found, Var))
-        return list(found.values())
+        add(captured.buffer for captured in inside if not isinstance(captured, Var))
+        return list(captured.values())
 
 
 def _captured_variables(
@@ -198,8 +198,8 @@ def _facts_about(
 
 def _buffers_of(fact: Fact) -> set[str]:
     """Return the buffers that a fact is about."""
-    found = {getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right")}
-    return {name for name in found if name is not None}
+    names = {getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right")}
+    return {name for name in names if name is not None}
 
 
 def _with_serial_loops(loop: For) -> For:

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.inspector.helpers.marked_blocks import part_marked
-from gossamer_lower.inspector.helpers.search_results import Found, take_searches
+from gossamer_lower.inspector.helpers.search_results import ExtractedSearch, extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args
 
@@ -39,7 +39,7 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
     `use_inspector_results` is the kernel that reads them (the executor). The arrays are new parameters of
     `dtype`, with one element for each iteration of the loops on which a search depends; an int32 result that
     is out of range stops the kernel. If blocks are marked `preprocess`, the kernel consists of these instead.
-    Raises the errors of `take_searches` and `part_marked`.
+    Raises the errors of `extract_searches` and `part_marked`.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -57,12 +57,12 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
         named = namer_of(parted.function).fresh(f"{parted.function.name}_preprocess")
         alone = msgspec.structs.replace(parted.function, name=named, body=parted.marked)
         return remove_unused_args(Module(module.stage, (alone,), named))
-    taken = take_searches(module, dtype)
-    old = taken.function
+    extracted = extract_searches(module, dtype)
+    old = extracted.function
     bare = msgspec.structs.replace(
         old,
-        params=(*old.params, *taken.params()),
-        buffers=(*old.buffers, *taken.buffers()),
+        params=(*old.params, *extracted.params()),
+        buffers=(*old.buffers, *extracted.buffers()),
         body=(),
         reducers=(),
         annotations=(),
@@ -71,24 +71,24 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
     made = msgspec.structs.replace(
         bare,
         name=namer.fresh(f"{old.name}_preprocess"),
-        body=tuple(stmt for found in taken.found for stmt in _nest(found, namer)),
+        body=tuple(stmt for search in extracted.searches for stmt in _nest(search, namer)),
     )
     return remove_unused_args(Module(module.stage, (made,), made.name))
 
 
-def _nest(found: Found, namer: Namer) -> tuple[Stmt, ...]:
+def _nest(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
     """Return the loop nest and conditions around a search. If it does not write all elements of the array,
     a nest before it fills the array with a value that satisfies the facts about the results."""
-    loops = [item for item in found.around if isinstance(item, For)]
+    loops = [item for item in search.around if isinstance(item, For)]
     names: dict[str, Expr] = {loop.var: build.index_var(namer.fresh(loop.var)) for loop in loops}
-    body: tuple[Stmt, ...] = (_block(found, loops, namer=namer),)
-    for item in reversed(found.around):
+    body: tuple[Stmt, ...] = (_block(search, loops, namer=namer),)
+    for item in reversed(search.around):
         body = (_loop(item, body) if isinstance(item, For) else If(item, body),)
     renamed = tuple(_renamed(stmt, names) for stmt in body)
-    is_partial = len(loops) < len(found.around) or found.indices != tuple(
+    is_partial = len(loops) < len(search.around) or search.indices != tuple(
         build.index_var(loop.var) for loop in loops
     )
-    return (*_filled(found, namer), *renamed) if found.facts and is_partial else renamed
+    return (*_filled(search, namer), *renamed) if search.facts and is_partial else renamed
 
 
 def _loop(loop: For, body: tuple[Stmt, ...]) -> For:
@@ -110,7 +110,7 @@ def _renamed(stmt: Stmt, names: dict[str, Expr]) -> Stmt:
     return renamed
 
 
-def _block(found: Found, loops: list[For], *, namer: Namer) -> Block:
+def _block(search: ExtractedSearch, loops: list[For], *, namer: Namer) -> Block:
     inside: dict[str, Expr] = {}
     iters: list[BlockIter] = []
     for loop in loops:
@@ -118,16 +118,16 @@ def _block(found: Found, loops: list[For], *, namer: Namer) -> Block:
         var = namer.fresh(f"v{loop.var}")
         iters.append(BlockIter(var, "S", domain, build.index_var(loop.var)))
         inside[loop.var] = build.index_var(var)
-    value = substitute(found.value, inside)
-    indices = tuple(substitute(index, inside) for index in found.indices)
-    body = _kept(found, indices, value, namer=namer)
-    return Block(found.buffer.handle or "", tuple(iters), body)
+    value = substitute(search.value, inside)
+    indices = tuple(substitute(index, inside) for index in search.indices)
+    body = _kept(search, indices, value, namer=namer)
+    return Block(search.buffer.handle or "", tuple(iters), body)
 
 
 def _kept(
-    found: Found, indices: tuple[Expr, ...], value: Expr, *, namer: Namer
+    search: ExtractedSearch, indices: tuple[Expr, ...], value: Expr, *, namer: Namer
 ) -> tuple[Stmt, ...]:
-    name, dtype = found.buffer.name, found.buffer.dtype
+    name, dtype = search.buffer.name, search.buffer.dtype
     if dtype == "int64":
         return (Store(name, indices, value),)
     result = Var(namer.fresh("found"), "int64")
@@ -136,12 +136,12 @@ def _kept(
     return (Let(result, value), Guard(is_narrow, name), Store(name, indices, Cast(dtype, result)))
 
 
-def _filled(found: Found, namer: Namer) -> tuple[Stmt, ...]:
-    low = found.facts[0].low
-    names = [namer.fresh("i") for _ in found.buffer.shape]
+def _filled(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
+    low = search.facts[0].low
+    names = [namer.fresh("i") for _ in search.buffer.shape]
     indices = tuple(build.index_var(name) for name in names)
-    value = simplify(low if found.buffer.dtype == "int64" else Cast(found.buffer.dtype, low))
-    body: Stmt = Store(found.buffer.name, indices, value)
-    for name, extent in reversed(list(zip(names, found.buffer.shape, strict=True))):
+    value = simplify(low if search.buffer.dtype == "int64" else Cast(search.buffer.dtype, low))
+    body: Stmt = Store(search.buffer.name, indices, value)
+    for name, extent in reversed(list(zip(names, search.buffer.shape, strict=True))):
         body = For(name, build.ZERO, extent, (body,))
     return (body,)

@@ -6,7 +6,7 @@ import msgspec
 
 from gossamer_ir.nodes import Function, Module
 from gossamer_lower.inspector.helpers.marked_blocks import part_marked
-from gossamer_lower.inspector.helpers.search_results import take_searches
+from gossamer_lower.inspector.helpers.search_results import extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -16,7 +16,7 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
 
     The arrays are new parameters at the end, in the same order as there; the proved ranges of results become
     facts about them. If blocks are marked `preprocess`, these are removed instead. Searches that depend on
-    more than index arrays stay. Raises the errors of `take_searches` and `part_marked`.
+    more than index arrays stay. Raises the errors of `extract_searches` and `part_marked`.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -39,11 +39,11 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
 
 
 def _without_searches(module: Module, dtype: str) -> Function:
-    taken = take_searches(module, dtype)
-    old = taken.function
+    extracted = extract_searches(module, dtype)
+    old = extracted.function
     return msgspec.structs.replace(
         old,
-        params=(*old.params, *taken.params()),
-        buffers=(*old.buffers, *taken.buffers()),
-        facts=(*old.facts, *(fact for found in taken.found for fact in found.facts)),
+        params=(*old.params, *extracted.params()),
+        buffers=(*old.buffers, *extracted.buffers()),
+        facts=(*old.facts, *(fact for search in extracted.searches for fact in search.facts)),
     )

@@ -144,7 +144,7 @@ class _IterationLowerer:
 
     def statements(self, body: tuple[Stmt, ...], scope: AxisIterators) -> tuple[Stmt, ...]:
         """Lowers statements inside the outer iterations whose iterators are in `scope`."""
-        return tuple(found for stmt in body for found in self._statement(stmt, scope))
+        return tuple(lowered for stmt in body for lowered in self._statement(stmt, scope))
 
     def _statement(self, stmt: Stmt, scope: AxisIterators) -> tuple[Stmt, ...]:
         if isinstance(stmt, Iteration):
@@ -239,7 +239,7 @@ class _IterationLowerer:
         """Return the positions along the ancestors of an axis that is not iterated itself."""
         chain = self.index_buffers.chain(axis)[:-1]
         path = self._path(chain[-1].name, scope) if chain else ()
-        if path is None and not all(_is_unit(found) for found in chain):
+        if path is None and not all(_is_unit(ancestor) for ancestor in chain):
             raise _no_parent(chain[-1].name)
         return (build.ZERO,) * len(chain) if path is None else path
 
@@ -287,24 +287,24 @@ class _IterationLowerer:
             slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
             nest.predicate = build.conjunction(nest.predicate, slot)
 
-    def _with_kind(self, found: BlockIter, init: tuple[Stmt, ...], *, nest: _Nest) -> BlockIter:
+    def _with_kind(self, iterator: BlockIter, init: tuple[Stmt, ...], *, nest: _Nest) -> BlockIter:
         """Return the iterator, as a reduction if several of its values may initialize the same element.
 
         It is spatial if it always has the same value, if the position of the element along some dimension
         is the iterator itself, or if the positions along fused axes are all those of the fused iterator.
         """
-        is_element = self._has_one_value(found, nest) or all(
-            self._is_determined_by(stmt, found.var, nest=nest)
+        is_element = self._has_one_value(iterator, nest) or all(
+            self._is_determined_by(stmt, iterator.var, nest=nest)
             for stmt in init
             if isinstance(stmt, Store)
         )
-        return found if is_element else msgspec.structs.replace(found, kind="R")
+        return iterator if is_element else msgspec.structs.replace(iterator, kind="R")
 
-    def _has_one_value(self, found: BlockIter, nest: _Nest) -> bool:
+    def _has_one_value(self, block_iter: BlockIter, nest: _Nest) -> bool:
         """Return whether the iterator is over a dense axis with one element. The domain is compared, too:
         that of an attached axis may be empty."""
-        return found.domain.extent == build.ONE and any(
-            _is_unit(iterator.axis) and iterator.position == build.index_var(found.var)
+        return block_iter.domain.extent == build.ONE and any(
+            _is_unit(iterator.axis) and iterator.position == build.index_var(block_iter.var)
             for iterator in nest.in_block.values()
         )
 
@@ -323,13 +323,15 @@ class _IterationLowerer:
     def _is_indexed_by(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
         """Return whether the store's element determines the iterator, directly or through unique
         coordinates."""
-        (iterator,) = (found for found in nest.in_block.values() if found.position == position)
+        (iterator,) = (
+            candidate for candidate in nest.in_block.values() if candidate.position == position
+        )
         axis = iterator.axis
         if any(_is_place_of(index, position) for index in store.indices):
             return True
         if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
             return False
-        is_only = all(_is_unit(found) for found in self.index_buffers.chain(axis)[:-1])
+        is_only = all(_is_unit(ancestor) for ancestor in self.index_buffers.chain(axis)[:-1])
         is_coordinate = self._lookups.coordinate(iterator) in store.indices
         return is_only and is_coordinate and not axis.padded
 
@@ -370,8 +372,8 @@ class _IterationLowerer:
         place = self._place(node, indices)
         fill = buffer.fill if buffer.fill is not None else build.zero_of(buffer.dtype)
         predicate, otherwise = (
-            None if found is None else self._value(found, scope)
-            for found in (node.predicate, node.passthrough)
+            None if operand is None else self._value(operand, scope)
+            for operand in (node.predicate, node.passthrough)
         )
         load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
         present = place.is_found(_coordinates(indices))
@@ -415,7 +417,9 @@ def _is_unit(axis: Axis) -> bool:
 
 def _innermost(axis: str, scope: AxisIterators) -> AxisIterator | None:
     """Return the innermost iterator over an axis; None if it is not iterated."""
-    return next((found for found in reversed([*scope.values()]) if found.axis.name == axis), None)
+    return next(
+        (iterator for iterator in reversed([*scope.values()]) if iterator.axis.name == axis), None
+    )
 
 
 def _without_iterator(name: str, scope: AxisIterators) -> str | None:

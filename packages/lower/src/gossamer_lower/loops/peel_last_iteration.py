@@ -73,7 +73,7 @@ class _LastIterationPeeler:
 
     def _peeled(self, loop: For) -> Iterator[Stmt]:
         count = build.integer_value(loop.extent)
-        kept = tuple(found for found in loop.annotations if found != LAST_APART)
+        kept = tuple(annotation for annotation in loop.annotations if annotation != LAST_APART)
         if loop.kind != "serial" or count is None or count < 2:
             yield msgspec.structs.replace(loop, annotations=kept)
             return
@@ -88,7 +88,7 @@ class _LastIterationPeeler:
     def _without_conditions(self, loop: For) -> For:
         """Return a loop without the conditions that are proved to hold in it."""
         with self._point.inside(loop):
-            body = tuple(found for stmt in loop.body for found in self._unconditional(stmt))
+            body = tuple(inner for stmt in loop.body for inner in self._unconditional(stmt))
         return msgspec.structs.replace(loop, body=body)
 
     def _unconditional(self, stmt: Stmt) -> tuple[Stmt, ...]:
@@ -99,7 +99,7 @@ class _LastIterationPeeler:
                 parts = build.conjuncts(stmt.condition)
                 left = [part for part in parts if not self._point.proves(part)]
                 body = tuple(
-                    found for inner in stmt.then_body for found in self._unconditional(inner)
+                    kept for inner in stmt.then_body for kept in self._unconditional(inner)
                 )
                 condition: Expr = build.conjoined(left) or TRUE
                 return body if condition == TRUE else (If(condition, body, stmt.else_body),)

@@ -178,11 +178,11 @@ class _RemainderPeeler:
         ]
         every = (*private, *run)
         main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
-        rest = simplify_body(
+        remainder = simplify_body(
             tuple(_rolled(stmt, group) for stmt in with_fresh_names(every, self._namer))
         )
         kept = tuple(stmt for stmt in before if stmt not in private)
-        return kept, If(group.whole, main, rest), after
+        return kept, If(group.whole, main, remainder), after
 
 
 def _group(condition: Expr, var: str, count: int) -> _Group | None:

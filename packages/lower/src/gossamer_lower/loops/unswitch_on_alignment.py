@@ -91,5 +91,5 @@ def _where(loop: For, condition: Expr, *, holds: bool) -> For:
             return node.then_body if holds else node.else_body
         return None
 
-    found: For = rewrite(loop, rule)
-    return found
+    aligned: For = rewrite(loop, rule)
+    return aligned

@@ -68,8 +68,8 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
         t_2: T.float32 = 1.0 / T.sqrt(t)
         Y[i] = t_2 + T.abs(X[i])
     """
-    found = (node for function in module.functions for node in in_body(function, Binary, Call))
-    if not any(_is_lowered(node, instructions) for node in found):
+    nodes = (node for function in module.functions for node in in_body(function, Binary, Call))
+    if not any(_is_lowered(node, instructions) for node in nodes):
         return module
     functions = tuple(_lower_function(function, instructions) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
@@ -99,7 +99,7 @@ class _MathLowerer:
         self._instructions = instructions
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(found for stmt in body for found in self._statement(stmt))
+        return tuple(lowered for stmt in body for lowered in self._statement(stmt))
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
@@ -155,8 +155,8 @@ class _MathLowerer:
         return (Allocate(flag), *calls.statements, first, loop)
 
     def _require_none(self, weight: Expr | None) -> None:
-        found = () if weight is None else walk(weight)
-        for node in found:
+        nodes = () if weight is None else walk(weight)
+        for node in nodes:
             if _is_lowered(node, self._instructions):
                 name = node.function if isinstance(node, Call) else "//"
                 raise _unsupported_error(name, "is called in the weight of a parallel loop")

@@ -84,7 +84,7 @@ def _planned(function: Function) -> Function:
     for buffer in function.buffers:
         if buffer.handle is None and isinstance(buffer, Buffer):
             body = _place(body, buffer, function)
-    kept = tuple(found for found in function.buffers if found.handle is not None)
+    kept = tuple(declared for declared in function.buffers if declared.handle is not None)
     return msgspec.structs.replace(function, body=body, buffers=kept)
 
 
@@ -192,17 +192,17 @@ def _is_in_one_side(stmt: If, name: str) -> bool:
 def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
     """Return whether different iterations access different elements, along the dimensions for which the
     range of one iteration is known."""
-    if any(found is not None and _is_variable(found, loop) for found in intervals):
+    if any(interval is not None and _is_variable(interval, loop) for interval in intervals):
         return True
-    known = [dim for dim, found in enumerate(intervals) if found and _moves(found, loop)]
+    known = [dim for dim, interval in enumerate(intervals) if interval and _moves(interval, loop)]
     if not known:
         return False
-    found = [
+    shifted = [
         msgspec.structs.replace(access, indices=tuple(access.indices[dim] for dim in known))
         for access in accesses(loop.body, buffers={buffer.name})
     ]
     changing = written_in(loop.body, function)
-    return are_unshared(found, loop, changing=changing, function=function)
+    return are_unshared(shifted, loop, changing=changing, function=function)
 
 
 def _is_variable(interval: Interval, loop: For) -> bool:
@@ -233,7 +233,7 @@ def _compact(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     pairs = list(zip(buffer.shape, intervals, strict=True))
-    intervals = [found if _is_short(found, extent) else None for extent, found in pairs]
+    intervals = [each if _is_short(each, extent) else None for extent, each in pairs]
     shape: list[Expr] = []
     for extent, interval in zip(buffer.shape, intervals, strict=True):
         if interval is None:

@@ -121,11 +121,11 @@ class _AllocationHoister:
                 if collect(IfThenElse, stmt.condition):
                     self._conditional.append(stmt)
             new, moving = self._statement(stmt)
-            for found in moving:
-                if loop is not None and self._may_leave(found, loop, guards):
-                    leaving.append(found)
+            for allocation in moving:
+                if loop is not None and self._may_leave(allocation, loop, guards):
+                    leaving.append(allocation)
                 else:
-                    kept += self._placed(found)
+                    kept += self._placed(allocation)
             kept += () if new is None else (new,)
         self._conditional = outer
         return same(body, tuple(kept)), tuple(leaving)
@@ -137,7 +137,7 @@ class _AllocationHoister:
                 return None, (_HoistedBuffer(stmt.buffer),)
             case For():
                 body, leaving = self._body(stmt.body, stmt)
-                moving = tuple(found.over(stmt) for found in leaving)
+                moving = tuple(allocation.over(stmt) for allocation in leaving)
                 return with_bodies(stmt, lambda _: body), moving
         return with_bodies(stmt, self.body), ()
 
@@ -177,15 +177,15 @@ class _AllocationHoister:
         most = Buffer(
             self._namer.fresh(f"{moving.buffer.name}_most"), (build.ONE,), "int64", scope="local"
         )
-        found = Load(most.name, (build.ZERO,), "int64")
+        size = Load(most.name, (build.ZERO,), "int64")
         fresh = {loop.var: build.index_var(self._namer.fresh(loop.var)) for loop in moving.loops}
-        larger = Binary("max", found, substitute(extent, fresh))
+        larger = Binary("max", size, substitute(extent, fresh))
         step: Stmt = Store(most.name, (build.ZERO,), larger)
         for loop in reversed(moving.loops):
             start, count = substitute(loop.start, fresh), substitute(loop.extent, fresh)
             step = For(fresh[loop.var].name, start, count, (step,))
         yield from (Allocate(most), Store(most.name, (build.ZERO,), build.ZERO), step)
-        yield Let(length, found)
+        yield Let(length, size)
 
 
 def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:

@@ -97,11 +97,11 @@ class _SearchExpander:
     def _statement(self, stmt: Stmt, cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         match stmt:
             case Let(value=Search() as search):
-                found, let = self._search(stmt, search, cursors)
-                return (*found, let)
+                expanded, let = self._search(stmt, search, cursors)
+                return (*expanded, let)
             case Let(value=IfThenElse(condition=condition, if_true=Search() as search)):
-                found, let = self._search(stmt, search, {})
-                return where(condition, found, let)
+                expanded, let = self._search(stmt, search, {})
+                return where(condition, expanded, let)
         inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else cursors
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 
@@ -154,9 +154,9 @@ def _windows(stmt: Stmt) -> Iterator[_Window]:
 
 def _shared_windows(body: tuple[Stmt, ...], function: Function) -> set[_Window]:
     """Return the windows that are searched more than once in the body, and are invariant in it."""
-    found = Counter(window for stmt in body for window in _windows(stmt))
+    counts = Counter(window for stmt in body for window in _windows(stmt))
     return {
         window
-        for window, count in found.items()
+        for window, count in counts.items()
         if count > 1 and all(is_invariant(end, body, function) for end in window[2:])
     }

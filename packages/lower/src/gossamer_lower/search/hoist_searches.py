@@ -165,13 +165,13 @@ class _SearchHoister:
 
     def _variables(self, expr: Expr) -> set[str]:
         """Return the variables on which an expression depends, also through the lets of searches."""
-        found, left = set[str](), list(free_vars(expr))
+        variables, left = set[str](), list(free_vars(expr))
         while left:
             name = left.pop()
-            if name not in found:
-                found.add(name)
+            if name not in variables:
+                variables.add(name)
                 left += free_vars(self.lets[name].value) if name in self.lets else ()
-        return found
+        return variables
 
     def _node(self, node: Any, path: Expr | None) -> Any:
         if isinstance(node, IfThenElse):
@@ -303,18 +303,18 @@ def _placed(
 def _needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -> list[str]:
     """Return the lets that a statement uses and whose operands are bound before it, in an order in which
     each comes after those that it uses; otherwise in program order."""
-    found: list[str] = []
+    needed: list[str] = []
     used = free_vars(stmt)
     if used.isdisjoint(lets):
-        return found
+        return needed
     order = {name: at for at, name in enumerate(lets)}
 
     def visit(names: frozenset[str]) -> None:
-        for name in sorted(names & lets.keys() & unbound - set(found), key=order.__getitem__):
+        for name in sorted(names & lets.keys() & unbound - set(needed), key=order.__getitem__):
             operands = free_vars(lets[name].value)
             visit(operands)
-            if not (operands & unbound) - set(found):
-                found.append(name)
+            if not (operands & unbound) - set(needed):
+                needed.append(name)
 
     visit(used)
-    return found
+    return needed

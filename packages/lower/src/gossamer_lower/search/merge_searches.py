@@ -143,11 +143,11 @@ class _SearchMerger:
         self._point.after(let)
         match let.value:
             case Search() as search:
-                found = self._walked(let, search)
-                return (let,) if found is None else (*found[0], found[1])
+                walked = self._walked(let, search)
+                return (let,) if walked is None else (*walked[0], walked[1])
             case IfThenElse(condition=condition, if_true=Search() as search):
-                found = self._walked(let, search)
-                return (let,) if found is None else where(condition, *found)
+                walked = self._walked(let, search)
+                return (let,) if walked is None else where(condition, *walked)
         return (let,)
 
     def _resolve(self, let: Let) -> None:
@@ -205,9 +205,9 @@ class _SearchMerger:
         """Return whether the value of a search is proved not to decrease from one iteration to the next."""
         value = resolve(build.widen(search.value), self._values)
         with self._point.scope():
-            found = self._with_values(loop)
-            self._point.assume_range(found, build.sub(found.extent, build.ONE))
-            return never_decreases(value, found, self._point)
+            resolved = self._with_values(loop)
+            self._point.assume_range(resolved, build.sub(resolved.extent, build.ONE))
+            return never_decreases(value, resolved, self._point)
 
 
 def _window(search: Search) -> Iterator[Expr]:

@@ -71,7 +71,7 @@ class _ArgumentRemover:
         return self._new[name]
 
     def _run_in_parallel(self) -> set[str]:
-        nodes = (node for found in self._old.values() for node in walk(found))
+        nodes = (node for function in self._old.values() for node in walk(function))
         return {node.function for node in nodes if isinstance(node, ParallelFor)}
 
     def _node(self, node: Any) -> Any:
@@ -119,9 +119,11 @@ def _buffers_named(nodes: Iterable[Any]) -> Iterator[str]:
     for top in nodes:
         for node in walk(top):
             if isinstance(node, FACTS):
-                yield from (found for name in NAMING_FIELDS if (found := getattr(node, name, None)))
-            elif isinstance(found := getattr(node, "buffer", None), str):
-                yield found
+                yield from (
+                    buffer for name in NAMING_FIELDS if (buffer := getattr(node, name, None))
+                )
+            elif isinstance(buffer := getattr(node, "buffer", None), str):
+                yield buffer
 
 
 def _pointers(stmt: Any) -> Iterator[Var]:

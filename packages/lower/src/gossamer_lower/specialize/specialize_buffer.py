@@ -54,8 +54,8 @@ def specialize_buffer(
         return module
     replaced = map_functions(
         module,
-        lambda found: (
-            _with_values(found, buffer, indices, value) if found.name == module.entry else found
+        lambda load: (
+            _with_values(load, buffer, indices, value) if load.name == module.entry else load
         ),
     )
     return verify(remove_unused_args(replaced))
@@ -90,12 +90,12 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
     return specialize(module, values)
 
 
-def _require_rank(name: str, rank: int, found: int) -> None:
-    if found != rank:
+def _require_rank(name: str, rank: int, given: int) -> None:
+    if given != rank:
         raise UnsupportedError(
             "lower.specialize_buffer.rank",
-            f"'{name}' has {rank} {'dimension' if rank == 1 else 'dimensions'}, but {found} "
-            f"{'is' if found == 1 else 'are'} given.",
+            f"'{name}' has {rank} {'dimension' if rank == 1 else 'dimensions'}, but {given} "
+            f"{'is' if given == 1 else 'are'} given.",
         )
 
 
@@ -104,8 +104,8 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
     _require_rank(name, len(buffer.shape), len(indices))
     _require_only_loaded(function, name)
     scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
-    found = parse_expr(value, scalars | dict.fromkeys(indices, "int64"))
-    dtype = build.dtype_of(found)
+    expr = parse_expr(value, scalars | dict.fromkeys(indices, "int64"))
+    dtype = build.dtype_of(expr)
     if dtype not in ("int64", buffer.dtype):
         raise UnsupportedError(
             "lower.specialize_buffer.dtype",
@@ -113,7 +113,7 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
         )
 
     def at(load: Load) -> Expr:
-        result: Expr = substitute(found, dict(zip(indices, load.indices, strict=True)))
+        result: Expr = substitute(expr, dict(zip(indices, load.indices, strict=True)))
         return result
 
     def visit(node: Any) -> Any:

@@ -114,7 +114,7 @@ class _LaneReductionCombiner:
         for run in _runs(self._sums(body)):
             for group in _groups(run):
                 if self._may_move(body, group):
-                    placed |= {found.at: () for found in group}
+                    placed |= {member.at: () for member in group}
                     placed[group[-1].at] = (_together(group),)
         if not placed:
             return body
@@ -122,7 +122,7 @@ class _LaneReductionCombiner:
 
     def _may_move(self, body: list[Stmt], group: Sequence[_Sum]) -> bool:
         """Return whether all stores of a group can be moved to the last of them."""
-        own = {found.at for found in group}
+        own = {member.at for member in group}
         stored = self._where(group[0].store.buffer)
         later: set[str] = set()
         for at in range(group[-1].at, group[0].at - 1, -1):
@@ -210,8 +210,8 @@ class _LaneReductionCombiner:
     def _next_access(self, body: list[Stmt], at: int, store: Store) -> int | None:
         """Return the index of the next statement that may access the stored element; None if none does."""
         for after in range(at + 1, len(body)):
-            found = collect(INDEXING, body[after])
-            if any(self._may_be(node, store) for node in found):
+            accesses = collect(INDEXING, body[after])
+            if any(self._may_be(node, store) for node in accesses):
                 return after
         return None
 
@@ -258,31 +258,35 @@ def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
     reducer before."""
     if not isinstance(stmt, Store) or stmt.predicate is not None or stmt.indices != start.indices:
         return None
-    found, value = match_reduction(stmt), start.value
-    if found is None or not isinstance(found.value, LaneReduce) or not isinstance(value, Const):
+    reduction, value = match_reduction(stmt), start.value
+    if (
+        reduction is None
+        or not isinstance(reduction.value, LaneReduce)
+        or not isinstance(value, Const)
+    ):
         return None
-    is_one = found.op == found.value.op and value == identity(found.op, value.dtype)
-    return found.value if is_one else None
+    is_one = reduction.op == reduction.value.op and value == identity(reduction.op, value.dtype)
+    return reduction.value if is_one else None
 
 
 def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:
     """Yield runs of stores to consecutive elements."""
     run: list[_Sum] = []
-    for found in sums:
-        if run and not _follows(found, run[-1]):
+    for current in sums:
+        if run and not _follows(current, run[-1]):
             yield run
             run = []
-        run.append(found)
+        run.append(current)
     if run:
         yield run
 
 
-def _follows(found: _Sum, before: _Sum) -> bool:
-    (*outer, index), (*old_outer, old_index) = found.store.indices, before.store.indices
+def _follows(after: _Sum, before: _Sum) -> bool:
+    (*outer, index), (*old_outer, old_index) = after.store.indices, before.store.indices
     return (
-        (found.store.buffer, found.value.op, outer)
+        (after.store.buffer, after.value.op, outer)
         == (before.store.buffer, before.value.op, old_outer)
-        and build.dtype_of(found.value.value) == build.dtype_of(before.value.value)
+        and build.dtype_of(after.value.value) == build.dtype_of(before.value.value)
         and distance(index, old_index) == 1
     )
 
@@ -298,7 +302,7 @@ def _groups(run: list[_Sum]) -> Iterator[list[_Sum]]:
 def _together(group: Sequence[_Sum]) -> Store:
     first = group[0]
     *outer, index = first.store.indices
-    values = tuple(found.value.value for found in group)
+    values = tuple(member.value.value for member in group)
     lanes = Ramp(index, build.ONE, Lanes(len(group)))
     return Store(first.store.buffer, (*outer, lanes), TransposeReduce(first.value.op, values))
 

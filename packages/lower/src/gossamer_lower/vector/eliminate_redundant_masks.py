@@ -39,7 +39,7 @@ def eliminate_redundant_masks(module: Module) -> Module:
 
 
 def _remove_in_function(function: Function) -> Function:
-    if not any(isinstance(found.lhs, Ramp) for found in in_body(function, Compare)):
+    if not any(isinstance(comparison.lhs, Ramp) for comparison in in_body(function, Compare)):
         return function
     remover = _MaskEliminator(function)
     body = rewrite_body(function.body, remover.rule)

@@ -118,12 +118,12 @@ class _LoadHoister:
         """Return the loads to hoist before a loop, with their lets; none if there are too many."""
         around = (loop,)
         loads = [load for load in collect(Load, *loop.body) if self._is_run(load)]
-        found = [load for load in dict.fromkeys(loads) if self._is_same(load, around)]
-        if not found:
+        hoisted = [load for load in dict.fromkeys(loads) if self._is_same(load, around)]
+        if not hoisted:
             return {}
         with self._point.inside(loop):
-            found = [load for load in found if self._exists(load)]
-        return {load: self._let(load) for load in found} if len(found) <= MOST_VECTORS else {}
+            hoisted = [load for load in hoisted if self._exists(load)]
+        return {load: self._let(load) for load in hoisted} if len(hoisted) <= MOST_VECTORS else {}
 
     def _is_run(self, load: Load) -> bool:
         """Return whether a load is of consecutive elements that the function does not write."""

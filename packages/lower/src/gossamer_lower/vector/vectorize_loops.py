@@ -166,29 +166,31 @@ class _LoopVectorizer:
         inner = outer.body[0] if len(outer.body) == 1 else None
         if not isinstance(inner, For) or inner.kind != "vectorized":
             return None
-        found = _lane_reduction(inner)
-        if found is None:
+        reduction = _lane_reduction(inner)
+        if reduction is None:
             return None
-        store, op = found.reduction.store, found.reduction.op
+        store, op = reduction.reduction.store, reduction.reduction.op
         if any(outer.var in free_vars(index) for index in store.indices):
             return None
         if not self._point.is_invariant(inner.start, outer.body):
             return None
         if not self._is_always_in_bounds(store):
             return None
-        peeled = self._peeled(outer, inner, found)
+        peeled = self._peeled(outer, inner, reduction)
         bound = None if peeled is None else peeled.bound
         whole = None if bound is None else self._whole_vectors(outer, inner, bound)
         if outer.kind == "unrolled" and whole is not None and build.integer_value(whole) is None:
             # The number of copies must be constant, so they cover all vectors that there may be.
             peeled, bound, whole = None, None, None
-        condition = found.condition if peeled is None else peeled.rest
+        condition = reduction.condition if peeled is None else peeled.rest
         vectors = Vectors(inner, self._namer)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
-        value = _accumulated(vectors, partial, msgspec.structs.replace(found, condition=condition))
+        value = _accumulated(
+            vectors, partial, msgspec.structs.replace(reduction, condition=condition)
+        )
         accumulate = vectors.after_lets(Store(lanes.name, where, value))
         shared = _shared_part(condition, inner.var)
         if shared is not None:
@@ -198,16 +200,16 @@ class _LoopVectorizer:
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
         if peeled is not None and whole is not None and _is_masked_rest(inner):
             masked = vectors.after_lets(
-                Store(lanes.name, where, _accumulated(vectors, partial, found))
+                Store(lanes.name, where, _accumulated(vectors, partial, reduction))
             )
             at = {outer.var: whole}
             reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
             result.insert(0, If(reached, substitute_body(masked, at)))
         elif bound is not None and whole is not None:
-            rest = build.sub(bound, build.mul(whole, inner.extent))
+            remainder = build.sub(bound, build.mul(whole, inner.extent))
             var = self._namer.fresh(f"{outer.var}_rest")
             at = {outer.var: whole, inner.var: build.index_var(var)}
-            result.append(For(var, build.ZERO, rest, substitute_body((store,), at)))
+            result.append(For(var, build.ZERO, remainder, substitute_body((store,), at)))
         start = Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes))
         return simplify_body((Allocate(lanes), start, main, *result))
 
@@ -219,14 +221,14 @@ class _LoopVectorizer:
             for index, extent in zip(store.indices, self._point.shapes[store.buffer], strict=True)
         )
 
-    def _peeled(self, outer: For, inner: For, found: _LaneReduction) -> _Peeled | None:
+    def _peeled(self, outer: For, inner: For, reduction: _LaneReduction) -> _Peeled | None:
         """Return the part of the condition that is "position < bound" with a bound known before the loop.
 
         Whole vectors then need no mask for it; only the remainder does. None if there is no such part, or
         lanes are scalable.
         """
         lanes = build.integer_value(inner.extent)
-        parts = list(build.conjuncts(found.condition))
+        parts = list(build.conjuncts(reduction.condition))
         for part in parts:
             bound = _bound_of(outer, inner, part)
             if bound is None or lanes is None or not self._covers(outer, lanes, bound):
@@ -289,10 +291,10 @@ def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
     slack, lanes = slack_of(condition), build.integer_value(inner.extent)
     if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
         return None
-    found = by_variables(slack, (outer.var, inner.var))
+    form = by_variables(slack, (outer.var, inner.var))
     wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
-    is_bound = found.terms == wanted and not found.opaque
-    return expr_of(combine(found.base, UNIT, 1)) if is_bound else None
+    is_bound = form.terms == wanted and not form.opaque
+    return expr_of(combine(form.base, UNIT, 1)) if is_bound else None
 
 
 def _lane_reduction(loop: For) -> _LaneReduction | None:
@@ -319,17 +321,17 @@ def _both(outer: Expr | None, inner: Expr) -> Expr:
     return IfThenElse(outer, inner, FALSE)
 
 
-def _reduced_at_once(loop: For, found: _LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
+def _reduced_at_once(loop: For, reduction: _LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
     """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
     vectors = Vectors(loop, namer)
-    store, op = found.reduction.store, found.reduction.op
+    store, op = reduction.reduction.store, reduction.reduction.op
     none = Broadcast(identity(op, build.dtype_of(store.value)), vectors.lanes)
-    mask = vectors.mask(found.condition)
-    value = vectors.vector(vectors.value(found.reduction.value, mask))
+    mask = vectors.mask(reduction.condition)
+    value = vectors.vector(vectors.value(reduction.reduction.value, mask))
     lanes = value if mask is None else Select(mask, value, none)
     total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
     stored = vectors.after_lets(Store(store.buffer, store.indices, total))
-    shared = _shared_part(found.condition, loop.var)
+    shared = _shared_part(reduction.condition, loop.var)
     return simplify_body(stored if shared is None else (If(shared, stored),))
 
 
@@ -360,11 +362,11 @@ def _shared_part(condition: Expr | None, var: str) -> Expr | None:
     return None if var in free_vars(condition) else condition
 
 
-def _accumulated(vectors: Vectors, partial: Expr, found: _LaneReduction) -> Expr:
+def _accumulated(vectors: Vectors, partial: Expr, reduction: _LaneReduction) -> Expr:
     """Return the partial results after one more vector; those of masked-off lanes do not change."""
-    mask = vectors.mask(found.condition)
-    value = vectors.vector(vectors.value(found.reduction.value, mask))
-    total = Binary(found.reduction.op, partial, value)
+    mask = vectors.mask(reduction.condition)
+    value = vectors.vector(vectors.value(reduction.reduction.value, mask))
+    total = Binary(reduction.reduction.op, partial, value)
     return total if mask is None else Select(mask, total, partial)
 
 

@@ -34,18 +34,18 @@ def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str
     if len(call.args) > len(order):
         most = f"takes at most {counted(len(order), 'argument')}"
         raise _arguments(ctx, call.args[len(order)], most, call)
-    found = dict(zip(order, call.args, strict=False))
+    given = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg not in order:
             message = f"has no argument '{keyword.arg}'; it has {', '.join(order)}"
             raise _arguments(ctx, keyword.value, message, call)
-        if keyword.arg in found:
+        if keyword.arg in given:
             raise _arguments(ctx, keyword.value, f"is given '{keyword.arg}' twice", call)
-        found[keyword.arg] = keyword.value
-    missing = [name for name in order[:required] if name not in found]
+        given[keyword.arg] = keyword.value
+    missing = [name for name in order[:required] if name not in given]
     if missing:
         raise _arguments(ctx, call, f"needs the argument '{missing[0]}'", call)
-    return found
+    return given
 
 
 def items(ctx: Context, node: ast.expr, what: str) -> list[ast.expr]:

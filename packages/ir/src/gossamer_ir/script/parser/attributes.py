@@ -20,12 +20,12 @@ def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
     """The annotations in a dictionary display that maps strings to bools, integers and strings."""
     if not isinstance(node, ast.Dict):
         raise ctx.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
-    found = []
+    annotations = []
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise ctx.error("annotation", "A dictionary cannot be unpacked here.", value)
-        found.append((require_text(ctx, key, "a key"), _value(ctx, value)))
-    return tuple(found)
+        annotations.append((require_text(ctx, key, "a key"), _value(ctx, value)))
+    return tuple(annotations)
 
 
 def func_attr(ctx: Context, call: ast.Call) -> None:

@@ -31,9 +31,9 @@ _FLAGS = "sorted unique padded"
 def handle_argument(ctx: Context, node: ast.expr) -> str:
     """The name of a handle parameter; raises `parse.not_a_handle` for anything else."""
     if isinstance(node, ast.Name):
-        found = lookup(ctx, node)
-        if isinstance(found, Param):
-            return found.name
+        value = lookup(ctx, node)
+        if isinstance(value, Param):
+            return value.name
     text = ctx.text_of(node)
     hint = f"Handles here: {ctx.names(Param)}."
     raise ctx.error("not_a_handle", f"'{text}' is not a handle parameter.", node, hint=hint)
@@ -42,9 +42,9 @@ def handle_argument(ctx: Context, node: ast.expr) -> str:
 def axis_argument(ctx: Context, node: ast.expr) -> str:
     """The name of an axis; raises `parse.not_an_axis` for anything else."""
     if isinstance(node, ast.Name):
-        found = lookup(ctx, node)
-        if isinstance(found, AXIS_KINDS):
-            return found.name
+        value = lookup(ctx, node)
+        if isinstance(value, AXIS_KINDS):
+            return value.name
     hint = f"Axes here: {ctx.names(AXIS_KINDS)}."
     raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is not an axis.", node, hint=hint)
 
@@ -52,65 +52,65 @@ def axis_argument(ctx: Context, node: ast.expr) -> str:
 def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
     """`T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     if len(call.args) > 1 and static_text(ctx, call.args[1]) is None:
-        found = bind(ctx, call, "length parent idtype", required=1)
+        given = bind(ctx, call, "length parent idtype", required=1)
     else:
-        found = bind(ctx, call, "length idtype parent", required=1)
-    if "idtype" in found:
-        dtype_argument(ctx, found["idtype"])
-    parent = axis_argument(ctx, found["parent"]) if "parent" in found else None
-    return DenseFixed(name, index_expr(ctx, found["length"]), parent)
+        given = bind(ctx, call, "length idtype parent", required=1)
+    if "idtype" in given:
+        dtype_argument(ctx, given["idtype"])
+    parent = axis_argument(ctx, given["parent"]) if "parent" in given else None
+    return DenseFixed(name, index_expr(ctx, given["length"]), parent)
 
 
 def dense_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
     """`T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
-    found = bind(ctx, call, "parent shape indptr idtype indptr_dtype", required=3)
-    length, nnz = _sizes(ctx, found["shape"])
+    given = bind(ctx, call, "parent shape indptr idtype indptr_dtype", required=3)
+    length, nnz = _sizes(ctx, given["shape"])
     return DenseVaried(
         name,
-        axis_argument(ctx, found["parent"]),
+        axis_argument(ctx, given["parent"]),
         length,
         nnz,
-        handle_argument(ctx, found["indptr"]),
-        _storage(ctx, found, "indptr_dtype"),
+        handle_argument(ctx, given["indptr"]),
+        _storage(ctx, given, "indptr_dtype"),
     )
 
 
 def compressed_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
     """`T.sp.compressed_fixed(P, (n, width), indices)`."""
     names = f"parent shape indices idtype {_FLAGS} indices_dtype"
-    found = bind(ctx, call, names, required=3)
-    length, width = _sizes(ctx, found["shape"])
+    given = bind(ctx, call, names, required=3)
+    length, width = _sizes(ctx, given["shape"])
     if width is None:
-        raise ctx.error("axis_shape", "Expected (length, width).", found["shape"])
+        raise ctx.error("axis_shape", "Expected (length, width).", given["shape"])
     return CompressedFixed(
         name,
-        axis_argument(ctx, found["parent"]),
+        axis_argument(ctx, given["parent"]),
         length,
         width,
-        handle_argument(ctx, found["indices"]),
-        _storage(ctx, found, "indices_dtype"),
-        **_flags(ctx, found),
+        handle_argument(ctx, given["indices"]),
+        _storage(ctx, given, "indices_dtype"),
+        **_flags(ctx, given),
     )
 
 
 def compressed_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
     """`T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
-    found = bind(ctx, call, names, required=3)
-    data = items(ctx, found["data"], "(indptr, indices)")
+    given = bind(ctx, call, names, required=3)
+    data = items(ctx, given["data"], "(indptr, indices)")
     if len(data) != 2:
-        raise ctx.error("axis_data", "Expected (indptr, indices).", found["data"])
-    length, nnz = _sizes(ctx, found["shape"])
+        raise ctx.error("axis_data", "Expected (indptr, indices).", given["data"])
+    length, nnz = _sizes(ctx, given["shape"])
     return CompressedVaried(
         name,
-        axis_argument(ctx, found["parent"]),
+        axis_argument(ctx, given["parent"]),
         length,
         nnz,
         handle_argument(ctx, data[0]),
         handle_argument(ctx, data[1]),
-        _storage(ctx, found, "indptr_dtype"),
-        _storage(ctx, found, "indices_dtype"),
-        **_flags(ctx, found),
+        _storage(ctx, given, "indptr_dtype"),
+        _storage(ctx, given, "indices_dtype"),
+        **_flags(ctx, given),
     )
 
 
@@ -124,13 +124,13 @@ def _sizes(ctx: Context, node: ast.expr) -> tuple[Expr, Expr | None]:
     return index_expr(ctx, parts[0]), second
 
 
-def _storage(ctx: Context, found: Arguments, own: str) -> str:
-    node = found.get(own, found.get("idtype"))
+def _storage(ctx: Context, given: Arguments, own: str) -> str:
+    node = given.get(own, given.get("idtype"))
     return "int32" if node is None else dtype_argument(ctx, node)
 
 
-def _flags(ctx: Context, found: Arguments) -> dict[str, bool]:
-    return {name: require_bool(ctx, found[name], name) for name in _FLAGS.split() if name in found}
+def _flags(ctx: Context, given: Arguments) -> dict[str, bool]:
+    return {name: require_bool(ctx, given[name], name) for name in _FLAGS.split() if name in given}
 
 
 AXES: Mapping[str, AxisReader] = {

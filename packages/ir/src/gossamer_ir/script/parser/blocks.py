@@ -40,9 +40,9 @@ def read_iterators(ctx: Context, target: ast.expr, call: ast.Call) -> None:
         return _remap(ctx, parts, targets, call)
     if len(targets) != 1:
         raise ctx.error("arguments", f"T.{name} defines one variable, not {len(targets)}.", target)
-    found = bind(ctx, call, "domain value", required=2)
-    value = index_expr(ctx, found["value"])
-    domain = found["domain"]
+    given = bind(ctx, call, "domain value", required=2)
+    value = index_expr(ctx, given["value"])
+    domain = given["domain"]
     bounds = domain.elts if isinstance(domain, ast.Tuple) else [domain]
     kind: Literal["S", "R"] = "R" if AXIS_CALLS[name] == "R" else "S"
     _add(ctx, parts, targets[0], (kind, read_range(ctx, bounds, domain), value))
@@ -95,9 +95,9 @@ def _regions(ctx: Context, call: ast.Call) -> tuple[Region, ...]:
 
 
 def _remap(ctx: Context, parts: BlockParts, targets: list[ast.expr], call: ast.Call) -> None:
-    found = bind(ctx, call, "kinds bindings", required=2)
-    kinds = require_text(ctx, found["kinds"], "kinds such as 'SR'")
-    bindings = items(ctx, found["bindings"], "loop variables")
+    given = bind(ctx, call, "kinds bindings", required=2)
+    kinds = require_text(ctx, given["kinds"], "kinds such as 'SR'")
+    bindings = items(ctx, given["bindings"], "loop variables")
     if not len(kinds) == len(bindings) == len(targets) or set(kinds) - {"S", "R"}:
         message = f"Expected {counted(len(targets), 'letter')} S or R, one for each variable."
         raise ctx.error("remap", message, call)
@@ -119,22 +119,22 @@ def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
 
 
 def _loop_var(ctx: Context, node: ast.expr) -> Var:
-    found = ctx.lookup(node.id) if isinstance(node, ast.Name) else None
-    if not isinstance(found, Var) or found.name not in ctx.loops:
+    value = ctx.lookup(node.id) if isinstance(node, ast.Name) else None
+    if not isinstance(value, Var) or value.name not in ctx.loops:
         loops = ", ".join(ctx.loops) or "none"
         hint = f"Loops here: {loops}."
         raise ctx.error("remap", f"'{ctx.text_of(node)}' is not a loop variable.", node, hint=hint)
-    return Var(found.name, found.dtype)
+    return Var(value.name, value.dtype)
 
 
 def _add(
     ctx: Context,
     parts: BlockParts,
     target: ast.expr,
-    found: tuple[Literal["S", "R"], Range, Expr],
+    iterator: tuple[Literal["S", "R"], Range, Expr],
 ) -> None:
     if not isinstance(target, ast.Name):
         raise ctx.error("target", "Expected a variable name.", target)
-    kind, domain, value = found
+    kind, domain, value = iterator
     var = ctx.bind_var(target.id)
     parts.iters.append(ctx.mark(BlockIter(var.name, kind, domain, value), target))

@@ -32,14 +32,14 @@ def match_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
     order = _SPARSE
     if len(call.args) > 3 and static_value(ctx, call.args[3]) is not None:
         order = "dtype extra_storage default scope default_value offsets"
-    found = bind(ctx, call, f"handle axes {order}", required=2)
-    return _sparse(ctx, name, found, handle_argument(ctx, found["handle"]))
+    given = bind(ctx, call, f"handle axes {order}", required=2)
+    return _sparse(ctx, name, given, handle_argument(ctx, given["handle"]))
 
 
 def alloc_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
     """`T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
-    found = bind(ctx, call, f"axes {_SPARSE}", required=1)
-    return _sparse(ctx, name, found, None)
+    given = bind(ctx, call, f"axes {_SPARSE}", required=1)
+    return _sparse(ctx, name, given, None)
 
 
 _DENSE = "dtype scope strides elem_offset align offset_factor"
@@ -47,14 +47,14 @@ _DENSE = "dtype scope strides elem_offset align offset_factor"
 
 def match_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
     """`T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
-    found = bind(ctx, call, f"handle shape {_DENSE}", required=2)
-    return _dense(ctx, name, found, handle_argument(ctx, found["handle"]))
+    given = bind(ctx, call, f"handle shape {_DENSE}", required=2)
+    return _dense(ctx, name, given, handle_argument(ctx, given["handle"]))
 
 
 def alloc_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
     """`T.alloc_buffer((m, n), "float32", scope="local")`."""
-    found = bind(ctx, call, f"shape {_DENSE}", required=1)
-    return _dense(ctx, name, found, None)
+    given = bind(ctx, call, f"shape {_DENSE}", required=1)
+    return _dense(ctx, name, given, None)
 
 
 def parameter_buffer(ctx: Context, name: str, call: ast.Call, handle: str) -> Buffer:
@@ -67,48 +67,48 @@ def shape_argument(ctx: Context, node: ast.expr) -> tuple[Expr, ...]:
     return tuple([index_expr(ctx, item) for item in items_or_one(node)])
 
 
-def _sparse(ctx: Context, name: str, found: Arguments, handle: str | None) -> SparseBuffer:
-    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
-    extra = found.get("extra_storage")
-    offsets = found.get("offsets")
+def _sparse(ctx: Context, name: str, given: Arguments, handle: str | None) -> SparseBuffer:
+    dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
+    extra = given.get("extra_storage")
+    offsets = given.get("offsets")
     return SparseBuffer(
         name,
-        tuple([axis_argument(ctx, node) for node in items_or_one(found["axes"])]),
+        tuple([axis_argument(ctx, node) for node in items_or_one(given["axes"])]),
         dtype,
         handle,
-        _scope(ctx, found),
-        _fill(ctx, found, dtype),
+        _scope(ctx, given),
+        _fill(ctx, given, dtype),
         0 if extra is None or _is_none(extra) else require_int(ctx, extra, "extra_storage"),
         None if offsets is None else handle_argument(ctx, offsets),
     )
 
 
-def _dense(ctx: Context, name: str, found: Arguments, handle: str | None) -> Buffer:
-    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
-    shape = shape_argument(ctx, found["shape"])
-    _require_hints(ctx, found)
-    offset = _offset(ctx, found)
+def _dense(ctx: Context, name: str, given: Arguments, handle: str | None) -> Buffer:
+    dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
+    shape = shape_argument(ctx, given["shape"])
+    _require_hints(ctx, given)
+    offset = _offset(ctx, given)
     layout: AnyLayout = Layout(tuple(range(len(shape))), shape)
-    if "strides" in found and not _is_none(found["strides"]):
-        layout = read_layout(ctx, found["strides"], shape)
+    if "strides" in given and not _is_none(given["strides"]):
+        layout = read_layout(ctx, given["strides"], shape)
     if handle is not None and offset != ZERO:
         layout = with_offset(layout, offset)
     if not layout.is_plain:
         ctx.layouts[name] = layout
     shape = layout.shape
-    return Buffer(name, shape, dtype, handle, _scope(ctx, found))
+    return Buffer(name, shape, dtype, handle, _scope(ctx, given))
 
 
-def _require_hints(ctx: Context, found: Arguments) -> None:
+def _require_hints(ctx: Context, given: Arguments) -> None:
     """Checks `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
-        if name in found and require_int(ctx, found[name], name) < -1:
-            raise ctx.error("alignment", f"{name} is not a size.", found[name])
+        if name in given and require_int(ctx, given[name], name) < -1:
+            raise ctx.error("alignment", f"{name} is not a size.", given[name])
 
 
-def _offset(ctx: Context, found: Arguments) -> Expr:
+def _offset(ctx: Context, given: Arguments) -> Expr:
     """The number of elements of the array before the first one of the buffer (`elem_offset`)."""
-    node = found.get("elem_offset")
+    node = given.get("elem_offset")
     if node is None or _is_none(node):
         return ZERO
     offset = index_expr(ctx, node)
@@ -122,8 +122,8 @@ def _offset(ctx: Context, found: Arguments) -> Expr:
     return offset
 
 
-def _fill(ctx: Context, found: Arguments, dtype: str) -> Const | None:
-    node = found.get("default", found.get("default_value"))
+def _fill(ctx: Context, given: Arguments, dtype: str) -> Const | None:
+    node = given.get("default", given.get("default_value"))
     if node is None or _is_none(node):
         return None
     value = expr(ctx, node, dtype)
@@ -132,8 +132,8 @@ def _fill(ctx: Context, found: Arguments, dtype: str) -> Const | None:
     return value
 
 
-def _scope(ctx: Context, found: Arguments) -> Scope:
-    node = found.get("scope")
+def _scope(ctx: Context, given: Arguments) -> Scope:
+    node = given.get("scope")
     if node is None:
         return "global"
     text = require_text(ctx, node, "a scope")

@@ -35,18 +35,18 @@ DeclarationReader = Callable[[Context, ast.Call], None]
 
 def store_to(ctx: Context, target: list[ast.expr], value: ast.expr) -> Store:
     """A store; `target` has the buffer and then its indices."""
-    found = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
-    given = ctx.mark(stored(ctx, expr(ctx, value, found.dtype), found.dtype), value)
-    return Store(found.buffer, found.indices, require_dtype(ctx, value, given, found.dtype))
+    element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
+    given = ctx.mark(stored(ctx, expr(ctx, value, element.dtype), element.dtype), value)
+    return Store(element.buffer, element.indices, require_dtype(ctx, value, given, element.dtype))
 
 
 def _store(ctx: Context, call: ast.Call) -> Stmt:
     target, named = access(ctx, call)
-    found = bind(ctx, named, "value predicate", required=1)
-    plain = store_to(ctx, target, found["value"])
-    if "predicate" not in found:
+    given = bind(ctx, named, "value predicate", required=1)
+    plain = store_to(ctx, target, given["value"])
+    if "predicate" not in given:
         return plain
-    predicate = expr(ctx, found["predicate"], "bool")
+    predicate = expr(ctx, given["predicate"], "bool")
     return Store(plain.buffer, plain.indices, plain.value, predicate)
 
 
@@ -54,13 +54,13 @@ def _atomic(op: AtomicOp) -> StatementReader:
     """The reader of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
 
     def read(ctx: Context, call: ast.Call) -> Stmt:
-        found = bind(ctx, call, "element value", required=2)
-        element = found["element"]
+        given = bind(ctx, call, "element value", required=2)
+        element = given["element"]
         if not isinstance(element, ast.Subscript):
             raise ctx.error(
                 "element", f"Expected an element, as in T.atomic_{op}(Y[i], 1).", element
             )
-        plain = store_to(ctx, [element.value, *index_nodes(element)], found["value"])
+        plain = store_to(ctx, [element.value, *index_nodes(element)], given["value"])
         return Atomic(op, plain.buffer, plain.indices, plain.value)
 
     return read
@@ -69,13 +69,13 @@ def _atomic(op: AtomicOp) -> StatementReader:
 def _prefetch(ctx: Context, call: ast.Call) -> Stmt:
     target, named = access(ctx, call)
     bind(ctx, named, "", required=0)
-    found = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
-    return Prefetch(found.buffer, found.indices)
+    element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
+    return Prefetch(element.buffer, element.indices)
 
 
 def _guard(ctx: Context, call: ast.Call) -> Stmt:
-    found = bind(ctx, call, "condition buffer", required=2)
-    return Guard(expr(ctx, found["condition"], "bool"), buffer_named(ctx, found["buffer"]).name)
+    given = bind(ctx, call, "condition buffer", required=2)
+    return Guard(expr(ctx, given["condition"], "bool"), buffer_named(ctx, given["buffer"]).name)
 
 
 def _arguments(ctx: Context, node: ast.expr | None) -> tuple[Expr, ...]:
@@ -94,7 +94,7 @@ def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
         raise ctx.error("arguments", message, call)
     function = require_text(ctx, call.args[0], "a function's name")
     name = require_text(ctx, call.args[1], "a variable's name")
-    found = read_range(ctx, call.args[2:], call)
+    bounds = read_range(ctx, call.args[2:], call)
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
     options = bind(ctx, named, "args weight grain", required=0)
     args = _arguments(ctx, options.get("args"))
@@ -104,15 +104,15 @@ def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
         index_expr(ctx, options[key]) if key in options else None for key in ("weight", "grain")
     )
     ctx.scopes.pop()
-    return ParallelFor(function, var, found.start, found.extent, args, weight, grain)
+    return ParallelFor(function, var, bounds.start, bounds.extent, args, weight, grain)
 
 
 def _launch(ctx: Context, call: ast.Call) -> Stmt:
     """`T.launch("f", [...], threads={"blockIdx.x": n})`."""
-    found = bind(ctx, call, "function args threads", required=1)
-    function = require_text(ctx, found["function"], "a function's name")
-    args = _arguments(ctx, found.get("args"))
-    return Launch(function, args, _threads(ctx, found.get("threads")))
+    given = bind(ctx, call, "function args threads", required=1)
+    function = require_text(ctx, given["function"], "a function's name")
+    args = _arguments(ctx, given.get("args"))
+    return Launch(function, args, _threads(ctx, given.get("threads")))
 
 
 def _threads(ctx: Context, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
@@ -124,8 +124,8 @@ def _threads(ctx: Context, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise ctx.error("thread", "A dictionary cannot be unpacked here.", value)
-        found = ThreadExtent(thread_tag(ctx, key), index_expr(ctx, value))
-        result.append(ctx.mark(found, key))
+        extent = ThreadExtent(thread_tag(ctx, key), index_expr(ctx, value))
+        result.append(ctx.mark(extent, key))
     return tuple(result)
 
 

@@ -67,8 +67,8 @@ def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
     try:
         return DType.parse(text).text
     except ArgumentError as error:
-        found = error.diagnostics[0]
-        raise ctx.error("dtype_name", found.message, node, hint=found.hint) from None
+        diagnostic = error.diagnostics[0]
+        raise ctx.error("dtype_name", diagnostic.message, node, hint=diagnostic.hint) from None
 
 
 def lanes_argument(ctx: Context, node: ast.expr) -> Lanes:
@@ -90,10 +90,10 @@ def _lane_count(ctx: Context, node: ast.expr, least: int) -> int:
     return count
 
 
-def _require_scalar(ctx: Context, node: ast.expr, found: Expr) -> Expr:
-    if DType.parse(dtype_of(found)).is_vector:
+def _require_scalar(ctx: Context, node: ast.expr, value: Expr) -> Expr:
+    if DType.parse(dtype_of(value)).is_vector:
         raise ctx.error("vector", "Expected a scalar, not a vector.", node)
-    return found
+    return value
 
 
 def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
@@ -115,17 +115,17 @@ def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> 
 
 
 def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    found = bind(ctx, call, "value dtype", required=2)
-    dtype = value_dtype(ctx, found["dtype"])
-    return Cast(dtype, expr(ctx, found["value"]))
+    given = bind(ctx, call, "value dtype", required=2)
+    dtype = value_dtype(ctx, given["dtype"])
+    return Cast(dtype, expr(ctx, given["value"]))
 
 
 def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     """`T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
-    found = bind(ctx, call, "value dtype", required=2)
-    if static_text(ctx, found["value"]) is not None:
-        found = {"value": found["dtype"], "dtype": found["value"]}
-    dtype, value = value_dtype(ctx, found["dtype"]), found["value"]
+    given = bind(ctx, call, "value dtype", required=2)
+    if static_text(ctx, given["value"]) is not None:
+        given = {"value": given["dtype"], "dtype": given["value"]}
+    dtype, value = value_dtype(ctx, given["dtype"]), given["value"]
     is_name = dtype == "int64" and isinstance(value, ast.Name)
     return Reinterpret(dtype, expr(ctx, value, "handle" if is_name else None))
 
@@ -133,25 +133,25 @@ def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 def _choice(
     kind: type[Select] | type[IfThenElse], ctx: Context, call: ast.Call, expected: str | None
 ) -> Expr:
-    found = bind(ctx, call, "condition true_value false_value", required=3)
-    condition = expr(ctx, found["condition"], "bool")
-    if_true, if_false = unify(ctx, (found["true_value"], found["false_value"]), expected)
+    given = bind(ctx, call, "condition true_value false_value", required=3)
+    condition = expr(ctx, given["condition"], "bool")
+    if_true, if_false = unify(ctx, (given["true_value"], given["false_value"]), expected)
     return kind(condition, if_true, if_false)
 
 
 def _operator(op: BinaryOp, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    found = bind(ctx, call, "lhs rhs", required=2)
-    lhs, rhs = unify(ctx, (found["lhs"], found["rhs"]), expected)
+    given = bind(ctx, call, "lhs rhs", required=2)
+    lhs, rhs = unify(ctx, (given["lhs"], given["rhs"]), expected)
     return Binary(op, lhs, rhs)
 
 
 def _math(name: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     arity = FUNCTIONS[name].arity
     names = " ".join(("x", "y", "z")[:arity])
-    found = bind(ctx, call, f"{names} dtype", required=arity)
-    if "dtype" in found:
-        expected = value_dtype(ctx, found.pop("dtype"))
-    args = unify(ctx, tuple(found.values()), expected)
+    given = bind(ctx, call, f"{names} dtype", required=arity)
+    if "dtype" in given:
+        expected = value_dtype(ctx, given.pop("dtype"))
+    args = unify(ctx, tuple(given.values()), expected)
     return Call(name, tuple(args), dtype_of(args[0]))
 
 
@@ -169,10 +169,10 @@ def _search(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     buffer = plain_buffer_named(ctx, call.args[1]).name
     prefix = tuple([index_expr(ctx, node) for node in call.args[2:]])
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
-    found = bind(ctx, named, "begin end value", required=3)
-    begin = index_expr(ctx, found["begin"])
-    end = index_expr(ctx, found["end"])
-    value = index_expr(ctx, found["value"])
+    given = bind(ctx, named, "begin end value", required=3)
+    begin = index_expr(ctx, given["begin"])
+    end = index_expr(ctx, given["end"])
+    value = index_expr(ctx, given["value"])
     return Search(kind, buffer, prefix, begin, end, value)  # type: ignore[arg-type]  # checked above
 
 
@@ -182,18 +182,18 @@ def _vscale(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def _ramp(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    found = bind(ctx, call, "base stride lanes", required=3)
+    given = bind(ctx, call, "base stride lanes", required=3)
     scalar = DType.parse(expected).scalar if expected else None
-    base, stride = unify(ctx, (found["base"], found["stride"]), scalar)
-    _require_scalar(ctx, found["base"], base)
-    return Ramp(base, stride, lanes_argument(ctx, found["lanes"]))
+    base, stride = unify(ctx, (given["base"], given["stride"]), scalar)
+    _require_scalar(ctx, given["base"], base)
+    return Ramp(base, stride, lanes_argument(ctx, given["lanes"]))
 
 
 def _broadcast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    found = bind(ctx, call, "value lanes", required=2)
+    given = bind(ctx, call, "value lanes", required=2)
     scalar = DType.parse(expected).scalar if expected else None
-    value = _require_scalar(ctx, found["value"], expr(ctx, found["value"], scalar))
-    return Broadcast(value, lanes_argument(ctx, found["lanes"]))
+    value = _require_scalar(ctx, given["value"], expr(ctx, given["value"], scalar))
+    return Broadcast(value, lanes_argument(ctx, given["lanes"]))
 
 
 def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
@@ -207,8 +207,8 @@ def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
 
 
 def _lane_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    found = bind(ctx, call, "op value", required=2)
-    return LaneReduce(reducer_argument(ctx, found["op"]), expr(ctx, found["value"]))
+    given = bind(ctx, call, "op value", required=2)
+    return LaneReduce(reducer_argument(ctx, given["op"]), expr(ctx, given["value"]))
 
 
 def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
@@ -224,9 +224,9 @@ def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     """`T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access(ctx, call)
     plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
-    found = bind(ctx, named, "predicate passthrough", required=2)
-    predicate = expr(ctx, found["predicate"], "bool")
-    node = found["passthrough"]
+    given = bind(ctx, named, "predicate passthrough", required=2)
+    predicate = expr(ctx, given["predicate"], "bool")
+    node = given["passthrough"]
     passthrough = require_dtype(ctx, node, expr(ctx, node, plain.dtype), plain.dtype)
     return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
 

@@ -38,88 +38,88 @@ def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) ->
     return Broadcast(scalar, Lanes(kind.lanes, kind.scalable))
 
 
-def widened(found: Expr) -> Expr:
+def widened(value: Expr) -> Expr:
     """An expression of narrower integers in int64, with each load and variable widened.
 
     Widening operands rather than results keeps sums and products from wrapping in the narrower type.
     Anything else is returned as it is.
     """
-    match found:
+    match value:
         case Binary():
-            return Binary(found.op, widened(found.lhs), widened(found.rhs))
+            return Binary(value.op, widened(value.lhs), widened(value.rhs))
         case Unary():
-            return Unary(found.op, widened(found.operand))
-        case Const() if DType.parse(found.dtype).is_integer:
-            return Const("int64", found.text)
-    kind = DType.parse(dtype_of(found))
+            return Unary(value.op, widened(value.operand))
+        case Const() if DType.parse(value.dtype).is_integer:
+            return Const("int64", value.text)
+    kind = DType.parse(dtype_of(value))
     if not kind.is_integer or kind.scalar == "int64":
-        return found
-    return Cast(kind.with_scalar("int64").text, found)
+        return value
+    return Cast(kind.with_scalar("int64").text, value)
 
 
-def common_dtype(found: Sequence[Expr]) -> str | None:
+def common_dtype(values: Sequence[Expr]) -> str | None:
     """The dtype to which several operands are converted: int64 if one has it, else the first one's."""
-    dtypes = [dtype_of(item) for item in found]
+    dtypes = [dtype_of(item) for item in values]
     if not dtypes:
         return None
     wide = [dtype for dtype in dtypes if DType.parse(dtype).scalar == "int64"]
     return wide[0] if wide else dtypes[0]
 
 
-def matched(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
+def matched(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """The expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
     if DType.parse(dtype).scalar == "int64":
-        found = ctx.mark(widened(found), node)
-    if dtype_of(found) != dtype:
+        value = ctx.mark(widened(value), node)
+    if dtype_of(value) != dtype:
         raise ctx.error(
             "dtype",
-            f"This expression has the dtype {dtype_of(found)}; expected {dtype}.",
+            f"This expression has the dtype {dtype_of(value)}; expected {dtype}.",
             node,
             hint=f'Convert with T.cast(..., "{dtype}").',
         )
-    return found
+    return value
 
 
-def require_dtype(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
+def require_dtype(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """The expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
-    return found if dtype_of(found) == dtype else matched(ctx, node, found, dtype)
+    return value if dtype_of(value) == dtype else matched(ctx, node, value, dtype)
 
 
-def stored(ctx: Context, found: Expr, dtype: str) -> Expr:
+def stored(ctx: Context, value: Expr, dtype: str) -> Expr:
     """A value converted as published programs expect of a store; other values are returned as they are.
 
     An integer that is stored to a buffer of floats becomes a float. An expression of sizes that the text
     declares with a narrower dtype, such as `m + 1` of an int32 `m`, takes that dtype for a store, although
     sizes are int64 everywhere else.
     """
-    given, wanted = DType.parse(dtype_of(found)), DType.parse(dtype)
+    given, wanted = DType.parse(dtype_of(value)), DType.parse(dtype)
     if not given.is_integer or given == wanted:
-        return found
+        return value
     if wanted.is_float:
-        return Cast(dtype, found)
-    is_of_sizes = given.scalar == "int64" and any(isinstance(node, Var) for node in walk(found))
-    return Cast(dtype, found) if is_of_sizes and _is_declared(ctx, found, dtype) else found
+        return Cast(dtype, value)
+    is_of_sizes = given.scalar == "int64" and any(isinstance(node, Var) for node in walk(value))
+    return Cast(dtype, value) if is_of_sizes and _is_declared(ctx, value, dtype) else value
 
 
-def _is_declared(ctx: Context, found: Expr, dtype: str) -> bool:
+def _is_declared(ctx: Context, value: Expr, dtype: str) -> bool:
     """True if all operands of an expression are declared with a dtype in the text, or fit it."""
-    match found:
+    match value:
         case Binary():
-            return _is_declared(ctx, found.lhs, dtype) and _is_declared(ctx, found.rhs, dtype)
+            return _is_declared(ctx, value.lhs, dtype) and _is_declared(ctx, value.rhs, dtype)
         case Unary():
-            return _is_declared(ctx, found.operand, dtype)
+            return _is_declared(ctx, value.operand, dtype)
         case Cast():
-            return dtype_of(found.value) == dtype
+            return dtype_of(value.value) == dtype
         case Var():
-            return ctx.declared.get(found.name) == dtype
+            return ctx.declared.get(value.name) == dtype
         case Const():
-            return _fits(found, dtype)
+            return _fits(value, dtype)
     return False
 
 
-def _fits(found: Const, dtype: str) -> bool:
+def _fits(value: Const, dtype: str) -> bool:
     try:
-        constant(int(found.text), dtype)
+        constant(int(value.text), dtype)
     except ArgumentError:
         return False
     return True

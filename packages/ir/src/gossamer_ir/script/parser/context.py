@@ -97,8 +97,8 @@ class Context:
 
     def names(self, kinds: type | tuple[type, ...]) -> str:
         """The names in scope that refer to entities of these types, for a hint."""
-        found = [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]
-        return ", ".join(found) or "none"
+        names = [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]
+        return ", ".join(names) or "none"
 
 
 Handler: TypeAlias = Callable[[Context, ast.Call, str | None], Expr]

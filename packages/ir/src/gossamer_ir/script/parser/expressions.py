@@ -61,22 +61,22 @@ UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
 
 def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
     """Reads an expression."""
-    value = static_value(ctx, node)
-    if value is not None:
-        return ctx.mark(literal(ctx, node, value, expected), node)
-    found: Expr
+    constant = static_value(ctx, node)
+    if constant is not None:
+        return ctx.mark(literal(ctx, node, constant, expected), node)
+    result: Expr
     if isinstance(node, ast.Call):
-        found = _call_handler(ctx, node)(ctx, node, expected)
+        result = _call_handler(ctx, node)(ctx, node, expected)
     else:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             raise ctx.error(
                 "expression", f"{type(node).__name__} is not an expression of the language.", node
             )
-        found = handler(ctx, node, expected)
-    if expected == "int64" and isinstance(found, (Var, Load, Cast)):
-        found = widened(ctx.mark(found, node))
-    return ctx.mark(found, node)
+        result = handler(ctx, node, expected)
+    if expected == "int64" and isinstance(result, (Var, Load, Cast)):
+        result = widened(ctx.mark(result, node))
+    return ctx.mark(result, node)
 
 
 def index_expr(ctx: Context, node: ast.expr) -> Expr:
@@ -91,12 +91,12 @@ def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list
     narrower integers are widened. Raises `parse.dtype` if other dtypes differ.
     """
     is_static = [static_value(ctx, node) is not None for node in nodes]
-    found: list[Expr | None] = []
+    values: list[Expr | None] = []
     for node, static in zip(nodes, is_static, strict=True):
-        found.append(None if static else expr(ctx, node, expected))
-    dtype = common_dtype([item for item in found if item is not None]) or expected
+        values.append(None if static else expr(ctx, node, expected))
+    dtype = common_dtype([item for item in values if item is not None]) or expected
     result: list[Expr] = []
-    for node, item in zip(nodes, found, strict=True):
+    for node, item in zip(nodes, values, strict=True):
         if item is None:
             item = expr(ctx, node, dtype)
         elif dtype is not None and dtype_of(item) != dtype:
@@ -130,16 +130,16 @@ def _call_handler(ctx: Context, node: ast.Call) -> Callable[..., Expr]:
 
 
 def _name(ctx: Context, node: ast.Name, expected: str | None) -> Expr:
-    found = lookup(ctx, node)
-    if isinstance(found, Var):
-        return Var(found.name, found.dtype)
-    if isinstance(found, DenseFixed):
-        return found.length
-    if expected == "handle" and isinstance(found, (Param, Buffer)):
-        return Var(found.name, "handle")
+    value = lookup(ctx, node)
+    if isinstance(value, Var):
+        return Var(value.name, value.dtype)
+    if isinstance(value, DenseFixed):
+        return value.length
+    if expected == "handle" and isinstance(value, (Param, Buffer)):
+        return Var(value.name, "handle")
     raise ctx.error(
         "not_a_value",
-        f"'{node.id}' is {kind_of(found)}, not a value.",
+        f"'{node.id}' is {kind_of(value)}, not a value.",
         node,
         hint=f"Variables here: {ctx.names(Var)}.",
     )

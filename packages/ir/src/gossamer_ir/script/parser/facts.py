@@ -34,8 +34,8 @@ _FACTS = (
 def assume_axes(ctx: Context, call: ast.Call) -> None:
     """`T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
     inner = _claim(ctx, call, _RELATIONS)
-    found = bind(ctx, inner, "left right", required=2)
-    left, right = axis_argument(ctx, found["left"]), axis_argument(ctx, found["right"])
+    given = bind(ctx, inner, "left right", required=2)
+    left, right = axis_argument(ctx, given["left"]), axis_argument(ctx, given["right"])
     ctx.function.relations.append(ctx.mark(Relation(_name(inner), left, right), call))  # type: ignore[arg-type]  # checked by _claim
 
 
@@ -52,11 +52,11 @@ def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
     storage. For a buffer that the function writes it is dropped as a hint: values that are read from such a
     buffer are checked where they are used.
     """
-    found = bind(ctx, call, "buffer domain", required=2)
-    domain = items(ctx, found["domain"], "[low, high]")
+    given = bind(ctx, call, "buffer domain", required=2)
+    domain = items(ctx, given["domain"], "[low, high]")
     if len(domain) != 2:
-        raise ctx.error("domain", "Expected [low, high].", found["domain"])
-    buffer = plain_buffer_named(ctx, found["buffer"])
+        raise ctx.error("domain", "Expected [low, high].", given["domain"])
+    buffer = plain_buffer_named(ctx, given["buffer"])
     low, high = index_expr(ctx, domain[0]), index_expr(ctx, domain[1])
     if isinstance(buffer, SparseBuffer) and buffer.extra_storage:
         high = add(high, ONE)
@@ -85,8 +85,8 @@ def _name(call: ast.Call) -> str:
 def _fact(ctx: Context, call: ast.Call) -> Fact:
     name = _name(call)
     if name in _RELATIONS:
-        found = bind(ctx, call, "left right", required=2)
-        left, right = (plain_buffer_named(ctx, found[side]).name for side in ("left", "right"))
+        given = bind(ctx, call, "left right", required=2)
+        left, right = (plain_buffer_named(ctx, given[side]).name for side in ("left", "right"))
         return Relation(name, left, right)  # type: ignore[arg-type]  # checked above
     if name == "monotone":
         return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
@@ -95,27 +95,27 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
     if name == "sorted_segments":
         return _sorted_segments(ctx, call)
     if name == "has_value":
-        found = bind(ctx, call, "buffer index value", required=3)
-        at, value = index_expr(ctx, found["index"]), index_expr(ctx, found["value"])
-        return HasValue(_buffer(ctx, found), at, value)
+        given = bind(ctx, call, "buffer index value", required=3)
+        at, value = index_expr(ctx, given["index"]), index_expr(ctx, given["value"])
+        return HasValue(_buffer(ctx, given), at, value)
     if name == "product_steps":
-        found = bind(ctx, call, "buffer left right", required=3)
-        left, right = (plain_buffer_named(ctx, found[side]).name for side in ("left", "right"))
-        return ProductSteps(_buffer(ctx, found), left, right)
+        given = bind(ctx, call, "buffer left right", required=3)
+        left, right = (plain_buffer_named(ctx, given[side]).name for side in ("left", "right"))
+        return ProductSteps(_buffer(ctx, given), left, right)
     if name == "padded_slots":
-        found = bind(ctx, call, "buffer length", required=2)
-        return PaddedSlots(_buffer(ctx, found), index_expr(ctx, found["length"]))
-    found = bind(ctx, call, "buffer low high", required=3)
-    low, high = index_expr(ctx, found["low"]), index_expr(ctx, found["high"])
-    return InRange(_buffer(ctx, found), low, high)
+        given = bind(ctx, call, "buffer length", required=2)
+        return PaddedSlots(_buffer(ctx, given), index_expr(ctx, given["length"]))
+    given = bind(ctx, call, "buffer low high", required=3)
+    low, high = index_expr(ctx, given["low"]), index_expr(ctx, given["high"])
+    return InRange(_buffer(ctx, given), low, high)
 
 
 def _sorted_segments(ctx: Context, call: ast.Call) -> SortedSegments:
-    found = bind(ctx, call, "buffer indptr unique", required=1)
-    indptr = plain_buffer_named(ctx, found["indptr"]).name if "indptr" in found else None
-    unique = require_bool(ctx, found["unique"], "unique") if "unique" in found else False
-    return SortedSegments(_buffer(ctx, found), indptr, unique)
+    given = bind(ctx, call, "buffer indptr unique", required=1)
+    indptr = plain_buffer_named(ctx, given["indptr"]).name if "indptr" in given else None
+    unique = require_bool(ctx, given["unique"], "unique") if "unique" in given else False
+    return SortedSegments(_buffer(ctx, given), indptr, unique)
 
 
-def _buffer(ctx: Context, found: dict[str, ast.expr]) -> str:
-    return plain_buffer_named(ctx, found["buffer"]).name
+def _buffer(ctx: Context, given: dict[str, ast.expr]) -> str:
+    return plain_buffer_named(ctx, given["buffer"]).name

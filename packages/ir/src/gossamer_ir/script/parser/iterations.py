@@ -19,16 +19,16 @@ ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
 
 def read_head(ctx: Context, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
     """The name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
-    found = bind(ctx, call, "axes kinds name", required=3)
-    nodes = items(ctx, found["axes"], "axes")
+    given = bind(ctx, call, "axes kinds name", required=3)
+    nodes = items(ctx, given["axes"], "axes")
     axes = tuple([ctx.mark(_axis(ctx, node), node) for node in nodes])
-    kinds = require_text(ctx, found["kinds"], "kinds such as 'SRS'")
+    kinds = require_text(ctx, given["kinds"], "kinds such as 'SRS'")
     count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
     if len(kinds) != count or set(kinds) - {"S", "R"}:
         letters = counted(count, "letter")
         message = f"Expected {letters} S or R, one for each axis, not '{kinds}'."
-        raise ctx.error("kinds", message, found["kinds"])
-    name = to_identifier(require_text(ctx, found["name"], "a name"))
+        raise ctx.error("kinds", message, given["kinds"])
+    name = to_identifier(require_text(ctx, given["name"], "a name"))
     return ctx.labels.fresh(name), axes, kinds
 
 
@@ -61,6 +61,6 @@ def _axis(ctx: Context, node: ast.expr) -> IterationAxis:
             raise ctx.error("arguments", "T.sp.fuse takes axes as positional arguments.", node)
         return FuseAxes(tuple([axis_argument(ctx, item) for item in node.args]))
     if name in ("sp.attach", "attach"):
-        found = bind(ctx, node, "axis parent", required=2)
-        return AttachAxis(axis_argument(ctx, found["axis"]), axis_argument(ctx, found["parent"]))
+        given = bind(ctx, node, "axis parent", required=2)
+        return AttachAxis(axis_argument(ctx, given["axis"]), axis_argument(ctx, given["parent"]))
     raise unknown_member(ctx, node.func, name, {"sp.fuse": 1, "sp.attach": 1})

@@ -46,9 +46,9 @@ def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr,
 
     >>> from gossamer_ir.core.build import index
     >>> at = (index(2), index(3))
-    >>> [found.text for found in indices_in(Layout((1, 0), (), is_spaced=True), at)]
+    >>> [index.text for index in indices_in(Layout((1, 0), (), is_spaced=True), at)]
     ['3', '2', '0']
-    >>> [found.text for found in indices_in(FlatLayout((), index(1), (index(5), index(2))), at)]
+    >>> [index.text for index in indices_in(FlatLayout((), index(1), (index(5), index(2))), at)]
     ['17']
     """
     match layout:
@@ -67,8 +67,8 @@ def ranges_in(layout: AnyLayout | None, ranges: Sequence[Range]) -> tuple[Range,
             last = (Range(ZERO, ONE),) if layout.is_spaced else ()
             return (*(ranges[at] for at in layout.order), *last)
         case FlatLayout() if len(ranges) == len(layout.strides):
-            start = _position(layout, [found.start for found in ranges])
-            return (Range(start, span([found.extent for found in ranges], layout.strides)),)
+            start = _position(layout, [each.start for each in ranges])
+            return (Range(start, span([each.extent for each in ranges], layout.strides)),)
     return tuple(ranges)
 
 
@@ -87,7 +87,7 @@ def span(shape: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
 
 def _position(layout: FlatLayout, indices: Sequence[Expr]) -> Expr:
     """The position of an element; a vector if an index is one."""
-    vectors = [found for found in map(_lanes_of, indices) if found is not None]
+    vectors = [vector for vector in map(_lanes_of, indices) if vector is not None]
     lanes = vectors[0] if vectors else None
     result = _in_lanes(layout.offset, lanes)
     for at, stride in zip(indices, layout.strides, strict=True):
@@ -95,10 +95,10 @@ def _position(layout: FlatLayout, indices: Sequence[Expr]) -> Expr:
     return result
 
 
-def _lanes_of(found: Expr) -> Lanes | None:
-    dtype = DType.parse(dtype_of(found))
+def _lanes_of(index: Expr) -> Lanes | None:
+    dtype = DType.parse(dtype_of(index))
     return Lanes(dtype.lanes, dtype.scalable) if dtype.is_vector else None
 
 
-def _in_lanes(found: Expr, lanes: Lanes | None) -> Expr:
-    return found if lanes is None or _lanes_of(found) == lanes else Broadcast(found, lanes)
+def _in_lanes(index: Expr, lanes: Lanes | None) -> Expr:
+    return index if lanes is None or _lanes_of(index) == lanes else Broadcast(index, lanes)

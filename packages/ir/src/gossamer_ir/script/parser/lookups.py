@@ -14,41 +14,41 @@ def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
     """The buffer that a name refers to; raises `parse.not_a_buffer` if it is not one."""
     if not isinstance(node, ast.Name):
         raise ctx.error("not_a_buffer", "Expected the name of a buffer.", node)
-    found = lookup(ctx, node)
-    if not isinstance(found, (SparseBuffer, Buffer)):
+    value = lookup(ctx, node)
+    if not isinstance(value, (SparseBuffer, Buffer)):
         raise ctx.error(
             "not_a_buffer",
             f"'{node.id}' is not a buffer.",
             node,
             hint=f"Buffers here: {ctx.names((SparseBuffer, Buffer))}.",
         )
-    return found
+    return value
 
 
 def plain_buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
     """The buffer that a name refers to; raises `parse.strides` if it has strides or an offset."""
-    found = buffer_named(ctx, node)
-    if found.name in ctx.layouts:
+    buffer = buffer_named(ctx, node)
+    if buffer.name in ctx.layouts:
         raise ctx.error(
             "strides",
-            f"'{found.name}' has strides or an offset, so it cannot be searched or have facts.",
+            f"'{buffer.name}' has strides or an offset, so it cannot be searched or have facts.",
             node,
             hint="Pass a contiguous array, or copy the elements to a buffer without strides.",
         )
-    return found
+    return buffer
 
 
 def lookup(ctx: Context, node: ast.Name) -> object:
     """What a name refers to; raises `parse.unknown_name` if it is not defined."""
-    found = ctx.lookup(node.id)
-    if found is None:
+    value = ctx.lookup(node.id)
+    if value is None:
         raise ctx.error(
             "unknown_name",
             f"'{node.id}' is not defined here.",
             node,
             hint=f"Variables here: {ctx.names(Var)}.",
         )
-    return found
+    return value
 
 
 def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
@@ -66,10 +66,10 @@ def unknown_member(
     return ctx.error("unknown_call", f"T.{name} is not allowed here.", node, hint=hint)
 
 
-def kind_of(found: object) -> str:
+def kind_of(value: object) -> str:
     """The kind of an entity with its kind_of, for a message."""
-    if isinstance(found, (SparseBuffer, Buffer)):
+    if isinstance(value, (SparseBuffer, Buffer)):
         return "a buffer"
-    if isinstance(found, Reducer):
+    if isinstance(value, Reducer):
         return "a reducer"
-    return "a pointer" if isinstance(found, Param) else "an axis"
+    return "a pointer" if isinstance(value, Param) else "an axis"

@@ -83,8 +83,8 @@ def _grid(ctx: Context, call: ast.Call, targets: list[ast.expr]) -> list[Head]:
         read_range(ctx, arg.elts if isinstance(arg, ast.Tuple) else [arg], arg) for arg in call.args
     ]
     return [
-        Head(_bind_loop(ctx, target, found), found, "serial")
-        for target, found in zip(targets, ranges, strict=True)
+        Head(_bind_loop(ctx, target, bounds), bounds, "serial")
+        for target, bounds in zip(targets, ranges, strict=True)
     ]
 
 
@@ -97,11 +97,11 @@ def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
         if name not in _KEYWORDS:
             hint = f"Expected one of {', '.join(_KEYWORDS)}."
             raise ctx.error("arguments", f"A loop has no argument '{name}'.", value, hint=hint)
-    found = read_range(ctx, bounds, call)
-    var = _bind_loop(ctx, target, found)
+    span = read_range(ctx, bounds, call)
+    var = _bind_loop(ctx, target, span)
     return Head(
         var,
-        found,
+        span,
         kind,
         _thread(ctx, kind, options.get("thread"), call),
         _optional(ctx, options.get("weight")),
@@ -131,9 +131,9 @@ def _optional(ctx: Context, node: ast.expr | None) -> Expr | None:
     return None if node is None else expr(ctx, node, "int64")
 
 
-def _bind_loop(ctx: Context, target: ast.expr, found: Range) -> str:
+def _bind_loop(ctx: Context, target: ast.expr, bounds: Range) -> str:
     if not isinstance(target, ast.Name):
         raise ctx.error("target", "Expected a variable name.", target)
     name = ctx.bind_var(target.id).name
-    ctx.loops[name] = found
+    ctx.loops[name] = bounds
     return name

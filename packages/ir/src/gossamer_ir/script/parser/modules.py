@@ -61,11 +61,11 @@ def top_level(
     """The functions of a text, and the captured values together with the text's own constants."""
     constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
     ctx = Context(source, constants, {})
-    found = []
+    definitions = []
     for node in tree.body:
         match node:
             case ast.FunctionDef():
-                found.append(node)
+                definitions.append(node)
             case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
                 continue
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -73,15 +73,15 @@ def top_level(
             case _:
                 message = "Expected only functions, imports and constants at the top level."
                 raise ctx.error("top_level", message, node)
-    return found, constants
+    return definitions, constants
 
 
 def _constant(ctx: Context, node: ast.expr) -> object:
     value = static_value(ctx, node)
-    found = static_text(ctx, node) if value is None else value
-    if found is None:
+    text = static_text(ctx, node) if value is None else value
+    if text is None:
         raise ctx.error("top_level", "Expected a number or a string.", node)
-    return found
+    return text
 
 
 def decorator_name(node: ast.FunctionDef) -> str | None:

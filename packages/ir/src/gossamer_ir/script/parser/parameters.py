@@ -48,17 +48,17 @@ def _is_dtype(node: ast.expr) -> bool:
 
 def size_names(node: ast.AST) -> frozenset[str]:
     """The names that occur in a length, nnz, width or shape."""
-    found: set[str] = set()
+    names: set[str] = set()
     for call in walk(node):
         if isinstance(call, ast.Call) and call_name(call) in _SIZED:
             stack: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
             while stack:
                 item = stack.pop()
                 if isinstance(item, ast.Name):
-                    found.add(item.id)
+                    names.add(item.id)
                 elif not isinstance(item, ast.Call | ast.Subscript):
                     stack += below(item)
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _parameter(ctx: Context, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:

@@ -21,8 +21,8 @@ def read_range(ctx: Context, nodes: Sequence[ast.expr], origin: ast.AST) -> Rang
         raise ctx.error("range", "Expected (stop) or (start, stop).", origin)
     first = nodes[0]
     if len(nodes) == 1 and isinstance(first, ast.Call) and call_name(first) == "from_extent":
-        found = bind(ctx, first, "start extent", required=2)
-        start, extent = index_expr(ctx, found["start"]), index_expr(ctx, found["extent"])
+        given = bind(ctx, first, "start extent", required=2)
+        start, extent = index_expr(ctx, given["start"]), index_expr(ctx, given["extent"])
         return ctx.mark(Range(start, extent), first)
     if len(nodes) == 1:
         return ctx.mark(Range(ZERO, index_expr(ctx, first)), first)

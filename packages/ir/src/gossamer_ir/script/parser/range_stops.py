@@ -25,10 +25,10 @@ def extent_between(start: Expr, stop: Expr) -> Expr:
     return Binary("sub", stop, start)
 
 
-def stop_of(found: Range) -> Expr | None:
+def stop_of(bounds: Range) -> Expr | None:
     """A stop for which `extent_between` gives exactly this extent; None if there is none."""
-    for stop in _candidates(found.start, found.extent):
-        if extent_between(found.start, stop) == found.extent:
+    for stop in _candidates(bounds.start, bounds.extent):
+        if extent_between(bounds.start, stop) == bounds.extent:
             return stop
     return None
 

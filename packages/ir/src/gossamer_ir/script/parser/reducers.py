@@ -18,9 +18,9 @@ COMM_REDUCER = "comm_reducer"
 
 def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
     """Reads a reducer: a lambda of all left and then all right operands, and the identity constants."""
-    found = bind(ctx, call, "fcombine identity", required=2)
-    identity = tuple([_constant(ctx, node) for node in items_or_one(found["identity"])])
-    function = found["fcombine"]
+    given = bind(ctx, call, "fcombine identity", required=2)
+    identity = tuple([_constant(ctx, node) for node in items_or_one(given["identity"])])
+    function = given["fcombine"]
     if not isinstance(function, ast.Lambda):
         raise ctx.error(
             "reducer", "Expected a lambda of all left operands and then all right ones.", function
@@ -52,20 +52,20 @@ def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
 
 
 def _constant(ctx: Context, node: ast.expr) -> Const:
-    found = expr(ctx, node)
-    if not isinstance(found, Const):
+    value = expr(ctx, node)
+    if not isinstance(value, Const):
         hint = 'Write for example T.int64(-1), or T.min_value("float32").'
         message = f"The identity '{ctx.text_of(node)}' is not a constant."
         raise ctx.error("reducer", message, node, hint=hint)
-    return found
+    return value
 
 
 def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
     """The reducer that an expression calls, None if it calls none."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
         return None
-    found = ctx.lookup(value.func.id)
-    return found if isinstance(found, Reducer) else None
+    reducer = ctx.lookup(value.func.id)
+    return reducer if isinstance(reducer, Reducer) else None
 
 
 def read_combine(
@@ -74,16 +74,16 @@ def read_combine(
     """Reads `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
-        found = counted(len(call.args) + len(call.keywords), "argument")
+        given = counted(len(call.args) + len(call.keywords), "argument")
         raise ctx.error(
             "combine",
-            f"'{reducer.name}' is called with {found} for {counted(len(targets), 'target')}; expected "
+            f"'{reducer.name}' is called with {given} for {counted(len(targets), 'target')}; expected "
             f"{counted(count, 'target')}, and as arguments these and {counted(count, 'value')}.",
             call,
             hint="Write X[i], Y[i] = f(X[i], Y[i], x, y) for two components.",
         )
     pairs = zip(targets, call.args[:count], call.args[count:], strict=True)
-    return Combine(reducer.name, tuple([_store(ctx, *found) for found in pairs]))
+    return Combine(reducer.name, tuple([_store(ctx, *pair) for pair in pairs]))
 
 
 def _store(ctx: Context, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:

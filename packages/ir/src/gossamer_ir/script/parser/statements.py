@@ -53,9 +53,9 @@ def read_statement(ctx: Context, node: ast.stmt, result: list[Stmt]) -> None:
     if handler is None:
         kind = type(node).__name__
         raise ctx.error("statement", f"{kind} is not a statement of the language.", node)
-    found = handler(ctx, node)
-    if found is not None:
-        result.append(ctx.mark(found, node))
+    stmt = handler(ctx, node)
+    if stmt is not None:
+        result.append(ctx.mark(stmt, node))
 
 
 def _pass(ctx: Context, node: ast.Pass) -> None:
@@ -93,8 +93,8 @@ def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
             return None
         if name == "alloc_buffer":
             return _allocate(ctx, target.id, value)
-    found = expr(ctx, value)
-    return Let(ctx.bind_var(target.id, dtype_of(found)), found)
+    result = expr(ctx, value)
+    return Let(ctx.bind_var(target.id, dtype_of(result)), result)
 
 
 def _declare(ctx: Context, target: str, name: str, call: ast.Call) -> None:

@@ -59,40 +59,40 @@ def static_text(ctx: Context, node: ast.expr) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.Name) and ctx.lookup(node.id) is None:
-        found = ctx.captured.get(node.id)
-        return found if isinstance(found, str) else None
+        value = ctx.captured.get(node.id)
+        return value if isinstance(value, str) else None
     return None
 
 
 def require_text(ctx: Context, node: ast.expr, what: str) -> str:
     """A constant string; raises `parse.string` for anything else."""
-    found = static_text(ctx, node)
-    if found is None:
+    text = static_text(ctx, node)
+    if text is None:
         raise ctx.error("string", f"Expected {what} as a string.", node)
-    return found
+    return text
 
 
 def require_int(ctx: Context, node: ast.expr, what: str) -> int:
     """A constant integer; raises `parse.integer` for anything else."""
-    found = static_value(ctx, node)
-    if type(found) is not int:
+    value = static_value(ctx, node)
+    if type(value) is not int:
         raise ctx.error("integer", f"Expected {what} as an integer.", node)
-    return found
+    return value
 
 
 def require_bool(ctx: Context, node: ast.expr, what: str) -> bool:
     """A constant bool; raises `parse.bool` for anything else."""
-    found = static_value(ctx, node)
-    if not isinstance(found, bool):
+    value = static_value(ctx, node)
+    if not isinstance(value, bool):
         raise ctx.error("bool", f"Expected {what} as True or False.", node)
-    return found
+    return value
 
 
 def _captured_number(ctx: Context, name: str) -> Value | None:
     if ctx.lookup(name) is not None:
         return None
-    found = ctx.captured.get(name)
-    return found if isinstance(found, (bool, int, float)) else None
+    value = ctx.captured.get(name)
+    return value if isinstance(value, (bool, int, float)) else None
 
 
 def _apply(

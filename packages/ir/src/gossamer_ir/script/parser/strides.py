@@ -85,8 +85,8 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
     Two dimensions are decided by their extents; more of them by enumeration, if there are at most
     `MOST_ELEMENTS` elements.
     """
-    found = zip(strides, map(integer_value, shape), strict=True)
-    sizes = [(stride, extent) for stride, extent in found if extent != 1]
+    pairs = zip(strides, map(integer_value, shape), strict=True)
+    sizes = [(stride, extent) for stride, extent in pairs if extent != 1]
     if len(sizes) == 2:
         (first, many), (second, more) = sizes
         common = gcd(first, second)
@@ -145,7 +145,7 @@ def _innermost(
     for at in left:
         others = [other for other in left if other != at]
         quotients = [_quotient(steps[other], steps[at]) for other in others]
-        if all(found is not None and found != (1, Counter()) for found in quotients):
+        if all(quotient is not None and quotient != (1, Counter()) for quotient in quotients):
             return at
     return None
 
@@ -175,15 +175,15 @@ def _stride_error(ctx: Context, node: ast.expr, why: str) -> Exception:
     )
 
 
-def _product(found: Expr) -> Monomial:
+def _product(expr: Expr) -> Monomial:
     """A size as a product of factors."""
-    value = integer_value(found)
+    value = integer_value(expr)
     if value is not None:
         return value, Counter()
-    if isinstance(found, Binary) and found.op == "mul":
-        left, right = _product(found.lhs), _product(found.rhs)
+    if isinstance(expr, Binary) and expr.op == "mul":
+        left, right = _product(expr.lhs), _product(expr.rhs)
         return left[0] * right[0], left[1] + right[1]
-    return 1, Counter([found])
+    return 1, Counter([expr])
 
 
 def _quotient(whole: Monomial, part: Monomial) -> Monomial | None:
@@ -193,8 +193,8 @@ def _quotient(whole: Monomial, part: Monomial) -> Monomial | None:
     return whole[0] // part[0], whole[1] - part[1]
 
 
-def _expr(found: Monomial) -> Expr:
-    result: Expr = index(found[0])
-    for factor in found[1].elements():
+def _expr(monomial: Monomial) -> Expr:
+    result: Expr = index(monomial[0])
+    for factor in monomial[1].elements():
         result = mul(result, factor)
     return result

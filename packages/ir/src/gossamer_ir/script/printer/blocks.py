@@ -39,10 +39,10 @@ def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
     """The number of iterators from `first` on that one `T.axis.remap` reproduces exactly."""
     count = 0
     while first + count < len(iters):
-        found = iters[first + count]
-        loop = p.range_of(found.value.name) if isinstance(found.value, Var) else None
+        iterator = iters[first + count]
+        loop = p.range_of(iterator.value.name) if isinstance(iterator.value, Var) else None
         before = list(iters[: first + count])
-        if loop is None or remapped_domain(loop, before) != found.domain:
+        if loop is None or remapped_domain(loop, before) != iterator.domain:
             break
         count += 1
     return count
@@ -67,19 +67,19 @@ def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int
     w.end_line("])")
 
 
-def _write_iterator(p: Printer, found: BlockIter, number: int) -> None:
+def _write_iterator(p: Printer, iterator: BlockIter, number: int) -> None:
     w = p.w
     w.path += ("iters", number)
     start = w.start()
-    w.put(f"{found.var} = T.axis.{'spatial' if found.kind == 'S' else 'reduce'}(")
+    w.put(f"{iterator.var} = T.axis.{'spatial' if iterator.kind == 'S' else 'reduce'}(")
     w.path.append("domain")
-    is_pair = found.domain.start != ZERO and stop_of(found.domain) is not None
+    is_pair = iterator.domain.start != ZERO and stop_of(iterator.domain) is not None
     w.put("(" if is_pair else "")
-    write_bounds(w, found.domain.start, found.domain.extent)
+    write_bounds(w, iterator.domain.start, iterator.domain.extent)
     w.put(")" if is_pair else "")
     w.path.pop()
     w.put(", ")
-    write_index(w, found.value, "value")
+    write_index(w, iterator.value, "value")
     w.put(")")
     w.close(start)
     del w.path[-2:]
@@ -88,11 +88,11 @@ def _write_iterator(p: Printer, found: BlockIter, number: int) -> None:
 
 def _write_regions(p: Printer, name: str, regions: tuple[Region, ...]) -> None:
     p.w.put(f"T.{name}(")
-    for number, found in enumerate(regions):
+    for number, region in enumerate(regions):
         p.w.put(", " if number else "")
         p.w.path += (name, number)
         start = p.w.start()
-        write_region(p.w, found)
+        write_region(p.w, region)
         p.w.close(start)
         del p.w.path[-2:]
     p.w.end_line(")")

@@ -28,7 +28,7 @@ class Printer:
 
     def range_of(self, loop: str) -> Range | None:
         """The range of an enclosing loop, by its variable."""
-        for found in self.loops:
-            if found.var == loop:
-                return Range(found.start, found.extent)
+        for enclosing in self.loops:
+            if enclosing.var == loop:
+                return Range(enclosing.start, enclosing.extent)
         return None

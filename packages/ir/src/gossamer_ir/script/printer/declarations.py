@@ -54,16 +54,16 @@ def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
     w.put(_scope(buffer) + ")")
 
 
-def write_reducer(w: Writer, found: Reducer) -> None:
+def write_reducer(w: Writer, reducer: Reducer) -> None:
     """Writes `argmax = T.comm_reducer(lambda i, x, j, y: (...), (T.int64(-1), ...))`."""
-    names = ", ".join(var.name for var in (*found.lhs, *found.rhs))
-    w.put(f"{found.name} = T.comm_reducer(lambda {names}: (")
-    for number, (result, var) in enumerate(zip(found.results, found.lhs, strict=True)):
+    names = ", ".join(var.name for var in (*reducer.lhs, *reducer.rhs))
+    w.put(f"{reducer.name} = T.comm_reducer(lambda {names}: (")
+    for number, (result, var) in enumerate(zip(reducer.results, reducer.lhs, strict=True)):
         w.put(", " if number else "")
         write_expr(w, result, "results", item=number, expected=var.dtype)
-    comma = "," if len(found.results) == 1 else ""
+    comma = "," if len(reducer.results) == 1 else ""
     w.put(f"{comma}), (")
-    for number, identity in enumerate(found.identity):
+    for number, identity in enumerate(reducer.identity):
         w.put(", " if number else "")
         write_expr(w, identity, "identity", item=number)
     w.put(f"{comma}))")
@@ -76,9 +76,9 @@ def write_fact(w: Writer, fact: Any) -> None:
     w.put(")")
 
 
-def write_relation(w: Writer, found: Relation) -> None:
+def write_relation(w: Writer, relation: Relation) -> None:
     """Writes `T.sp.assume(subset(J1, J2))`."""
-    w.put(f"T.sp.assume({found.kind}({found.left}, {found.right}))")
+    w.put(f"T.sp.assume({relation.kind}({relation.left}, {relation.right}))")
 
 
 def _sparse(w: Writer, buffer: SparseBuffer) -> None:

@@ -204,16 +204,16 @@ def _load(w: Writer, node: Load, expected: str | None, level: int) -> None:
 def write_access(w: Writer, name: str, buffer: str, indices: Sequence[Expr]) -> None:
     """Writes `T.load(A, i, j`. The caller closes the bracket, so that a node needs only one."""
     w.put(f"T.{name}({buffer}")
-    for number, found in enumerate(indices):
+    for number, index in enumerate(indices):
         w.put(", ")
-        write_index(w, found, "indices", item=number)
+        write_index(w, index, "indices", item=number)
 
 
 def _search(w: Writer, node: Search, expected: str | None, level: int) -> None:
     w.put(f'T.search("{node.kind}", {node.buffer}')
-    for number, found in enumerate(node.prefix):
+    for number, index in enumerate(node.prefix):
         w.put(", ")
-        write_index(w, found, "prefix", item=number)
+        write_index(w, index, "prefix", item=number)
     for name in ("begin", "end", "value"):
         w.put(f", {name}=")
         write_index(w, getattr(node, name), name)

@@ -7,10 +7,14 @@ from gossamer_ir.script.printer.expressions import write_index
 from gossamer_ir.script.printer.writer import Writer
 
 
-def write_map(w: Writer, found: IndexMap) -> None:
+def write_map(w: Writer, index_map: IndexMap) -> None:
     """Writes the call that `declare_map` reads."""
-    w.put(f"T.sp.map(lambda {', '.join(found.vars)}: (" if found.vars else "T.sp.map(lambda: (")
-    for number, result in enumerate(found.results):
+    w.put(
+        f"T.sp.map(lambda {', '.join(index_map.vars)}: ("
+        if index_map.vars
+        else "T.sp.map(lambda: ("
+    )
+    for number, result in enumerate(index_map.results):
         w.put(", " if number else "")
         write_index(w, result, "results", item=number)
-    w.put(",))" if len(found.results) == 1 else "))")
+    w.put(",))" if len(index_map.results) == 1 else "))")

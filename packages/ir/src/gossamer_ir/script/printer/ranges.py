@@ -31,14 +31,14 @@ def write_region(w: Writer, node: Region) -> None:
     w.put(f"{node.buffer}[")
     if not node.ranges:
         w.put("()")
-    for number, found in enumerate(node.ranges):
+    for number, bounds in enumerate(node.ranges):
         w.put(", " if number else "")
         w.path += ("ranges", number)
         begin = w.start()
-        if found.extent == ONE:
-            write_index(w, found.start, "start")
+        if bounds.extent == ONE:
+            write_index(w, bounds.start, "start")
         else:
-            write_bounds(w, found.start, found.extent, separator=":")
+            write_bounds(w, bounds.start, bounds.extent, separator=":")
         w.close(begin)
         del w.path[-2:]
     w.put("]")

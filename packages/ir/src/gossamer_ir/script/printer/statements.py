@@ -178,10 +178,10 @@ def _for(p: Printer, node: For) -> None:
 
 
 def _write_options(p: Printer, weight: Expr | None, grain: Expr | None) -> None:
-    for name, found in (("weight", weight), ("grain", grain)):
-        if found is not None:
+    for name, option in (("weight", weight), ("grain", grain)):
+        if option is not None:
             p.w.put(f", {name}=")
-            write_index(p.w, found, name)
+            write_index(p.w, option, name)
 
 
 def _block(p: Printer, node: Block) -> None:
@@ -243,9 +243,9 @@ def _guard(p: Printer, node: Guard) -> None:
 
 def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
     p.w.put("[")
-    for number, found in enumerate(args):
+    for number, arg in enumerate(args):
         p.w.put(", " if number else "")
-        write_expr(p.w, found, "args", item=number)
+        write_expr(p.w, arg, "args", item=number)
     p.w.put("]")
 
 
@@ -265,11 +265,11 @@ def _launch(p: Printer, node: Launch) -> None:
     _write_args(p, node.args)
     if node.threads:
         w.put(", threads={")
-        for number, found in enumerate(node.threads):
+        for number, thread in enumerate(node.threads):
             w.path += ("threads", number)
             start = w.start()
-            w.put(f'{", " if number else ""}"{found.tag}": ')
-            write_index(w, found.extent, "extent")
+            w.put(f'{", " if number else ""}"{thread.tag}": ')
+            write_index(w, thread.extent, "extent")
             w.close(start)
             del w.path[-2:]
         w.put("}")

@@ -111,7 +111,7 @@ def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function)
 
 def _condition(stmt: If, block: Block) -> Expr:
     """Return the condition under which the branch with the block is taken."""
-    is_first = any(found is block for found in statements(stmt.then_body))
+    is_first = any(inner is block for inner in statements(stmt.then_body))
     return stmt.condition if is_first else Unary("not", stmt.condition)
 
 
@@ -152,12 +152,12 @@ def _counts(stmt: EnclosingStmt, block: Block) -> bool:
 def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
     """Return, for each buffer, the loop before which its marks are cleared: the outermost one that feeds
     the block and in which the buffer is not allocated."""
-    found: dict[str, str] = {}
+    marked_from: dict[str, str] = {}
     for loop in loops:
         for name in buffers_written(block.init) - buffers_allocated(loop.body):
             if feeds(loop, block):
-                found.setdefault(name, loop.var)
-    return found
+                marked_from.setdefault(name, loop.var)
+    return marked_from
 
 
 def _require_no_repetition(
@@ -178,19 +178,21 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     do so before that point runs, and would read the new value if the init were hoisted."""
     own = {(store.buffer, store.indices) for store in collect(Store, *block.init)}
     predicate = () if block.predicate is None else (block.predicate,)
-    found = collect(INDEXING, *block.body, *predicate)
+    indexing = collect(INDEXING, *block.body, *predicate)
     return any(
         isinstance(node, Search) or (node.buffer, node.indices) not in own
-        for node in found
+        for node in indexing
         if node.buffer in targets
     )
 
 
 def _around(stmt: Any, block: Block) -> Iterator[EnclosingStmt]:
     """Yield the loops and choices on the path from a statement down to a block inside it."""
-    if isinstance(stmt, EnclosingStmt) and any(found is block for found in statements((stmt,))):
+    if isinstance(stmt, EnclosingStmt) and any(nested is block for nested in statements((stmt,))):
         yield stmt
-        for inner in (found for field in body_fields(type(stmt)) for found in getattr(stmt, field)):
+        for inner in (
+            nested for field in body_fields(type(stmt)) for nested in getattr(stmt, field)
+        ):
             yield from _around(inner, block)
 
 

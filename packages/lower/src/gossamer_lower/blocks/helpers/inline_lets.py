@@ -37,7 +37,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
         while body:
             stmt, *rest = body
             body = tuple(rest)
-            if not isinstance(stmt, Let) or not any(_has_init(found) for found in body):
+            if not isinstance(stmt, Let) or not any(_has_init(other) for other in body):
                 done.append(self._inside(stmt, loops))
             elif is_constant(stmt.value, function=self.function):
                 body = substitute_body(body, {stmt.var.name: stmt.value})
@@ -83,4 +83,4 @@ def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:
 
 
 def _has_init(stmt: Stmt) -> bool:
-    return any(isinstance(found, Block) and found.init for found in statements((stmt,)))
+    return any(isinstance(inner, Block) and inner.init for inner in statements((stmt,)))

@@ -25,8 +25,8 @@ from gossamer_ir.traversal.substitute import substitute
 def lanes_of_access(access: Load | Store) -> Lanes | None:
     """Return the lanes of an access; None for an access of a single element."""
     parts = (*access.indices, access.predicate)
-    found = (lanes_of(part) for part in parts if part is not None)
-    return next((lanes for lanes in found if lanes is not None), None)
+    each = (lanes_of(part) for part in parts if part is not None)
+    return next((lanes for lanes in each if lanes is not None), None)
 
 
 def at_the_ends(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:

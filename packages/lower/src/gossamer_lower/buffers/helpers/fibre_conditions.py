@@ -64,7 +64,7 @@ class FibreConditions:
         """Return value - extent if it is a constant, else None."""
         if value == extent:
             return 0
-        form, other = (normal_form(self._unchecked(found)) for found in (value, extent))
+        form, other = (normal_form(self._unchecked(expr)) for expr in (value, extent))
         rest = combine(form, other, -1)
         return rest.constant if rest.is_constant else None
 
@@ -78,12 +78,12 @@ class FibreConditions:
             exceeding = self.exceeds(walked, extent)
             if exceeding is not None and exceeding + form.constant <= 0:
                 return
-        found = found_by_search(fibre.inner(), fibre.start)
+        search = found_by_search(fibre.inner(), fibre.start)
         is_found = None
-        if found is not None and self.exceeds(found.begin, fibre.start) == 0:
-            exceeding = self.exceeds(found.end, fibre.end)
+        if search is not None and self.exceeds(search.begin, fibre.start) == 0:
+            exceeding = self.exceeds(search.end, fibre.end)
             if exceeding is not None and exceeding <= 0:
-                is_found = Compare("ge", found, build.ZERO)
+                is_found = Compare("ge", search, build.ZERO)
         check = Check(fibre.inner(), fibre.length(), is_found)
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
@@ -118,16 +118,16 @@ class FibreConditions:
 
 def ranges_of(function: Function) -> dict[str, Expr]:
     """Return the extents of variables that range over [0, extent) wherever memory is read."""
-    found: dict[str, Expr] = {}
+    extents: dict[str, Expr] = {}
     for stmt in statements(function.body):
         if isinstance(stmt, For) and stmt.start == build.ZERO:
-            found[stmt.var] = stmt.extent
+            extents[stmt.var] = stmt.extent
         if not isinstance(stmt, Block) or buffers_read(stmt.predicate or TRUE):
             continue  # a predicate is evaluated also where an iterator is outside its domain
         for iterator in stmt.iters:
             if iterator.domain.start == build.ZERO:
-                found[iterator.var] = iterator.domain.extent
-    return found
+                extents[iterator.var] = iterator.domain.extent
+    return extents
 
 
 def _one_variable(form: Affine) -> Var | None:

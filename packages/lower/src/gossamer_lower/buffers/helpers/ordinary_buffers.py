@@ -36,9 +36,9 @@ class OrdinaryBuffers:
         self._namer = Namer((*names_of(function), *self.names.values()))
         self._add_offsets(self._namer, sparse)
         self.flat = {
-            buffer.name: self.names[found.name]
+            buffer.name: self.names[indptr.name]
             for buffer in function.buffers
-            if (found := self._indptr_of(buffer)) is not None
+            if (indptr := self._indptr_of(buffer)) is not None
         }
 
     def _ordinary_names(self, function: Function) -> dict[str, str]:
@@ -57,16 +57,16 @@ class OrdinaryBuffers:
         for buffer in buffers:
             handle = buffer.offsets
             if handle is not None and handle not in (*self._by_handle, *self.offsets):
-                found = self.storage.offsets(buffer, namer.fresh(f"{buffer.name}_offsets"))
-                if found is not None:
-                    self.offsets[handle] = found
+                offsets = self.storage.offsets(buffer, namer.fresh(f"{buffer.name}_offsets"))
+                if offsets is not None:
+                    self.offsets[handle] = offsets
 
     def _indptr_of(self, buffer: AnyBuffer) -> SparseBuffer | None:
         """Return the indptr of an axis over the same array as an ordinary buffer; None if there is none."""
         if not isinstance(buffer, Buffer) or len(buffer.shape) != 1:
             return None
-        found = self._by_handle.get(buffer.handle or "")
-        return found if found is not None and found.extra_storage else None
+        declared = self._by_handle.get(buffer.handle or "")
+        return declared if declared is not None and declared.extra_storage else None
 
     def _is_flat(self, buffer: AnyBuffer) -> bool:
         """Return whether a buffer is over the same array as an index buffer, which replaces it."""
@@ -77,7 +77,7 @@ class OrdinaryBuffers:
         if isinstance(buffer, Buffer):
             return map_children(buffer, self._lower)
         storage = self.storage
-        shape = tuple(storage.extent(found) for found in storage.dimensions(buffer))
+        shape = tuple(storage.extent(dimension) for dimension in storage.dimensions(buffer))
         if buffer.extra_storage:
             size = shape[0] if shape else build.ONE
             for extent in shape[1:]:
@@ -101,7 +101,7 @@ class OrdinaryBuffers:
     def _declare(self, handle: str) -> SparseBuffer:
         """Declares a buffer for an index array of an axis for which the function has none."""
         declared = IndexBuffers(self.axes.values(), self._namer).declared()
-        buffer = next(found for found in declared if found.handle == handle)
+        buffer = next(other for other in declared if other.handle == handle)
         assert isinstance(buffer, SparseBuffer)
         self.sparse[buffer.name] = self._by_handle[handle] = buffer
         self.names[buffer.name] = buffer.name

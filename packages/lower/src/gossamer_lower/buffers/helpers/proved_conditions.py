@@ -68,12 +68,12 @@ class _ConditionProver:
         with self._point.scope():
             for stmt in body:
                 self._choices = {}
-                found = self._statement(stmt)
-                if found is not None:
-                    result.append(found)
-                    self._point.after(found)
-                if isinstance(found, Guard):
-                    self._known += _parts(found.condition)
+                simplified = self._statement(stmt)
+                if simplified is not None:
+                    result.append(simplified)
+                    self._point.after(simplified)
+                if isinstance(simplified, Guard):
+                    self._known += _parts(simplified.condition)
         del self._known[mark:]
         self._choices = choices
         return tuple(result)
@@ -93,8 +93,8 @@ class _ConditionProver:
                 return self._if(stmt)
             case Block():
                 return self._block(stmt)
-        found: Stmt = map_children(stmt, self._expr)
-        return found
+        simplified: Stmt = map_children(stmt, self._expr)
+        return simplified
 
     def _loop(self, loop: For) -> For:
         bare = map_children(replace(loop, body=()), self._expr)
@@ -119,8 +119,8 @@ class _ConditionProver:
         with self._point.scope():
             predicate = self._predicate(block)
             iters = tuple(
-                replace(self._bound(found), value=value)
-                for found, value in zip(block.iters, values, strict=True)
+                replace(self._bound(item), value=value)
+                for item, value in zip(block.iters, values, strict=True)
             )
             with self._holding(TRUE if predicate is None else predicate, block.body):
                 body = self.body(block.body)
@@ -137,9 +137,9 @@ class _ConditionProver:
             result: Expr = self._expr(block.predicate)
         return result
 
-    def _bound(self, found: BlockIter) -> BlockIter:
+    def _bound(self, iterator: BlockIter) -> BlockIter:
         """Return the iterator, and assumes from here on that it lies in its domain."""
-        bound = replace(found, domain=map_children(found.domain, self._expr))
+        bound = replace(iterator, domain=map_children(iterator.domain, self._expr))
         self._point.assume_iterator(bound)
         return bound
 
@@ -152,8 +152,8 @@ class _ConditionProver:
             if free_vars(condition) <= self._params:
                 init._known += _parts(condition)
                 init._point.assume(condition)
-        for found in iterators_of_init(block):
-            init._bound(found)
+        for iterator in iterators_of_init(block):
+            init._bound(iterator)
         return init.body(block.init)
 
     @contextmanager
@@ -186,8 +186,8 @@ class _ConditionProver:
     def _choice(self, node: IfThenElse) -> Expr:
         condition = self._rest(node.condition)
         if condition is None:
-            found: Expr = self._expr(node.if_true)
-            return found
+            value: Expr = self._expr(node.if_true)
+            return value
         with self._holding(condition):
             if_true = self._expr(node.if_true)
         with self._holding(Unary("not", condition)):
@@ -211,8 +211,8 @@ class _ConditionProver:
                 with self._holding(Unary("not", first)):
                     right = self._rest(second)
                 return None if right is None else IfThenElse(self._expr(first), TRUE, right)
-        found: Expr = self._expr(condition)
-        return found
+        simplified: Expr = self._expr(condition)
+        return simplified
 
     def _holds(self, check: Expr) -> bool:
         if not self._point.is_constant(check):
@@ -222,9 +222,9 @@ class _ConditionProver:
         if self._nesting >= MAX_NESTING:
             return False
         self._nesting += 1
-        found = self._is_proved(self._checks[check])
+        is_proved = self._is_proved(self._checks[check])
         self._nesting -= 1
-        return found
+        return is_proved
 
     def _is_proved(self, proof: Check) -> bool:
         if proof.known is not None and self._expr(proof.known) in self._known:
@@ -254,9 +254,9 @@ def _fibre_search(start: Expr, element: Expr) -> Search | None:
     """Return the search that found the fibre of an element, which begins at `start`; None if none did."""
     match _unwidened(start):
         case Load(
-            buffer=buffer, indices=(Binary(op="sub", lhs=Search(kind="upper") as found, rhs=one),)
-        ) if one == build.ONE and found.buffer == buffer and found.value == element:
-            return found
+            buffer=buffer, indices=(Binary(op="sub", lhs=Search(kind="upper") as search, rhs=one),)
+        ) if one == build.ONE and search.buffer == buffer and search.value == element:
+            return search
     return None
 
 

@@ -121,7 +121,7 @@ class Storage:
             if self._is_varied(name):
                 above = set(self._chain(name)[:-1])
                 first = next(at for at, group in enumerate(groups) if above & set(group))
-            groups[first:] = [[*(found for group in groups[first:] for found in group), name]]
+            groups[first:] = [[*(member for group in groups[first:] for member in group), name]]
         return [Dimension(tuple(group), buffer) for group in groups]
 
     def nnz(self, axis: Varied) -> Expr:
@@ -161,7 +161,9 @@ class Storage:
             for name in dimension.axes:
                 axis = self._axes[name]
                 if isinstance(axis, (DenseVaried, CompressedVaried)):
-                    above = [found for found in self._chain(name)[:-1] if found in elements]
+                    above = [
+                        ancestor for ancestor in self._chain(name)[:-1] if ancestor in elements
+                    ]
                     parent = self._checked(elements[axis.parent], above, buffer, positions)
                     start = self._read(axis.indptr, parent)
                     end = self._read(axis.indptr, build.add(parent, build.ONE))
@@ -231,11 +233,11 @@ class Storage:
         """Return the indptr of the varied axes with the same parent, if the differences of the offsets are
         the products of their lengths; nothing if further axes are below them."""
         for _, varied, dimension in self._siblings(buffer):
-            found = [self._axes[name] for name in varied]
+            axes = [self._axes[name] for name in varied]
             if all(self._below(name, dimension) == ([], build.ONE) for name in varied):
                 return [
                     axis.indptr
-                    for axis in found
+                    for axis in axes
                     if isinstance(axis, (DenseVaried, CompressedVaried))
                 ]
         return []
@@ -321,8 +323,8 @@ class Storage:
         varied = [child for child in children if self._varies(child, dimension)]
         fixed = [child for child in children if child not in varied]
         widths = (
-            build.mul(width_of(self._axes[found]), self._below(found, dimension)[1])
-            for found in fixed
+            build.mul(width_of(self._axes[child]), self._below(child, dimension)[1])
+            for child in fixed
         )
         return varied, build.product(widths)
 
@@ -350,27 +352,27 @@ def _extra(buffer: SparseBuffer, axis: str) -> int:
 def element(start: Expr, position: Expr) -> Expr:
     """Return start + position, simplified to the element from which the position was computed, if any."""
     match start, position:
-        case _, Binary(op="sub", lhs=found, rhs=first) if first == start:
-            return found
+        case _, Binary(op="sub", lhs=origin, rhs=first) if first == start:
+            return origin
         case _, Select(
-            condition=Compare(op="lt", lhs=Search() as found), if_false=Binary(op="sub", rhs=first)
-        ) if first == start and position == relative(found, start):
-            return found
+            condition=Compare(op="lt", lhs=Search() as origin), if_false=Binary(op="sub", rhs=first)
+        ) if first == start and position == relative(origin, start):
+            return origin
         case _, Binary(op="add", lhs=before, rhs=Const() as step):
-            found = element(start, before)
-            if found != build.add(start, before):
-                return build.add(found, step)
+            origin = element(start, before)
+            if origin != build.add(start, before):
+                return build.add(origin, step)
         case (
             Binary(op="mul", lhs=Binary(op="floordiv") as fibre, rhs=width),
-            Binary(op="floormod", lhs=found, rhs=divisor),
-        ) if divisor == width and fibre == Binary("floordiv", found, width):
-            return found
+            Binary(op="floormod", lhs=number, rhs=divisor),
+        ) if divisor == width and fibre == Binary("floordiv", number, width):
+            return number
     return build.add(start, position)
 
 
-def relative(found: Search, start: Expr) -> Expr:
+def relative(search: Search, start: Expr) -> Expr:
     """Return the position in its fibre of the element that an exact search found; -1 if it found none."""
-    return Select(Compare("lt", found, build.ZERO), found, build.sub(found, start))
+    return Select(Compare("lt", search, build.ZERO), search, build.sub(search, start))
 
 
 def found_by_search(position: Expr, start: Expr) -> Search | None:
@@ -378,10 +380,10 @@ def found_by_search(position: Expr, start: Expr) -> Search | None:
     match position:
         case Search(kind="exact") if start == build.ZERO:
             return position
-        case Select(condition=Compare(op="lt", lhs=Search() as found)) if position == relative(
-            found, start
+        case Select(condition=Compare(op="lt", lhs=Search() as search)) if position == relative(
+            search, start
         ):
-            return found
+            return search
     return None
 
 

@@ -37,7 +37,7 @@ def part_marked(module: Module) -> Parted | None:
         return None
     rest = tuple(stmt for stmt in entry.body if stmt not in marked)
     mixed = next(
-        (found for stmt in marked for found in _blocks(stmt) if not is_preprocess(found)), None
+        (block for stmt in marked for block in _blocks(stmt) if not is_preprocess(block)), None
     )
     if mixed is not None:
         raise _not_alone(f"the block '{mixed.name}', which is not marked, is in the same loop")
@@ -55,16 +55,16 @@ def _blocks(stmt: Any) -> list[Block]:
     """Return the outermost blocks of a statement."""
     if isinstance(stmt, Block):
         return [stmt]
-    return [found for child in children(stmt) for found in _blocks(child)]
+    return [block for child in children(stmt) for block in _blocks(child)]
 
 
 def _passing(function: Function, names: frozenset[str]) -> Function:
     """Return the function with buffers that it allocated as parameters."""
     namer = namer_of(function)
     handles = {
-        found.name: namer.fresh(f"{found.name}_ptr")
-        for found in function.buffers
-        if found.handle is None and found.name in names
+        declared.name: namer.fresh(f"{declared.name}_ptr")
+        for declared in function.buffers
+        if declared.handle is None and declared.name in names
     }
     buffers = tuple(
         msgspec.structs.replace(buffer, handle=handles.get(buffer.name, buffer.handle))

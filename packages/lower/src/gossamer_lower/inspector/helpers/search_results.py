@@ -57,7 +57,7 @@ LoopOrCondition = For | Expr
 """An enclosing loop of a search, or an enclosing condition."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class ExtractedSearch(msgspec.Struct, frozen=True):
     """An outlined search: its enclosing loops and conditions, its value, and where the result is stored."""
 
     around: tuple[LoopOrCondition, ...]
@@ -67,22 +67,22 @@ class Found(msgspec.Struct, frozen=True):
     facts: tuple[InRange, ...]
 
 
-class Taken(msgspec.Struct, frozen=True):
+class ExtractedSearches(msgspec.Struct, frozen=True):
     """A function whose searches are replaced by loads from parameters, and the searches."""
 
     function: Function
-    found: tuple[Found, ...]
+    searches: tuple[ExtractedSearch, ...]
 
     def params(self) -> tuple[Param, ...]:
         """Return the parameters for the arrays of results."""
-        return tuple(Param(found.buffer.handle or "", "handle") for found in self.found)
+        return tuple(Param(search.buffer.handle or "", "handle") for search in self.searches)
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Return the arrays of results."""
-        return tuple(found.buffer for found in self.found)
+        return tuple(search.buffer for search in self.searches)
 
 
-def take_searches(module: Module, dtype: str) -> Taken:
+def extract_searches(module: Module, dtype: str) -> ExtractedSearches:
     """Return the entry of a module without the searches that depend on index arrays only.
 
     Raises `UnsupportedError`: `lower.preprocess.stage`, `lower.preprocess.dtype`, and
@@ -102,13 +102,13 @@ def take_searches(module: Module, dtype: str) -> Taken:
     (entry,) = (function for function in module.functions if function.name == module.entry)
     extractor = _SearchExtractor(entry, dtype)
     body = extractor.body(entry.body, (), {})
-    if not extractor.found:
+    if not extractor.searches:
         raise UnsupportedError(
             "lower.preprocess.nothing",
             f"'{entry.name}' has no search that depends on index arrays only, in loops each of which has "
             "a fixed extent or is over the fibres of a numbered axis.",
         )
-    return Taken(msgspec.structs.replace(entry, body=body), tuple(extractor.found))
+    return ExtractedSearches(msgspec.structs.replace(entry, body=body), tuple(extractor.searches))
 
 
 class _SearchExtractor:
@@ -137,7 +137,7 @@ class _SearchExtractor:
             and axis.indptr == buffer.handle
             and axis.nnz is not None
         }
-        self.found: list[Found] = []
+        self.searches: list[ExtractedSearch] = []
 
     # --- statements
 
@@ -201,9 +201,9 @@ class _SearchExtractor:
         self, node: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
         if _is_search(node):
-            found = self._found(self._resolved(node, values), around)
-            if found is not None:
-                return _load_of(found, _by_name(values))
+            search = self._extracted(self._resolved(node, values), around)
+            if search is not None:
+                return _load_of(search, _by_name(values))
         if isinstance(node, IfThenElse):
             condition = self._resolved(node.condition, values)
             return IfThenElse(
@@ -213,28 +213,30 @@ class _SearchExtractor:
             )
         return map_children(node, lambda child: self._expr(child, around, values))
 
-    def _found(self, value: Expr, around: tuple[LoopOrCondition, ...]) -> Found | None:
+    def _extracted(
+        self, value: Expr, around: tuple[LoopOrCondition, ...]
+    ) -> ExtractedSearch | None:
         """Return the outlined search; None if it cannot be outlined.
 
         Its operands must depend on index arrays only. A condition that depends on more is dropped, if the
         search is in bounds without it. An equal search under a subset of the conditions is reused.
         """
         needed = _needed(value, around)
-        loops = {found.var for found in needed if isinstance(found, For)}
+        loops = {item.var for item in needed if isinstance(item, For)}
         bound = {param.name for param in self._function.params} | loops
         kept = tuple(
-            found for found in needed if isinstance(found, For) or self._is_known(found, bound)
+            item for item in needed if isinstance(item, For) or self._is_known(item, bound)
         )
-        for known in self.found:
-            if known.value == value and set(known.around) <= set(kept):
-                return known
+        for earlier in self.searches:
+            if earlier.value == value and set(earlier.around) <= set(kept):
+                return earlier
         if not all(self._is_known(part, bound) for part in (value, *kept)):
             return None
         if kept != needed:
             reads = BoundedReads(self._function, self._point_inside(kept))
             if not reads.are_in_bounds(value):
                 return None
-        places = self._places([found for found in kept if isinstance(found, For)])
+        places = self._places([item for item in kept if isinstance(item, For)])
         if places is None:
             return None
         name = next(node.buffer for node in collect(Search, value))
@@ -242,9 +244,9 @@ class _SearchExtractor:
         shape = tuple(size for _, size in places) or (build.ONE,)
         buffer = Buffer(self._namer.fresh(f"{handle}_data"), shape, self._dtype, handle)
         indices = tuple(at for at, _ in places) or (build.ZERO,)
-        found = Found(kept, value, buffer, indices, self._facts(value, kept, buffer))
-        self.found.append(found)
-        return found
+        search = ExtractedSearch(kept, value, buffer, indices, self._facts(value, kept, buffer))
+        self.searches.append(search)
+        return search
 
     def _is_known(self, part: LoopOrCondition, bound: Set[str]) -> bool:
         """Return whether an expression or loop reads only constant integer arrays and these variables."""
@@ -292,12 +294,12 @@ class _SearchExtractor:
     def _point_inside(self, around: tuple[LoopOrCondition, ...]) -> ProgramPoint:
         """Return the program point inside these loops and conditions."""
         point = ProgramPoint(self._function)
-        for found in around:
-            if isinstance(found, For):
-                point.bind_loop(found)
-                point.assume_range(found, found.extent)
+        for item in around:
+            if isinstance(item, For):
+                point.bind_loop(item)
+                point.assume_range(item, item.extent)
             else:
-                point.assume(found)
+                point.assume(item)
         return point
 
     def _facts(
@@ -345,12 +347,12 @@ def _needed(value: Expr, around: tuple[LoopOrCondition, ...]) -> tuple[LoopOrCon
     such loop depends."""
     needed = set(free_vars(value))
     kept: list[LoopOrCondition] = []
-    for found in reversed(around):
-        if not isinstance(found, For):
-            kept.insert(0, found)
-        elif found.var in needed:
-            kept.insert(0, found)
-            needed |= free_vars(found)
+    for item in reversed(around):
+        if not isinstance(item, For):
+            kept.insert(0, item)
+        elif item.var in needed:
+            kept.insert(0, item)
+            needed |= free_vars(item)
     return tuple(kept)
 
 
@@ -367,6 +369,6 @@ def _by_name(values: Mapping[str, Expr]) -> dict[str, Expr]:
     }
 
 
-def _load_of(found: Found, names: Mapping[str, Expr]) -> Expr:
-    indices = tuple(substitute(index, names) for index in found.indices)
-    return build.widen(Load(found.buffer.name, indices, found.buffer.dtype))
+def _load_of(search: ExtractedSearch, names: Mapping[str, Expr]) -> Expr:
+    indices = tuple(substitute(index, names) for index in search.indices)
+    return build.widen(Load(search.buffer.name, indices, search.buffer.dtype))

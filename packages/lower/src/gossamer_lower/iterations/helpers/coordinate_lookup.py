@@ -82,11 +82,11 @@ class ElementLocation(msgspec.Struct):
         """
         if not self.conditions:
             return None
-        evaluated = [found for each in indices for found in _loading(each)]
+        evaluated = [loading for each in indices for loading in _loading(each)]
         if evaluated:
             first = tuple(walk(self.conditions[0]))
-            asked = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
-            return ElementLocation(conditions=(*asked, *self.conditions)).is_present()
+            checks = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
+            return ElementLocation(conditions=(*checks, *self.conditions)).is_present()
         return self.is_present()
 
 
@@ -113,16 +113,16 @@ class Lookups:
         that is not sorted or has duplicates.
         """
         place = ElementLocation()
-        found: dict[str, Expr] = {}
+        positions: dict[str, Expr] = {}
         walked: dict[str, Index] = {}
         for name, index in zip(axes, indices, strict=True):
             axis = self._buffers.axis(name)
             chain = [member.name for member in self._buffers.chain(axis)]
             walked[name] = index
-            above = tuple(found[parent] for parent in chain[:-1])
+            above = tuple(positions[parent] for parent in chain[:-1])
             path = [walked[member] for member in chain]
-            found[name] = self._position(axis, above, path=path, place=place, of=of)
-        place.positions = tuple(found.values())
+            positions[name] = self._position(axis, above, path=path, place=place, of=of)
+        place.positions = tuple(positions.values())
         return place
 
     def inside(self, axes: Sequence[str], indices: Sequence[Index]) -> Iterator[Expr]:
@@ -165,10 +165,10 @@ class Lookups:
         if isinstance(axis, DenseVaried):
             place.add(*self._in_fibre(axis, above, path[-1]))
             return coordinate
-        found = self._search(axis, above, coordinate, of=of)
+        search = self._search(axis, above, coordinate, of=of)
         if not self._is_subset(axis, path):
-            place.add(*self._is_found(axis, found, path[-1]))
-        return found
+            place.add(*self._is_found(axis, search, path[-1]))
+        return search
 
     def _search(self, axis: Compressed, above: tuple[Expr, ...], value: Expr, *, of: str) -> Search:
         if not (axis.sorted and axis.unique):
@@ -181,11 +181,11 @@ class Lookups:
         indices, end = self._buffers.indices(axis), self._buffers.extent(axis, above)
         return Search("exact", indices, above, build.ZERO, end, value)
 
-    def _is_found(self, axis: Compressed, found: Search, index: Index) -> tuple[Expr, ...]:
-        hit = Compare("ge", found, build.ZERO)
+    def _is_found(self, axis: Compressed, search: Search, index: Index) -> tuple[Expr, ...]:
+        hit = Compare("ge", search, build.ZERO)
         if not axis.padded or _is_below(index, axis.length):
             return (hit,)
-        return (hit, Compare("ne", found.value, axis.length))
+        return (hit, Compare("ne", search.value, axis.length))
 
     def _in_fibre(
         self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: Index
@@ -204,14 +204,14 @@ class Lookups:
             return False
         iterators = [index.iterator for index in path]
         last = iterators[-1]
-        if last is None or any(found is None for found in iterators):
+        if last is None or any(iterator is None for iterator in iterators):
             return False
         walked = self._buffers.chain(last.axis)
         is_one_path = len(walked) == len(path) and all(
-            found is not None
-            and found.axis == axis
-            and found.path() == (last.path() or ())[: at + 1]
-            for at, (found, axis) in enumerate(zip(iterators, walked, strict=False))
+            iterator is not None
+            and iterator.axis == axis
+            and iterator.path() == (last.path() or ())[: at + 1]
+            for at, (iterator, axis) in enumerate(zip(iterators, walked, strict=False))
         )
         return is_one_path and (last.axis.name, axis.name) in self._subsets
 

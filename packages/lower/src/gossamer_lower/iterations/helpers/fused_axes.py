@@ -54,10 +54,10 @@ class Fused(msgspec.Struct, frozen=True):
         """Return the positions along the axes of the element number `count`, from 0."""
         ranges = list(self._ranges())
         elements = [build.add(ranges[-1][0], count)]
-        for (above, axis), found in zip(
+        for (above, axis), element in zip(
             reversed(list(pairwise(self.axes))), reversed(ranges[:-1]), strict=True
         ):
-            elements.insert(0, self._element_above(above, axis, elements[0], found))
+            elements.insert(0, self._element_above(above, axis, elements[0], element))
         return tuple(self._relative(elements))
 
     def _ranges(self) -> Iterator[tuple[Expr, Expr]]:
@@ -77,11 +77,11 @@ class Fused(msgspec.Struct, frozen=True):
             yield low, high
 
     def _element_above(
-        self, above: Axis, axis: Axis, element: Expr, found: tuple[Expr, Expr]
+        self, above: Axis, axis: Axis, element: Expr, bounds: tuple[Expr, Expr]
     ) -> Expr:
         if not isinstance(axis, Varied):
             return build.floordiv(element, width_of(axis))
-        low, high = found
+        low, high = bounds
         begin = build.add(low, build.ONE)
         if begin == high:
             return low
@@ -118,19 +118,17 @@ def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
     """
     kept = _kept_for_init(node, buffers)
     names = {var for _, var in kept}
-    mentioned = _mentioned_axes(node)
+    indexed = _indexed_axes(node)
     return any(
-        not names.issuperset(found)
-        for item, _, found in items_of(node)
-        if isinstance(item, FuseAxes)
-    ) or any(_is_loose(buffers.axis(item.axis), mentioned) for item, _ in kept)
+        not names.issuperset(own) for item, _, own in items_of(node) if isinstance(item, FuseAxes)
+    ) or any(_is_loose(buffers.axis(item.axis), indexed) for item, _ in kept)
 
 
-def _is_loose(axis: Axis, mentioned: set[str]) -> bool:
-    return isinstance(axis, DenseFixed) and axis.parent not in (None, *mentioned)
+def _is_loose(axis: Axis, indexed: set[str]) -> bool:
+    return isinstance(axis, DenseFixed) and axis.parent not in (None, *indexed)
 
 
-def _mentioned_axes(node: Iteration) -> set[str]:
+def _indexed_axes(node: Iteration) -> set[str]:
     """Return the axes whose variables occur in the init."""
     names = {name for stmt in node.init for name in free_vars(stmt)}
     return {item.axis for item, var in _unfused(node) if var in names}
@@ -157,11 +155,11 @@ def _kept_for_init(
     node: Iteration, buffers: IndexBuffers
 ) -> list[tuple[OverAxis | AttachAxis, str]]:
     """Return the axes that the init uses and their ancestors, unfused, with their variables."""
-    mentioned = _mentioned_axes(node)
+    indexed = _indexed_axes(node)
     kept: list[tuple[OverAxis | AttachAxis, str]] = []
     parents: set[str | None] = set()
     for item, var in reversed(list(_unfused(node))):
-        if item.axis in mentioned or item.axis in parents:
+        if item.axis in indexed or item.axis in parents:
             kept.insert(0, (item, var))
             axis = buffers.axis(item.axis)
             parents.add(item.parent if isinstance(item, AttachAxis) else axis.parent)
@@ -181,9 +179,9 @@ def where_searchable(nest: Stmt) -> Stmt:
     Conditions that an inner nest already checks are left to it.
     """
     condition: Expr | None = None
-    for found in _searches(nest, frozenset()):
-        count = build.integer_value(found.end)
-        part = Compare("gt", found.end, build.ZERO)
+    for search in _searches(nest, frozenset()):
+        count = build.integer_value(search.end)
+        part = Compare("gt", search.end, build.ZERO)
         if (count is None or count <= 0) and part not in build.conjuncts(condition):
             condition = build.conjunction(condition, part)
     return nest if condition is None else If(condition, (nest,))

@@ -56,7 +56,7 @@ class IndexBuffers:
         return tuple(chain)
 
     def _declare(self, axis: Axis) -> None:
-        parents = tuple(found.name for found in self.chain(axis)[:-1])
+        parents = tuple(above.name for above in self.chain(axis)[:-1])
         if isinstance(axis, Varied):
             self._buffers[axis.name, "indptr"] = SparseBuffer(
                 self._namer.fresh(indptr_name(axis.name)),
@@ -126,14 +126,14 @@ class IndexBuffers:
 
     def flat_indptr(self, axis: Varied) -> AnyBuffer:
         """Return the indptr of an axis, indexed by the number of the parent's element."""
-        found = self._buffers[axis.name, "indptr"]
-        if len(found.axes) == 1:
-            return found
+        declared = self._buffers[axis.name, "indptr"]
+        if len(declared.axes) == 1:
+            return declared
         if axis.name not in self._flat:
             size = self.size(self._axes[axis.parent])
-            name = self._namer.fresh(f"{found.name}_flat")
+            name = self._namer.fresh(f"{declared.name}_flat")
             shape = (build.add(size, build.ONE),)
-            self._flat[axis.name] = Buffer(name, shape, found.dtype, found.handle)
+            self._flat[axis.name] = Buffer(name, shape, declared.dtype, declared.handle)
         return self._flat[axis.name]
 
 

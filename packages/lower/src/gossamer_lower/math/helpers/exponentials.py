@@ -59,10 +59,10 @@ def exp2(x: Term, *, precise: bool) -> Term:
 def expm1(x: Term, *, precise: bool) -> Term:
     """e^x - 1; below 2 ulp. Of float64 only."""
     bounded = clamped(x, -60.0, 709.9)
-    found = reduced(bounded, precise=precise)
+    reduction = reduced(bounded, precise=precise)
     # Half of 2^n, which is finite for every n that the result is finite for.
-    half = power_of_two(found.n - 1.0)
-    result = x.code.fma(half, found.s, half - 0.5) * 2.0
+    half = power_of_two(reduction.n - 1.0)
+    result = x.code.fma(half, reduction.s, half - 0.5) * 2.0
     return x.code.select(x.magnitude() < 2.0**-54, x, result)
 
 
@@ -107,12 +107,12 @@ def powers(r: Term, *, precise: bool) -> Term:
     return r.code.fma(r * r, tail, r)
 
 
-def scaled(found: Reduced) -> Term:
+def scaled(reduction: Reduced) -> Term:
     """Return 2^n (1 + s) with a single rounding even if the result is subnormal. It is multiplied by two
     powers of two, since 2^n itself may not be representable."""
-    first = rounded(found.n * 0.5)
-    whole = (found.s + 1.0) * power_of_two(first)
-    return whole * power_of_two(found.n - first)
+    first = rounded(reduction.n * 0.5)
+    whole = (reduction.s + 1.0) * power_of_two(first)
+    return whole * power_of_two(reduction.n - first)
 
 
 def power_of_two(n: Term) -> Term:

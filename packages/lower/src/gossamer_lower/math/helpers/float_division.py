@@ -14,17 +14,17 @@ from gossamer_lower.math.helpers.terms import Term
 
 def floormod(x: Term, y: Term) -> Term:
     """Return the remainder of x // y, with the sign of y."""
-    rest = truncated_rest(x, y)
-    moved = x.code.select((y < 0.0).equals(rest < 0.0), rest, rest + y)
-    return x.code.select(rest.equals(0.0), x.matched(0.0).with_sign_of(y), moved)
+    remainder = truncated_remainder(x, y)
+    moved = x.code.select((y < 0.0).equals(remainder < 0.0), remainder, remainder + y)
+    return x.code.select(remainder.equals(0.0), x.matched(0.0).with_sign_of(y), moved)
 
 
 def floordiv(x: Term, y: Term) -> Term:
     """Return the quotient rounded to minus infinity; the plain quotient if y is 0."""
     code = x.code
-    rest = truncated_rest(x, y)
-    quotient = (x - rest) / y
-    differs = rest.differs(0.0) & (y < 0.0).differs(rest < 0.0)
+    remainder = truncated_remainder(x, y)
+    quotient = (x - remainder) / y
+    differs = remainder.differs(0.0) & (y < 0.0).differs(remainder < 0.0)
     quotient = code.select(differs, quotient - 1.0, quotient)
     below = code.call("floor", quotient) if _has_floor(x) else roundings.floor(quotient)
     near = code.select((quotient - below) > 0.5, below + 1.0, below)
@@ -33,7 +33,7 @@ def floordiv(x: Term, y: Term) -> Term:
     return code.select(y.equals(0.0), plain, code.select(quotient.equals(0.0), zero, near))
 
 
-def truncated_rest(x: Term, y: Term) -> Term:
+def truncated_remainder(x: Term, y: Term) -> Term:
     """Return the remainder of the quotient rounded to zero, with the sign of x; NaN if there is
     none."""
     code = x.code
@@ -49,12 +49,12 @@ def truncated_rest(x: Term, y: Term) -> Term:
     (largest,) = code.repeat([divisor], lambda values: _fits(values[0], start), doubled)
 
     def reduced(values: Sequence[Term]) -> Sequence[Term]:
-        rest, t = values
-        rest = rest.code.select(rest >= t, rest - t, rest)
-        return [rest, t.code.select(t > divisor, t * 0.5, t)]
+        remainder, t = values
+        remainder = remainder.code.select(remainder >= t, remainder - t, remainder)
+        return [remainder, t.code.select(t > divisor, t * 0.5, t)]
 
-    rest, _ = code.repeat([start, largest], lambda values: values[0] >= divisor, reduced)
-    return code.select(is_usual, rest.with_sign_of(x), float("nan"))
+    remainder, _ = code.repeat([start, largest], lambda values: values[0] >= divisor, reduced)
+    return code.select(is_usual, remainder.with_sign_of(x), float("nan"))
 
 
 def _fits(t: Term, size: Term) -> Term:

@@ -41,9 +41,9 @@ class Near(NamedTuple):
 def log(x: Term, *, precise: bool) -> Term:
     """The natural logarithm; below 1 ulp."""
     k, f = parts(x)
-    found = near_one(f, precise=precise)
-    lower = x.code.fma(k, known.LN2[1], found.rest)
-    return at_edges(x, x.code.fma(k, known.LN2[0], f - (found.half - lower)))
+    series = near_one(f, precise=precise)
+    lower = x.code.fma(k, known.LN2[1], series.rest)
+    return at_edges(x, x.code.fma(k, known.LN2[0], f - (series.half - lower)))
 
 
 def log2(x: Term, *, precise: bool) -> Term:
@@ -61,9 +61,9 @@ def log1p(x: Term, *, precise: bool) -> Term:
     sum_ = x + 1.0
     lost = (x - (sum_ - 1.0)) / sum_
     k, f = parts(sum_)
-    found = near_one(f, precise=precise)
-    lower = x.code.fma(k, known.LN2[1], lost) + found.rest
-    result = at_edges(sum_, x.code.fma(k, known.LN2[0], f - (found.half - lower)))
+    series = near_one(f, precise=precise)
+    lower = x.code.fma(k, known.LN2[1], lost) + series.rest
+    result = at_edges(sum_, x.code.fma(k, known.LN2[0], f - (series.half - lower)))
     return x.code.select(x.magnitude() < 2.0**-54, x, result)
 
 
@@ -101,9 +101,9 @@ def _to_base(
     """k log(2) + factor log(m), both in two parts."""
     code = x.code
     k, f = parts(x)
-    found = near_one(f, precise=precise)
-    high = ((f - found.half).bits() & _SPLIT).read_as("float64")
-    low = ((f - high) - found.half) + found.rest
+    series = near_one(f, precise=precise)
+    high = ((f - series.half).bits() & _SPLIT).read_as("float64")
+    low = ((f - high) - series.half) + series.rest
     first, whole = high * factor[0], k * of_two[0]
     total = whole + first
     rest = code.fma(low + high, factor[1], low * factor[0])

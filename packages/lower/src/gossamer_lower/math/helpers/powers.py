@@ -22,11 +22,11 @@ def power(x: Term, y: Term, *, precise: bool) -> Term:
     is_usual = (size > 0.0) & (size < _INFINITY)
     logarithm = (_long_log if precise else _log)(code.select(is_usual, size, 1.0))
     product = two_product(logarithm.high, y)
-    found = _exp(product.high, code.fma(logarithm.low, y, product.low), precise=precise)
-    return _at_edges(x, y, found)
+    result = _exp(product.high, code.fma(logarithm.low, y, product.low), precise=precise)
+    return _at_edges(x, y, result)
 
 
-def _at_edges(x: Term, y: Term, found: Term) -> Term:
+def _at_edges(x: Term, y: Term, inner: Term) -> Term:
     """Return the power of any arguments, given the one of positive finite numbers."""
     code, size = x.code, x.magnitude()
     whole = _trunc(y)
@@ -35,7 +35,7 @@ def _at_edges(x: Term, y: Term, found: Term) -> Term:
     # Of zero, infinity, or a power that is infinite.
     grows = (size > 1.0).equals(y > 0.0)
     is_extreme = size.equals(0.0) | size.equals(_INFINITY) | y.magnitude().equals(_INFINITY)
-    result = code.select(is_extreme, code.select(grows, x.matched(_INFINITY), 0.0), found)
+    result = code.select(is_extreme, code.select(grows, x.matched(_INFINITY), 0.0), inner)
     sign = code.select(is_odd, x.bits() & (1 << 63), 0)
     result = (result.bits() ^ sign).read_as("float64")
     is_negative = (x < 0.0) & (x > -_INFINITY) & (y.magnitude() < _INFINITY)
@@ -63,9 +63,9 @@ def _exp(high: Term, low: Term, *, precise: bool) -> Term:
 def _log(x: Term) -> Pair:
     """The logarithm in one part."""
     k, f = parts(x)
-    found = near_one(f, precise=True)
-    lower = x.code.fma(k, known.LN2[1], found.rest)
-    whole = x.code.fma(k, known.LN2[0], f - (found.half - lower))
+    series = near_one(f, precise=True)
+    lower = x.code.fma(k, known.LN2[1], series.rest)
+    whole = x.code.fma(k, known.LN2[0], f - (series.half - lower))
     return Pair(whole, whole.matched(0.0))
 
 

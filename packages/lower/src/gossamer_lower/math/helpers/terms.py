@@ -132,8 +132,8 @@ class Code:
 
     def _put(self, places: Sequence[Load], values: Sequence[Term], more: Term) -> None:
         """Stores the values and the condition of the loop."""
-        found = [*(value.expr for value in values), self._any(more)]
-        for place, value in zip(places, found, strict=True):
+        operands = [*(value.expr for value in values), self._any(more)]
+        for place, value in zip(places, operands, strict=True):
             self.statements.append(Store(place.buffer, place.indices, value))
 
     def _any(self, condition: Term) -> Expr:

@@ -130,8 +130,8 @@ def _window(code: Code, skipped: Term) -> list[Term]:
     first, shift = (skipped >> 5).to("int64"), 32 - (skipped & 31)
     words = [look_up(first + at) for at in range(_LIMBS + 1)]
     pairs = pairwise(words)
-    found = [(((left << 32) | right) >> shift) & _WORD for left, right in pairs]
-    return found[::-1]
+    window = [(((left << 32) | right) >> shift) & _WORD for left, right in pairs]
+    return window[::-1]
 
 
 def _times(window: list[Term], factor: list[Term]) -> list[Term]:

@@ -166,15 +166,15 @@ def _merged(intervals: list[Interval | None]) -> Interval | None:
     first = intervals[0] if intervals else None
     if first is None:
         return None
-    for found in intervals[1:]:
+    for interval in intervals[1:]:
         if (
-            found is None
-            or found.fixed != first.fixed
-            or bool(found.lengths) != bool(first.lengths)
+            interval is None
+            or interval.fixed != first.fixed
+            or bool(interval.lengths) != bool(first.lengths)
         ):
             return None
-        low, high = min(first.low, found.low), max(first.high, found.high)
-        lengths = tuple(length for length in first.lengths if length in found.lengths)
+        low, high = min(first.low, interval.low), max(first.high, interval.high)
+        lengths = tuple(length for length in first.lengths if length in interval.lengths)
         if first.lengths and not lengths:
             return None
         first = Interval(first.fixed, low, high, lengths)

@@ -27,14 +27,14 @@ from gossamer_lower.bounds.helpers.lane_checks import lanes_of_access
 
 
 def accumulated_by_lane(
-    store: Store, namer: Namer, step: Callable[[Atomic], Stmt] = lambda found: found
+    store: Store, namer: Namer, step: Callable[[Atomic], Stmt] = lambda atomic: atomic
 ) -> tuple[Stmt, ...] | None:
     """Return a store `X[i] = X[i] op value` of vectors as a loop over the lanes; None for any other store.
 
     `step` makes the statement for one lane. The terms of all lanes are computed as vectors before the loop.
     """
-    found, lanes = match_reduction(store), lanes_of_access(store)
-    if found is None or lanes is None or found.op not in ATOMIC_OPS:
+    reduction, lanes = match_reduction(store), lanes_of_access(store)
+    if reduction is None or lanes is None or reduction.op not in ATOMIC_OPS:
         return None
     lane = build.index_var(namer.fresh("lane"))
     before: list[Stmt] = []
@@ -55,7 +55,7 @@ def accumulated_by_lane(
         return in_lane(index, lane) if isinstance(index, Ramp) else kept_lane(index)
 
     at = tuple(place(index) for index in store.indices)
-    made = step(Atomic(found.op, store.buffer, at, kept_lane(found.value)))
+    made = step(Atomic(reduction.op, store.buffer, at, kept_lane(reduction.value)))
     if store.predicate is not None:
         made = If(kept_lane(store.predicate), (made,))
     return (*before, For(lane.name, build.ZERO, count_of(lanes), (made,)))

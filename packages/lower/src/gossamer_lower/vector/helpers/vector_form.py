@@ -223,10 +223,10 @@ class Vectors:
 
     def _search(self, expr: Search, mask: Expr | None) -> Search:
         """Return a search, which must be uniform: it is made once for all lanes."""
-        found = map_children(expr, lambda operand: self.value(operand, mask))
-        if any(map(_is_vector, (*found.prefix, found.begin, found.end, found.value))):
+        search = map_children(expr, lambda operand: self.value(operand, mask))
+        if any(map(_is_vector, (*search.prefix, search.begin, search.end, search.value))):
             raise _unsupported_error("a search", "is for a different value in each lane")
-        return found
+        return search
 
     def _load(self, expr: Load, mask: Expr | None) -> Load:
         """Return a load; unless it is uniform, only of the lanes that the mask enables."""
