@@ -89,7 +89,7 @@ DEFECTS = (
     ),
     Defect(
         "the parts of a reduction begin with what was there",
-        of="rfactor", home="reductions.rfactor",
+        of="rfactor", home="reductions.factored_block",
         line="        init=tuple(filled),\n",
         instead="",
         along=("split",),

@@ -21,7 +21,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder, split
 from gossamer_schedule.cursor.handles import forwarded
-from gossamer_schedule.step.foreign_names import ARGUMENTS, METHODS
+from gossamer_schedule.definition.foreign_names import ARGUMENTS, METHODS
 from gossamer_testkit import examples
 
 GENERATOR = Path(__file__).parents[1] / "generate_registry.py"

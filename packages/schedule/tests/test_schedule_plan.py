@@ -10,8 +10,8 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import ScheduleBuilder, fuse, get_loops
+from gossamer_schedule.definition.made_names import is_made_from, split_loops
 from gossamer_schedule.rules.plan import Plan, VectorLoops
-from gossamer_schedule.step.made_names import is_made_from, split_loops
 
 PRODUCT = specialize(
     parse_module("""

@@ -23,11 +23,11 @@ from gossamer_schedule.cursor.lookups import (
     get_loops,
     get_producers,
 )
+from gossamer_schedule.definition.arguments import arguments_by_name, normalized, value_text
+from gossamer_schedule.definition.foreign_names import METHODS
+from gossamer_schedule.definition.sampled_values import is_reference, with_values
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
-from gossamer_schedule.step.arguments import arguments_by_name, normalized, value_text
-from gossamer_schedule.step.foreign_names import METHODS
-from gossamer_schedule.step.samples import is_reference, with_values
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
 from gossamer_schedule.trace.registry import PRIMITIVES, Fluent
 from gossamer_schedule.trace.replay import apply

@@ -8,9 +8,9 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.expression_texts import expression_of
 
 
 def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:

@@ -14,10 +14,10 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.definition.made_names import INIT, init_name
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
-from gossamer_schedule.step.made_names import INIT, init_name
 
 
 def require_init_nest(

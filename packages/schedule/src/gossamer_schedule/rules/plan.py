@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.interchange.records import Arg, Step, Trace
-from gossamer_schedule.step.made_names import (
+from gossamer_schedule.definition.made_names import (
     cache_name,
     copy_block,
     copy_name,

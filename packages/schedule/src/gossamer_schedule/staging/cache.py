@@ -5,11 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Stmt
+from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
+from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.staging.copies import require_scope
+from gossamer_schedule.staging.cache_checks import require_scope
 
 
 def cached_buffer(root: Cursor, *, block: str, buffer: str, scope: str) -> tuple[Cursor, AnyBuffer]:
@@ -21,6 +23,11 @@ def cached_buffer(root: Cursor, *, block: str, buffer: str, scope: str) -> tuple
     old = find_buffer(root, buffer=buffer)
     require_scope(scope, cursor)
     return cursor, old
+
+
+def cache_of(old: AnyBuffer, scope: str, *, namer: Namer) -> AnyBuffer:
+    """Return a new buffer of the same shape in a scope."""
+    return replace(old, name=namer.fresh(cache_name(old.name, scope)), handle=None, scope=scope)
 
 
 def with_cache(

@@ -20,11 +20,10 @@ from gossamer_schedule.bounds.for_all_iterations import for_all_iterations
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.definition.change import Change
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.tensorization.blockize import blockized, require_one_block
 from gossamer_schedule.tensorization.emit import emitted, is_contiguous, vector_loops
 from gossamer_schedule.tensorization.intrinsic import (
     INTRINSIC,
@@ -32,6 +31,7 @@ from gossamer_schedule.tensorization.intrinsic import (
     find_intrinsic,
     unit_values,
 )
+from gossamer_schedule.tensorization.outer_block import blockized, require_one_block
 from gossamer_schedule.tensorization.unify import BufferBinding, Match, matches
 
 

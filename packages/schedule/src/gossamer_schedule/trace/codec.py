@@ -9,8 +9,8 @@ import msgspec
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import StageName
+from gossamer_schedule.definition.arguments import value_text, variadic_argument
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.arguments import value_text, variadic_argument
 from gossamer_schedule.trace.registry import PRIMITIVES
 
 LOWERINGS: Mapping[StageName, str] = {

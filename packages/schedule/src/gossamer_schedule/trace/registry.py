@@ -63,7 +63,7 @@ from gossamer_schedule.primitives.unsafe.unsafe_reorder import unsafe_reorder
 from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
 from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.result import Result
-from gossamer_schedule.step.fluent import Applying, fluent
+from gossamer_schedule.trace.fluent import Applying, fluent
 
 
 class Fluent(Applying):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
+from gossamer_schedule.definition.arguments import INTRINSICS, parameters, takes_intrinsics
+from gossamer_schedule.definition.sampled_values import with_values
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
-from gossamer_schedule.step.arguments import INTRINSICS, parameters, takes_intrinsics
-from gossamer_schedule.step.samples import with_values
 from gossamer_schedule.trace.registry import PRIMITIVES
 
 

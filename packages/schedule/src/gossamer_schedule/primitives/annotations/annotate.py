@@ -9,11 +9,11 @@ from gossamer_ir.analysis.software_pipelining import PIPELINE
 from gossamer_ir.verify.statements import UNSUPPORTED_ANNOTATIONS
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import ANY_STAGE, find_named
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.unsafe_mark import UNSAFE
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import UNSAFE
 from gossamer_schedule.tensorization.intrinsic import INTRINSIC
 
 RESERVED = {

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import ANY_STAGE, find_named
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 NEEDED = {
     ATOMIC: "The iterations of loop '{name}' share elements, which they accumulate atomically.",

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.filters import without_filter
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

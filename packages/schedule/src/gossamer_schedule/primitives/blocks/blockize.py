@@ -5,9 +5,9 @@ from __future__ import annotations
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.tensorization.blockize import blockized, require_one_block
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.tensorization.outer_block import blockized, require_one_block
 
 
 @primitive(stages=LOOP_STAGES)

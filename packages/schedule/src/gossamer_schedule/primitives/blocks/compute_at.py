@@ -16,6 +16,8 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_recomputed
@@ -31,8 +33,6 @@ from gossamer_schedule.motion.move_block import (
 )
 from gossamer_schedule.nests.init_places import blocks_with_init
 from gossamer_schedule.regions.required import required_region
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

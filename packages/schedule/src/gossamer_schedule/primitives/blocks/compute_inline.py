@@ -30,6 +30,8 @@ from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, is_wide
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.inline import (
@@ -48,8 +50,6 @@ from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.regions.iterator_dimensions import determined_by
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.required import is_function_of_element, with_replaced
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

@@ -16,6 +16,8 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import (
     buffers_accessed,
     statements_beside,
@@ -26,9 +28,7 @@ from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init, reinitializing_loops
-from gossamer_schedule.staging.copies import require_allocated_outside
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.staging.cache_checks import require_allocated_outside
 
 
 @primitive(stages=LOOP_STAGES)

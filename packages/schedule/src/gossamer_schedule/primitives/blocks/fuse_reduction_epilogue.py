@@ -20,6 +20,8 @@ from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
@@ -33,9 +35,7 @@ from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.nests.init_nest import conditions_of_init
 from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
-from gossamer_schedule.staging.stores import redirected
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.staging.written_element import redirected
 
 
 class _Epilogue(NamedTuple):

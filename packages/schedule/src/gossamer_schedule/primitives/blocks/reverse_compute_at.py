@@ -14,6 +14,8 @@ from gossamer_ir.nodes import Block, BlockIter, For, Stmt, Store
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import quoted, schedule_error
@@ -37,8 +39,6 @@ from gossamer_schedule.regions.produced import (
     produced_range,
 )
 from gossamer_schedule.regions.required import is_own_value
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

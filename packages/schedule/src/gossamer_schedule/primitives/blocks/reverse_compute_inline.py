@@ -15,6 +15,8 @@ from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import quoted, schedule_error
@@ -31,8 +33,6 @@ from gossamer_schedule.motion.move_block import position, require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.regions.required import with_replaced
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

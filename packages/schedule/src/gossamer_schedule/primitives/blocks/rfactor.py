@@ -15,14 +15,16 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.cursor.cursor import Cursor, replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
+from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_places import require_init_of_nest
 from gossamer_schedule.reductions.combining import Combining, combining_of
-from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.reductions.rfactor import (
+from gossamer_schedule.reductions.factored_block import (
     PartialBuffers,
     factored,
     fed_iterators,
@@ -30,12 +32,15 @@ from gossamer_schedule.reductions.rfactor import (
     partial_buffers,
     preceding_iterators,
 )
+from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.regions.iterator_dimensions import determined_by
-from gossamer_schedule.staging.copies import copy_nest, names_of_nest, require_constant_size
-from gossamer_schedule.staging.stores import Element, require_element_exists, required_element
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.tensorization.blockize import require_one_block
+from gossamer_schedule.staging.cache_checks import require_constant_size
+from gossamer_schedule.staging.written_element import (
+    Element,
+    require_element_exists,
+    required_element,
+)
+from gossamer_schedule.tensorization.outer_block import require_one_block
 
 
 @primitive(stages=LOOP_STAGES)
@@ -204,8 +209,8 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
     """
     elements = [required_element(cursor, term.buffer) for term in reduction.terms]
     for element in elements:
-        missing = {item.var for item in element.iters} - determined_by(cursor, element.store)
-        if missing or element.iters != elements[0].iters:
+        missing = {item.var for item in element.points.iters} - determined_by(cursor, element.store)
+        if missing or element.points.iters != elements[0].points.iters:
             at = ", ".join(map(text_of, element.store.indices))
             raise schedule_error(
                 "rfactor.not_proved",
@@ -214,7 +219,7 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
                 needs=f"[{at}] determines {quoted(missing)}",
                 place=cursor.place,
             )
-    known = {item.var for item in elements[0].iters}
+    known = {item.var for item in elements[0].points.iters}
     known |= {param.name for param in cursor.function.params}
     others = outer_writes(cursor.node.init) - {term.buffer for term in reduction.terms}
     if others or any(free_vars(stmt) - known for stmt in cursor.node.init):
@@ -237,7 +242,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
     """
     own = {top.node.var, *preceding_iterators(cursor.node, top.node.var)}
     reducing = reduction_loops(cursor.node, values_at(cursor)) - own
-    selecting = {name for item in element.iters for name in free_vars(item.value)}
+    selecting = {name for item in element.points.iters for name in free_vars(item.value)}
     for loop in reduction_nest(cursor).loops:
         if loop.var in reducing:
             return
@@ -278,12 +283,11 @@ def _combination(
         replace(term, value=Load(buffer.name, parts.element(term.indices, part), dtype))
         for term, buffer, dtype in zip(reduction.terms, parts.buffers, dtypes, strict=True)
     ]
+    iters = (*element.points.iters, part_iterator(parts, part))
     nest = copy_nest(
         cursor.node.name,
-        (*element.iters, part_iterator(parts, part)),
+        replace(element.points, iters=iters),
         (reduction.statement(terms),),
-        conditions=element.conditions,
-        tiles=element.tiles,
         init=cursor.node.init,
         reduced=part,
         namer=namer_of(function),

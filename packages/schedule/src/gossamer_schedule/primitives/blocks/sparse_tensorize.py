@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.tensorization.apply import tensorized
 
 

@@ -19,20 +19,19 @@ from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import is_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.nests.copy_nest import Points, copy_nest, names_of_nest
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
 from gossamer_schedule.staging.cache import with_cache
-from gossamer_schedule.staging.copies import (
-    copy_nest,
-    names_of_nest,
+from gossamer_schedule.staging.cache_checks import (
     require_invariant_selectors,
     require_scope,
     selecting_iters,
 )
 from gossamer_schedule.staging.loads import HEADERS, evaluated_under
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)
@@ -164,9 +163,8 @@ def _with_cached_lookup(
     indices = tuple(dimension.index for dimension in dimensions)
     fill = copy_nest(
         f"{cache.name}_fill",
-        iters,
+        Points(iters, conditions),
         (Store(cache.name, indices, lookup),),
-        conditions=conditions,
         namer=namer,
     )
     body = _replaced(cursor.node.body, lookup, Load(cache.name, indices, "int64"))

@@ -10,23 +10,23 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.races import require_unshared
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
-from gossamer_schedule.staging.cache import cached_buffer, with_cache
-from gossamer_schedule.staging.copies import (
-    cache_of,
-    copy_nest,
-    names_of_nest,
-    require_allocated_outside,
-    require_constant_size,
-)
-from gossamer_schedule.staging.gathers import Elements, copy_statements, elements_of, require_stored
+from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
+from gossamer_schedule.staging.cache import cache_of, cached_buffer, with_cache
+from gossamer_schedule.staging.cache_checks import require_allocated_outside, require_constant_size
 from gossamer_schedule.staging.loads import accesses_of
-from gossamer_schedule.staging.stores import redirected, require_sole_user
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.staging.read_elements import (
+    Elements,
+    copy_statements,
+    elements_of,
+    require_stored,
+)
+from gossamer_schedule.staging.written_element import redirected, require_sole_user
 
 
 @primitive(stages=LOOP_STAGES)
@@ -131,11 +131,10 @@ def _copies(
     return tuple(
         copy_nest(
             f"{cursor.node.name}_{cache.name}_{way}",
-            chosen.iters,
+            chosen.points,
             copy_statements(
                 chosen, source, to=target, cache_indices=[read.indices for read in chosen.reads]
             ),
-            conditions=chosen.conditions,
             namer=namer,
         )
         for way, chosen, source, target in (

@@ -5,23 +5,19 @@ from __future__ import annotations
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import copy_block
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.staging.cache import cached_buffer, with_cache
-from gossamer_schedule.staging.copies import (
-    cache_of,
-    copy_nest,
-    names_of_nest,
-    require_constant_size,
-)
-from gossamer_schedule.staging.gathers import (
+from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
+from gossamer_schedule.staging.cache import cache_of, cached_buffer, with_cache
+from gossamer_schedule.staging.cache_checks import require_constant_size
+from gossamer_schedule.staging.read_elements import (
     copy_statements,
     require_stored,
     required_elements,
     with_loads_from,
 )
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.made_names import copy_block
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)
@@ -77,9 +73,8 @@ def cache_read(
     indices = tuple(read.indices for read in elements.reads)
     copy = copy_nest(
         copy_block(block, cache.name),
-        elements.iters,
+        elements.points,
         copy_statements(elements, buffer, to=cache.name, cache_indices=indices),
-        conditions=elements.conditions,
         namer=namer,
     )
     reading = with_loads_from(cursor.node, buffer, to=cache.name)

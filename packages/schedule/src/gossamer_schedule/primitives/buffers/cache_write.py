@@ -14,19 +14,18 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import copy_block
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, around, reduction_nest
+from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_places import reinitializing_loops
 from gossamer_schedule.reductions.unblocked import unblocked
-from gossamer_schedule.staging.cache import cached_buffer, with_cache
-from gossamer_schedule.staging.copies import (
-    cache_of,
-    copy_nest,
-    names_of_nest,
-    require_constant_size,
-)
-from gossamer_schedule.staging.stores import (
+from gossamer_schedule.staging.cache import cache_of, cached_buffer, with_cache
+from gossamer_schedule.staging.cache_checks import require_constant_size
+from gossamer_schedule.staging.written_element import (
     Element,
     gives_values,
     is_initializing,
@@ -35,9 +34,6 @@ from gossamer_schedule.staging.stores import (
     require_sole_user,
     required_element,
 )
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.made_names import copy_block
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)
@@ -111,10 +107,8 @@ def cache_write(
         caching = replace(caching, init=(*caching.init, Store(cache.name, indices, old_value)))
     copy = copy_nest(
         copy_block(block, cache.name),
-        element.iters,
+        element.points,
         (Store(buffer, indices, Load(cache.name, indices, dtype)),),
-        conditions=element.conditions,
-        tiles=element.tiles,
         namer=namer,
     )
 

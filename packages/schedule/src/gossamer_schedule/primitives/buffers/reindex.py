@@ -5,10 +5,10 @@ from __future__ import annotations
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.primitives.buffers.reindex_cache_read import gathered
 from gossamer_schedule.primitives.buffers.reindex_cache_write import scattered
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import cache_name, copy_block
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
-from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
-from gossamer_schedule.staging.gathers import (
+from gossamer_schedule.staging.cache_checks import selecting_iters
+from gossamer_schedule.staging.read_elements import (
     Elements,
     copy_statements,
     required_elements,
     with_loads_from,
 )
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.made_names import cache_name, copy_block
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)
@@ -88,9 +89,8 @@ def gathered(
     cache_indices = tuple(dimension.index for dimension in dimensions)
     copy = copy_nest(
         copy_block(block, cache.name),
-        elements.iters,
+        elements.points,
         copy_statements(elements, buffer, to=cache.name, cache_indices=(cache_indices,)),
-        conditions=elements.conditions,
         namer=namer,
     )
     reading = with_loads_from(cursor.node, buffer, to=cache.name, at=cache_indices)

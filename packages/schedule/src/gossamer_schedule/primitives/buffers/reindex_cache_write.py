@@ -11,16 +11,20 @@ from gossamer_ir.nodes import Binary, Block, Expr, Load, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import cache_name, copy_block
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import reduction_nest
+from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_places import require_init_of_nest
 from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
 from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
 from gossamer_schedule.staging.cache import cached_buffer, with_cache
-from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
-from gossamer_schedule.staging.stores import (
+from gossamer_schedule.staging.cache_checks import selecting_iters
+from gossamer_schedule.staging.written_element import (
     Element,
     gives_values,
     is_initializing,
@@ -28,9 +32,6 @@ from gossamer_schedule.staging.stores import (
     require_element_exists,
     required_element,
 )
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.made_names import cache_name, copy_block
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)
@@ -93,7 +94,7 @@ def scattered(
     cursor = _with_spatial_selectors(cursor, buffer)
     element = required_element(cursor, buffer)
     dimensions = required_dimensions(
-        cursor, element.iters, order, elements=(element.store.indices,)
+        cursor, element.points.iters, order, elements=(element.store.indices,)
     )
     reduction = _require_initialized(cursor, element)
     require_init_of_nest(reduction_nest(cursor))
@@ -109,10 +110,8 @@ def scattered(
         value = Binary(reduction.op, Load(buffer, element.store.indices, old.dtype), value)
     copy = copy_nest(
         copy_block(block, cache.name),
-        element.iters,
+        element.points,
         (Store(buffer, element.store.indices, value),),
-        conditions=element.conditions,
-        tiles=element.tiles,
         namer=namer,
     )
     if reduction is not None:
@@ -172,7 +171,7 @@ def _require_initialized(cursor: Cursor, element: Element) -> Reduction | None:
 def _is_initialized_once(cursor: Cursor, element: Element) -> bool:
     """Return whether each loop outside of the reduction selects elements of the cache."""
     values = values_at(cursor)
-    selecting = spatial_loops(replace(cursor.node, iters=element.iters), values)
+    selecting = spatial_loops(replace(cursor.node, iters=element.points.iters), values)
     fed = reduction_loops(cursor.node, values)
     nest = reduction_nest(cursor)
     for loop in nest.loops:

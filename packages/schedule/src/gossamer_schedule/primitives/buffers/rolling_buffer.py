@@ -48,13 +48,13 @@ from gossamer_schedule.cursor.resolve import (
     find_loop,
     require_serial,
 )
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import reinitializing_loops
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 class _Window(NamedTuple):

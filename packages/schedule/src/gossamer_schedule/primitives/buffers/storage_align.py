@@ -14,9 +14,9 @@ from gossamer_schedule.bounds.sizes import COUNTS, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

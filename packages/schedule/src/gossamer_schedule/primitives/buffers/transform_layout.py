@@ -40,11 +40,11 @@ from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_map import Layout, layout_of
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

@@ -25,11 +25,11 @@ from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_iteration
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.move_block import position
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=("coordinate",))

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Annotations, AttachAxis, Axis, FuseAxes, Iteration, IterationAxis
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.coordinate_loops import as_loops, axes_of
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.exchange import require_exchangeable
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 class _AxisEntry(msgspec.Struct, frozen=True):

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import FuseAxes, Iteration, OverAxis
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=("coordinate",))

@@ -7,8 +7,8 @@ from gossamer_ir.nodes import For
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_named
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

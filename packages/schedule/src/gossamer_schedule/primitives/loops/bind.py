@@ -12,12 +12,12 @@ from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import listing, schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.terms import is_reduction_loop, require_reducers
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 TAGS: tuple[str, ...] = get_args(ThreadTag)
 MAX_THREADS = 1024

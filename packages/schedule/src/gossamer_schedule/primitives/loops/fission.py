@@ -21,14 +21,14 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.dependence.iteration_distance import dependence_distance
 from gossamer_schedule.dependence.races import difference, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 Statements: TypeAlias = tuple[Stmt, ...]
 

@@ -18,6 +18,8 @@ from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
@@ -35,8 +37,6 @@ from gossamer_schedule.nests.init_places import (
     require_inits_in_place,
     require_points_kept,
 )
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 MAX_ITERATIONS = 2**63 - 1
 """The largest trip count of a loop, whose variable is an int64."""

@@ -22,6 +22,8 @@ from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.cursor.clones import Clone, clones, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
@@ -33,8 +35,6 @@ from gossamer_schedule.nests.init_places import (
     require_inits_apart,
     require_inits_beside,
 )
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

@@ -6,21 +6,29 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC, mark_of
 from gossamer_ir.core.build import ONE, add, dtype_of, index
-from gossamer_ir.nodes import Expr, For
+from gossamer_ir.nodes import Block, Expr, For, Function
 from gossamer_schedule.bounds.safe_loads import is_safe_in
 from gossamer_schedule.bounds.sizes import COUNTS, is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial, require_stage
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.expression_texts import expression_of
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.unsafe_mark import Requirement, trusted
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.dependence.shared_accumulation import required_shared
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.primitives.accumulation.partial_sums import in_parts
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.expression_texts import expression_of
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import Requirement, trusted
+from gossamer_schedule.primitives.loops.split import split
+from gossamer_schedule.reductions.parallel_parts import in_parallel_parts
+from gossamer_schedule.reductions.sums import require_loop_reduction, require_segments
 
 FORMS = ("atomic", "privatised", "segmented")
 """The values of `accumulate`: how iterations share elements."""
@@ -147,7 +155,22 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
     require_serial(cursor)
     _require_not_nested(cursor)
 
-    return in_parts(cursor, accumulate, count=parts)
+    reduction = require_loop_reduction(cursor)
+    dim = require_segments(reduction) if accumulate == "segmented" else None
+    made = split(root.module, loop, factors=(parts, None), function=root.function.name)
+
+    divided = find_function(made.module, root.primitive, function=root.function.name)
+    outer = find_loop(divided, loop=made.names[0])
+    changed = in_parallel_parts(reduction, outer, dim=dim, count=parts)
+    old = set(_blocks(divided.function))
+    added = (name for name in _blocks(changed) if name not in old)
+    return Change(divided.with_function(changed), (*made.names, *added), made.forwards)
+
+
+def _blocks(function: Function) -> tuple[str, ...]:
+    return tuple(
+        found.name for found in addressable_statements(function.body) if isinstance(found, Block)
+    )
 
 
 def parallelize_loop(

@@ -56,10 +56,10 @@ from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_within
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 LINE_BYTES = 64
 """The size of a cache line on nearly every machine."""

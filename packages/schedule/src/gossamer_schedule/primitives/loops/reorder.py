@@ -11,11 +11,11 @@ from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.exchange import require_exchangeable
 from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

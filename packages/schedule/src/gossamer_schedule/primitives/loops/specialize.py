@@ -33,13 +33,13 @@ from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.clones import clones, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_named
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_nest import loops_outside_init
 from gossamer_schedule.nests.init_places import blocks_with_init, require_init_in_copies
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

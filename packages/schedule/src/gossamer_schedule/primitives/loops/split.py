@@ -24,14 +24,14 @@ from gossamer_schedule.bounds.predicates import below, bounded, bounded_by_domai
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import BODIES, Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.expression_texts import expression_of
+from gossamer_schedule.definition.made_names import split_loops
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.split_variable import split_variable
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.init_places import require_inits_beside
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.expression_texts import expression_of
-from gossamer_schedule.step.made_names import split_loops
-from gossamer_schedule.step.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)

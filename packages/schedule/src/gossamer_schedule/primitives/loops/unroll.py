@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import integer_value
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
 
 MAX_EXTENT = 1024
 """The largest extent to unroll: the code of longer loops would be too large to be useful."""

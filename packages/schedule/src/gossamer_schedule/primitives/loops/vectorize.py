@@ -9,9 +9,12 @@ from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import For, VScale
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial, require_stage
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.primitives.accumulation.lane_terms import terms_in_lanes
+from gossamer_schedule.reductions.lane_terms import terms_in_lanes
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.sums import require_loop_reduction
 from gossamer_schedule.reductions.terms import (
@@ -19,9 +22,6 @@ from gossamer_schedule.reductions.terms import (
     is_reduction_loop,
     require_reducers,
 )
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import Requirement
 
 MAX_LANES = 1024
 """The largest number of lanes of a vector, or of multiples of vscale."""

@@ -7,10 +7,10 @@ from random import Random
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import ANY_STAGE
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.sampled_values import require_value_name
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.samples import require_value_name
 
 
 @primitive(stages=ANY_STAGE)

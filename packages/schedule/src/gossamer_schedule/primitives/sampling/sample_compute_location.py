@@ -10,12 +10,12 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import For, Function
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.sampled_values import require_value_name
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.primitives.blocks.compute_at import compute_at
 from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.samples import require_value_name
 
 _MOVES = {"compute_at": compute_at, "reverse_compute_at": reverse_compute_at}
 

@@ -10,10 +10,10 @@ from gossamer_ir.nodes import Expr
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.sampled_values import require_value_name
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.samples import require_value_name
 
 Tile = tuple[int | None, ...]
 

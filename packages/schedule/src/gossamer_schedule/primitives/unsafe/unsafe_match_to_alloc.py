@@ -13,10 +13,10 @@ from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.filters import filter_of, is_found
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.unsafe_mark import marked_unsafe
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import marked_unsafe
 
 
 @primitive(stages=LOOP_STAGES)

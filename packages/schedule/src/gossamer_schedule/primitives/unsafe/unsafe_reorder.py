@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from gossamer_ir.nodes import For, Stmt
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.unsafe_mark import marked_unsafe
 from gossamer_schedule.primitives.loops.reorder import reorder_loops
 from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import marked_unsafe
 
 
 @primitive(stages=LOOP_STAGES)

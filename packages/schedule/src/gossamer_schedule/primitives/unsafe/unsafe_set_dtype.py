@@ -30,10 +30,10 @@ from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.unsafe_mark import marked_unsafe
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import marked_unsafe
 
 _WIDENED_OPS = ("add", "sub", "mul", "min", "max")
 """Operations that are computed in the new dtype if their result is stored."""

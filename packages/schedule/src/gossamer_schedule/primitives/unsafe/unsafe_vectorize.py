@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.unsafe_mark import marked_unsafe, trusted
 from gossamer_schedule.primitives.loops.vectorize import vectorize_loop
-from gossamer_schedule.step.change import Change
-from gossamer_schedule.step.primitive import primitive
-from gossamer_schedule.step.unsafe_mark import marked_unsafe, trusted
 
 
 @primitive(stages=LOOP_STAGES)

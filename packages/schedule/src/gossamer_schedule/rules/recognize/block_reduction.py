@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.definition.made_names import cache_name, copy_block
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
     axes_of,
@@ -29,7 +30,6 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     is_within,
     single_iteration,
 )
-from gossamer_schedule.step.made_names import cache_name, copy_block
 
 
 class BlockReduction(msgspec.Struct, frozen=True):

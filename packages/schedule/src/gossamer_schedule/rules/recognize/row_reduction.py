@@ -31,12 +31,12 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements, walk
+from gossamer_schedule.definition.made_names import cache_name, copy_block, is_made_from
 from gossamer_schedule.rules.recognize.regular_reads import (
     is_dense_root,
     reads_regularly,
     selects_by_ragged,
 )
-from gossamer_schedule.step.made_names import cache_name, copy_block, is_made_from
 
 Fibre: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
 """Axes with a fibre for each element of their parent."""

@@ -35,18 +35,14 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_schedule.bounds.predicates import below
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of, replaced
-from gossamer_schedule.cursor.resolve import find_function, find_loop
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.primitives.loops.split import split
+from gossamer_schedule.nests.copy_nest import Points, copy_nest
 from gossamer_schedule.reductions.reassociation import reassociating
 from gossamer_schedule.reductions.sums import (
     LoopReduction,
     require_loop_reduction,
-    require_segments,
 )
-from gossamer_schedule.staging.copies import copy_nest
-from gossamer_schedule.step.change import Change
 
 
 class SplitReduction(msgspec.Struct, frozen=True):
@@ -57,32 +53,22 @@ class SplitReduction(msgspec.Struct, frozen=True):
     count: int
 
 
-def in_parts(cursor: Cursor, form: str, *, count: int) -> Change:
-    """Split the loop at a cursor into parallel parts.
+def in_parallel_parts(
+    whole: LoopReduction, outer: Cursor, *, dim: int | None, count: int
+) -> Function:
+    """Return the function in which the parts of a reduction run in parallel.
 
-    `form` is "privatised" or "segmented". The new names are those of the loop over the parts, of the loop
-    inside, and of the blocks that fill and combine the partial results.
+    `outer` is the cursor at the loop over the `count` parts, into which the loop of `whole` was split. In
+    the form "segmented", `dim` is the dimension whose index changes with the loop.
     """
-    loop, function = cursor.node, cursor.function
-    whole = require_loop_reduction(cursor)
-    dim = require_segments(whole) if form == "segmented" else 0
-    divided = split(cursor.module, loop.var, factors=(count, None), function=function.name)
-    root = find_function(divided.module, cursor.primitive, function=function.name)
-    outer, inner = (find_loop(root, loop=name) for name in divided.names)
     parts = SplitReduction(outer, require_loop_reduction(outer), count)
-    if form == "privatised":
-        changed = privatized(parts)
-    else:
-        begin = mul(index_var(outer.node.var), inner.node.extent)
-        first = substitute(whole.element[dim], {loop.var: begin})
-        changed = segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
-    before = set(map(name_of, addressable_statements(root.function.body)))
-    blocks = (
-        name_of(node) for node in addressable_statements(changed.body) if isinstance(node, Block)
-    )
-    added = (name for name in blocks if name not in before)
-    forwards = {loop.var: divided.names}
-    return Change(root.with_function(changed), (*divided.names, *added), forwards)
+    if dim is None:
+        return privatized(parts)
+    (inner,) = outer.node.body
+    loop: For = whole.cursor.node
+    begin = mul(index_var(outer.node.var), inner.extent)
+    first = substitute(whole.element[dim], {loop.var: begin})
+    return segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
 
 
 def privatized(parts: SplitReduction) -> Function:
@@ -177,12 +163,11 @@ def _with_partial_results(
     total = Binary(
         op, Load(buffer.name, element, buffer.dtype), Load(partial.name, indices, partial.dtype)
     )
-    fill = copy_nest(f"{accumulation.block.name}_fill", dimensions, (start,), namer=namer)
+    fill = copy_nest(f"{accumulation.block.name}_fill", Points(dimensions), (start,), namer=namer)
     combine = copy_nest(
         f"{accumulation.block.name}_combine",
-        iters,
+        Points(tuple(iters), tuple(conditions)),
         (Store(buffer.name, element, total),),
-        conditions=conditions,
         namer=namer,
     )
     body = reassociating(_with_blocks(loop.body, blocks))

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Allocate, Binary, BlockIter, Buffer, For, Function
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import replaced
-from gossamer_schedule.primitives.accumulation.partial_sums import renamed
+from gossamer_schedule.reductions.parallel_parts import renamed
 from gossamer_schedule.reductions.sums import LoopReduction
 
 

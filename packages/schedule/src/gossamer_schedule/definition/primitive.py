@@ -20,16 +20,16 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements_of, c
 from gossamer_schedule.cursor.declared_regions import with_true_regions
 from gossamer_schedule.cursor.resolve import find_function, require_stage
 from gossamer_schedule.cursor.thread_scopes import split_buffers
-from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
-from gossamer_schedule.step.arguments import (
+from gossamer_schedule.definition.arguments import (
     arguments_by_name,
     checked,
     recorded,
     value_text,
     variadic_argument,
 )
-from gossamer_schedule.step.change import Change
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.result import Result
 
 P = ParamSpec("P")
 

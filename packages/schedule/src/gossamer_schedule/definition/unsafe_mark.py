@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.step.change import Change
+from gossamer_schedule.definition.change import Change
 
 UNSAFE = "unsafe"
 """The key of the annotation of functions with unproved steps."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import conjuncts, index_var
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Search, Store, Var
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Search, Store, Var
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
@@ -21,9 +21,10 @@ from gossamer_schedule.dependence.access import statements_beside, used_by
 from gossamer_schedule.dependence.definite_assignment import always_stores, gives_value
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
+from gossamer_schedule.nests.copy_nest import Points
 from gossamer_schedule.nests.coverage import required_tiles
 from gossamer_schedule.nests.init_nest import conditions_of_init, variables_outside_init
-from gossamer_schedule.staging.copies import (
+from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,
     selecting_iters,
@@ -33,13 +34,10 @@ _KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
 
 
 class Element(msgspec.Struct, frozen=True):
-    """The elements of a buffer that a block writes: that of `store` at all points of the iterators at which
-    the conditions hold. Iterators in `tiles` only have the values of their tile."""
+    """The elements of a buffer that a block writes: that of `store` at some points."""
 
     store: Store
-    iters: tuple[BlockIter, ...]
-    tiles: dict[str, Range]
-    conditions: tuple[Expr, ...]
+    points: Points
 
 
 def required_element(cursor: Cursor, buffer: str) -> Element:
@@ -60,7 +58,7 @@ def required_element(cursor: Cursor, buffer: str) -> Element:
     conditions = _require_conditions(nest, iters, whole, store=store)
     selectors = (*store.indices, *conditions, *tiles.values())
     require_invariant_selectors(nest, iters, selectors)
-    return Element(store, iters, tiles, conditions)
+    return Element(store, Points(iters, conditions, tiles))
 
 
 def _require_one_store(cursor: Cursor, buffer: str) -> Store:
@@ -186,8 +184,8 @@ def _exists(cursor: Cursor, element: Element) -> bool:
     return is_safe(
         cursor.function,
         (Load(store.buffer, store.indices, "int64"),),
-        iters=(*iters, *element.iters),
-        held=(*held, *element.conditions),
+        iters=(*iters, *element.points.iters),
+        held=(*held, *element.points.conditions),
     )
 
 

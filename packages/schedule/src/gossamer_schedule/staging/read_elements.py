@@ -12,7 +12,6 @@ from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
-    BlockIter,
     CompressedVaried,
     DenseVaried,
     Expr,
@@ -31,8 +30,9 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.nests.copy_nest import Points
 from gossamer_schedule.nests.coverage import require_covered
-from gossamer_schedule.staging.copies import (
+from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,
     selecting_iters,
@@ -41,12 +41,10 @@ from gossamer_schedule.staging.loads import Read, reads_of
 
 
 class Elements(msgspec.Struct, frozen=True):
-    """The elements of a buffer that a block reads, at all points of the iterators at which the conditions
-    hold."""
+    """The elements of a buffer that a block reads at some points."""
 
     reads: tuple[Read, ...]
-    iters: tuple[BlockIter, ...]
-    conditions: tuple[Expr, ...]
+    points: Points
 
 
 def required_elements(cursor: Cursor, buffer: str) -> Elements:
@@ -74,14 +72,14 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Element
     iters = selecting_iters(block, _selectors(reads))
     known = {iterator.var for iterator in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
-    elements = Elements(reads, iters, own)
+    elements = Elements(reads, Points(iters, own))
     # These iterators may select more elements than the block reads: the conditions on others are dropped.
     # If one of them may be out of bounds, exactly the points of the block are visited.
     if not is_safely_read(cursor, elements, buffer=buffer):
-        elements = Elements(reads, block.iters, conditions)
-        require_covered(nest, elements.iters)
-    selectors = (*_selectors(reads), *elements.conditions)
-    require_invariant_selectors(nest, elements.iters, selectors)
+        elements = Elements(reads, Points(block.iters, conditions))
+        require_covered(nest, block.iters)
+    selectors = (*_selectors(reads), *elements.points.conditions)
+    require_invariant_selectors(nest, elements.points.iters, selectors)
     return elements
 
 
@@ -123,8 +121,8 @@ def is_safely_read(cursor: Cursor, elements: Elements, *, buffer: str) -> bool:
         is_safe(
             cursor.function,
             (Load(buffer, read.indices, read.dtype),),
-            iters=elements.iters,
-            held=(*elements.conditions, *_condition(read)),
+            iters=elements.points.iters,
+            held=(*elements.points.conditions, *_condition(read)),
         )
         for read in elements.reads
     )

@@ -1,0 +1,1 @@
+"""What defines a primitive: the decorator, the checks of its arguments, and the names that steps make."""

@@ -1,0 +1,113 @@
+"""A loop nest that runs statements at all points of some iterators, such as copies to a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gossamer_ir.core.build import ONE, ZERO, add, conjoined, index_var
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, IfThenElse, Range, Stmt
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_schedule.definition.made_names import copy_name
+from gossamer_schedule.dependence.access import buffers_accessed
+
+
+class Points(msgspec.Struct, frozen=True):
+    """The points of some iterators at which the conditions hold.
+
+    An iterator in `tiles` only has the values of its tile.
+    """
+
+    iters: tuple[BlockIter, ...]
+    conditions: tuple[Expr, ...] = ()
+    tiles: Mapping[str, Range] = {}
+
+    @property
+    def looped(self) -> tuple[BlockIter, ...]:
+        """The iterators that need a loop: all but those whose tile is one value."""
+        units = {var for var, tile in self.tiles.items() if tile.extent == ONE}
+        return tuple(item for item in self.iters if item.var not in units)
+
+
+def copy_nest(
+    name: str,
+    points: Points,
+    body: tuple[Stmt, ...],
+    *,
+    namer: Namer,
+    init: tuple[Stmt, ...] = (),
+    reduced: str = "",
+) -> Stmt:
+    """Return a loop nest around block `name` that runs `body` at some points, with one loop per iterator.
+
+    The conditions become the predicate of the block. All iterators become spatial, except `reduced`.
+    """
+    fresh = {item.var: namer.fresh(copy_name(item.var)) for item in points.iters}
+    loops = {item.var: namer.fresh(copy_name(_stem(item.var))) for item in points.looped}
+    in_block, values = _variables(fresh), _values(points, loops)
+    iters = tuple(
+        BlockIter(
+            fresh[item.var],
+            "R" if item.var == reduced else "S",
+            substitute(item.domain, in_block),
+            values[item.var],
+        )
+        for item in points.iters
+    )
+    nest: Stmt = Block(
+        namer.fresh(name),
+        iters,
+        substitute_body(body, in_block),
+        init=substitute_body(init, in_block),
+        predicate=conjoined(substitute(part, in_block) for part in points.conditions),
+    )
+    for item in reversed(points.looped):
+        extent = substitute(_loop_extent(item, points), values)
+        nest = For(loops[item.var], item.domain.start, extent, (nest,))
+    return nest
+
+
+def _values(points: Points, loops: Mapping[str, str]) -> dict[str, Expr]:
+    """Return the values of the iterators in terms of their loops."""
+    values = _variables(loops)
+    for var, tile in points.tiles.items():
+        values[var] = add(tile.start, values[var]) if var in loops else tile.start
+    return values
+
+
+def _loop_extent(item: BlockIter, points: Points) -> Expr:
+    """Return the extent of the loop of an iterator.
+
+    If the extent is loaded at an index in a tile, which may reach beyond its domain, the element may not
+    exist there. The loop is then empty.
+    """
+    if item.var in points.tiles:
+        return points.tiles[item.var].extent
+    extent, needed = item.domain.extent, free_vars(item.domain.extent)
+    if not needed & points.tiles.keys() or not buffers_accessed((extent,)):
+        return extent
+    others = {iterator.var for iterator in points.iters} - needed
+    evaluable = (part for part in points.conditions if not free_vars(part) & others)
+    condition = conjoined(part for part in evaluable if free_vars(part) & needed)
+    return extent if condition is None else IfThenElse(condition, extent, ZERO)
+
+
+def _variables(names: Mapping[str, str]) -> dict[str, Expr]:
+    return {old: index_var(new) for old, new in names.items()}
+
+
+def _stem(var: str) -> str:
+    """Return the name of an iterator without the prefix "v" of iterators."""
+    return var[1:] if var.startswith("v") and var[1:].isidentifier() else var
+
+
+def names_of_nest(nest: Stmt) -> tuple[str, ...]:
+    """Return the names of the block of a nest and of its loops, from the outermost."""
+    loops = []
+    while isinstance(nest, For):
+        loops.append(nest.var)
+        (nest,) = nest.body
+    return (nest.name, *loops) if isinstance(nest, Block) else ()

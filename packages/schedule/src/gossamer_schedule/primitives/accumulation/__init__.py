@@ -1,1 +1,0 @@
-"""Reductions into elements that iterations share, for `parallel` and `vectorize`."""

@@ -1,1 +1,0 @@
-"""Parts that all steps of a schedule share: their arguments, records and errors."""
