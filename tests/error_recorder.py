@@ -92,9 +92,9 @@ def _text_of(value: object) -> str:
 def _record_report(context: Context, code: str, *args: object, **kwargs: object) -> None:
     """Records diagnostics of formats, which are returned and not raised."""
     _report(context, code, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
-    found = context.found[-1]
+    diagnostic = context.diagnostics[-1]
     if code.startswith("verify.format"):
-        _keep(code, CodedError(code, found.message, hint=found.hint).render())
+        _keep(code, CodedError(code, diagnostic.message, hint=diagnostic.hint).render())
 
 
 def _keep(code: str, text: str, program: str = "") -> None:
