@@ -1,0 +1,80 @@
+"""The kind of each block iterator: spatial, or a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gossamer_ir.core import build
+from gossamer_ir.nodes import BlockIter, CompressedVaried, Expr, Search, SparseBuffer, Stmt, Store
+from gossamer_ir.traversal.references import free_vars
+from gossamer_lower.iterations.helpers.coordinate_lookup import Lookups
+from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
+from gossamer_lower.iterations.helpers.loop_nest import LoopNest, is_unit
+
+
+class IteratorKinds:
+    """Decides which iterators of the blocks of one function are reductions."""
+
+    def __init__(
+        self, buffers: Mapping[str, SparseBuffer], index_buffers: IndexBuffers, lookups: Lookups
+    ) -> None:
+        self._buffers = buffers
+        self._index_buffers = index_buffers
+        self._lookups = lookups
+
+    def with_kind(
+        self, iterator: BlockIter, init: tuple[Stmt, ...], *, nest: LoopNest
+    ) -> BlockIter:
+        """Return the iterator, as a reduction if several of its values may initialize the same element.
+
+        It is spatial if it always has the same value, if the position of the element along some dimension
+        is the iterator itself, or if the positions along fused axes are all those of the fused iterator.
+        """
+        is_element = self._has_one_value(iterator, nest) or all(
+            self._is_determined_by(stmt, iterator.var, nest=nest)
+            for stmt in init
+            if isinstance(stmt, Store)
+        )
+        return iterator if is_element else msgspec.structs.replace(iterator, kind="R")
+
+    def _has_one_value(self, block_iter: BlockIter, nest: LoopNest) -> bool:
+        """Return whether the iterator is over a dense axis with one element. The domain is compared, too:
+        that of an attached axis may be empty."""
+        return block_iter.domain.extent == build.ONE and any(
+            is_unit(iterator.axis) and iterator.position == build.index_var(block_iter.var)
+            for iterator in nest.in_block.values()
+        )
+
+    def _is_determined_by(self, store: Store, var: str, *, nest: LoopNest) -> bool:
+        """Return whether the element of a store is a different one for each value of an iterator."""
+        if var not in nest.fused:
+            return self._is_indexed_by(store, build.index_var(var), nest=nest)
+        buffer = self._buffers.get(store.buffer)
+        by_axis = {} if buffer is None else dict(zip(buffer.axes, store.indices, strict=True))
+        return all(
+            by_axis.get(iterator.axis.name) == iterator.position
+            for iterator in nest.in_block.values()
+            if var in free_vars(iterator.position)
+        )
+
+    def _is_indexed_by(self, store: Store, position: Expr, *, nest: LoopNest) -> bool:
+        """Return whether the store's element determines the iterator, directly or through unique
+        coordinates."""
+        (iterator,) = (
+            candidate for candidate in nest.in_block.values() if candidate.position == position
+        )
+        axis = iterator.axis
+        if any(_is_place_of(index, position) for index in store.indices):
+            return True
+        if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
+            return False
+        is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.chain(axis)[:-1])
+        is_coordinate = self._lookups.coordinate(iterator) in store.indices
+        return is_only and is_coordinate and not axis.padded
+
+
+def _is_place_of(index: Expr, position: Expr) -> bool:
+    """Return whether an index is the position, or a search for it as a coordinate."""
+    return index == position or (isinstance(index, Search) and index.value == position)

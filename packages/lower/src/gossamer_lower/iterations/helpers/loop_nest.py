@@ -1,0 +1,210 @@
+"""The loops and block iterators that an iteration becomes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from gossamer_ir.core import build
+from gossamer_ir.core.lowered_names import fused_name
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    AttachAxis,
+    Axis,
+    Block,
+    BlockIter,
+    Compare,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    Expr,
+    For,
+    FuseAxes,
+    Iteration,
+    OverAxis,
+    Range,
+    Stmt,
+)  # fmt: skip
+from gossamer_ir.traversal.names import Namer
+from gossamer_lower.iterations.helpers.coordinate_lookup import (
+    AxisIterator,
+    AxisIterators,
+    ElementLocation,
+    Lookups,
+    under,
+)
+from gossamer_lower.iterations.helpers.fused_axes import Fused, items_of
+from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
+
+
+class LoopNest(msgspec.Struct):
+    """The loops and block iterators that an iteration becomes, and the iterators for its variables, in
+    the headers of the loops and in the block."""
+
+    in_loops: AxisIterators
+    in_block: AxisIterators
+    loops: list[tuple[str, Expr]] = []
+    iters: list[BlockIter] = []
+    fused: set[str] = set()
+    predicate: Expr | None = None
+
+    def around(self, block: Block) -> Stmt:
+        """Return the loops around a block."""
+        result: Stmt = block
+        for var, extent in reversed(self.loops):
+            result = For(var, build.ZERO, extent, (result,))
+        return result
+
+
+class NestBuilder:
+    """Builds the loop nests of the iterations of one function."""
+
+    def __init__(self, index_buffers: IndexBuffers, lookups: Lookups, namer: Namer) -> None:
+        self._index_buffers = index_buffers
+        self._lookups = lookups
+        self._namer = namer
+
+    def nest_of(self, node: Iteration, scope: AxisIterators) -> LoopNest:
+        """Return the loop nest of an iteration inside those whose iterators are in `scope`."""
+        nest = LoopNest(dict(scope), dict(scope))
+        for item, kinds, names in items_of(node):
+            if isinstance(item, FuseAxes):
+                self._add_fused(nest, item, kinds=kinds, names=names)
+            else:
+                self._add(nest, item, kind=kinds, name=names[0])
+        return nest
+
+    def _add(self, nest: LoopNest, item: OverAxis | AttachAxis, *, kind: str, name: str) -> None:
+        var = self._namer.fresh(f"v{name}")
+        around = self._enter(nest.in_loops, item, name=name, position=build.index_var(name))
+        inside = self._enter(nest.in_block, item, name=name, position=build.index_var(var))
+        nest.loops.append((name, around))
+        domain = Range(build.ZERO, inside)
+        kind = "S" if is_unit(self._index_buffers.axis(item.axis)) else kind
+        nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
+        self._skip_padding(nest, name)
+
+    def _enter(
+        self, scope: AxisIterators, item: OverAxis | AttachAxis, *, name: str, position: Expr
+    ) -> Expr:
+        """Adds an iterator to the scope, and returns the number of positions in its fibre."""
+        axis = self._index_buffers.axis(item.axis)
+        place = ElementLocation()
+        above = self._fibre(axis, item, scope=scope, place=place)
+        scope[name] = AxisIterator(axis, position, above)
+        extent = self._index_buffers.extent(axis, above or ())
+        return under(place.is_present(), extent, otherwise=build.ZERO)
+
+    def _fibre(
+        self,
+        axis: Axis,
+        item: OverAxis | AttachAxis,
+        *,
+        scope: AxisIterators,
+        place: ElementLocation,
+    ) -> tuple[Expr, ...] | None:
+        """Return the positions along the ancestors of an iterated axis; None for a dense axis that is
+        iterated without them."""
+        if isinstance(item, AttachAxis):
+            return self._attached(axis, item, scope=scope, place=place)
+        if axis.parent is None:
+            return ()
+        path = self._path(axis.parent, scope)
+        if path is None and not isinstance(axis, DenseFixed):
+            raise _no_parent(_without_iterator(axis.parent, scope))
+        return path
+
+    def _attached(
+        self, axis: Axis, item: AttachAxis, *, scope: AxisIterators, place: ElementLocation
+    ) -> tuple[Expr, ...]:
+        """Return the positions along the ancestors that the coordinate of another iterator selects."""
+        assert axis.parent is not None
+        parent = self._index_buffers.axis(axis.parent)
+        over = _innermost(item.parent, scope)
+        assert over is not None
+        above = self._above(parent, scope)
+        return (*above, self._lookups.attached(parent, above, over=over, place=place))
+
+    def _above(self, axis: Axis, scope: AxisIterators) -> tuple[Expr, ...]:
+        """Return the positions along the ancestors of an axis that is not iterated itself."""
+        chain = self._index_buffers.chain(axis)[:-1]
+        path = self._path(chain[-1].name, scope) if chain else ()
+        if path is None and not all(is_unit(ancestor) for ancestor in chain):
+            raise _no_parent(chain[-1].name)
+        return (build.ZERO,) * len(chain) if path is None else path
+
+    def _path(self, name: str, scope: AxisIterators) -> tuple[Expr, ...] | None:
+        """Return the positions of the iterator over an axis, root first; None if it has none."""
+        iterator = _innermost(name, scope)
+        return None if iterator is None else iterator.path()
+
+    def _add_fused(
+        self, nest: LoopNest, item: FuseAxes, *, kinds: str, names: tuple[str, ...]
+    ) -> None:
+        loop = self._namer.fresh(fused_name(names))
+        var = self._namer.fresh(f"v{loop}")
+        around = self._enter_fused(nest.in_loops, item, names=names, count=build.index_var(loop))
+        inside = self._enter_fused(nest.in_block, item, names=names, count=build.index_var(var))
+        nest.loops.append((loop, around))
+        kind = _kind_of("S" if set(kinds) == {"S"} else "R")
+        domain = Range(build.ZERO, inside)
+        nest.iters.append(BlockIter(var, kind, domain, build.index_var(loop)))
+        nest.fused.add(var)
+        for name in names:
+            self._skip_padding(nest, name)
+
+    def _enter_fused(
+        self, scope: AxisIterators, item: FuseAxes, *, names: tuple[str, ...], count: Expr
+    ) -> Expr:
+        """Adds the iterators of fused axes to the scope, and returns the number of elements."""
+        axes = tuple(self._index_buffers.axis(name) for name in item.axes)
+        above = self._fibre(axes[0], OverAxis(axes[0].name), scope=scope, place=ElementLocation())
+        if above is None:
+            raise _no_parent(axes[0].parent)
+        chain = self._index_buffers.chain(axes[0])[:-1]
+        fused = Fused(axes, self._index_buffers, self._index_buffers.element(chain, above))
+        for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
+            scope[name] = AxisIterator(axis, position, above)
+            above = (*above, position)
+        return fused.extent()
+
+    def _skip_padding(self, nest: LoopNest, name: str) -> None:
+        """Adds the predicate that a slot of a padded axis is an element: padding holds the coordinate
+        `length`."""
+        iterator = nest.in_block[name]
+        axis = iterator.axis
+        if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.padded:
+            slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
+            nest.predicate = build.conjunction(nest.predicate, slot)
+
+
+def is_unit(axis: Axis) -> bool:
+    """Return whether an axis is dense and has one element."""
+    return isinstance(axis, DenseFixed) and axis.length == build.ONE
+
+
+def _kind_of(letter: str) -> Literal["S", "R"]:
+    return "R" if letter == "R" else "S"
+
+
+def _innermost(axis: str, scope: AxisIterators) -> AxisIterator | None:
+    """Return the innermost iterator over an axis; None if it is not iterated."""
+    return next(
+        (iterator for iterator in reversed([*scope.values()]) if iterator.axis.name == axis), None
+    )
+
+
+def _without_iterator(name: str, scope: AxisIterators) -> str | None:
+    """Return the axis whose iterator is missing to select a fibre below the axis `name`: that axis, or
+    the parent of its iterator."""
+    iterator = _innermost(name, scope)
+    return name if iterator is None else iterator.axis.parent
+
+
+def _no_parent(name: str | None) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.parent",
+        f"The iteration includes a child of axis '{name}', but not '{name}' itself.",
+        hint=f"Add '{name}' to the iteration, before its child.",
+    )  # fmt: skip
