@@ -1,0 +1,44 @@
+"""The guards before one statement."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core import build
+from gossamer_ir.nodes import Expr, Guard, IfThenElse
+
+
+class GuardList(list[Guard]):
+    """The guards before one statement, each part of a check only once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stated: defaultdict[Expr, list[Expr | None]] = defaultdict(list)
+        """The conditions of the guards, each with its exceptions (`unless`)."""
+
+    def require(self, condition: Expr, unless: Expr | None, buffer: str) -> None:
+        """Append a guard of the parts that no guard in the list checks. Without this, the guards of
+        nested indirect indices would grow exponentially."""
+        parts = [part for part in build.conjuncts(condition) if not self._is_stated(part, unless)]
+        unstated = build.conjoined(parts)
+        if unstated is not None:
+            self.append(Guard(either(unless, unstated), buffer))
+            for part in parts:
+                self._stated[part].append(unless)
+
+    def _is_stated(self, part: Expr, unless: Expr | None) -> bool:
+        """Return whether guards check the part already unless `unless`, or a prefix of it, holds."""
+        exceptions = self._stated.get(part, ())
+        while exceptions and unless is not None and unless not in exceptions:
+            match unless:
+                case IfThenElse(condition=first, if_true=value) if value == TRUE:
+                    unless = first
+                case _:
+                    unless = None
+        return unless in exceptions
+
+
+def either(first: Expr | None, second: Expr) -> Expr:
+    """Return the disjunction; the second condition is evaluated only if the first does not hold."""
+    return second if first is None else IfThenElse(first, TRUE, second)

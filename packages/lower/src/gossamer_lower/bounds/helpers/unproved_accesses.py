@@ -1,0 +1,140 @@
+"""The parts of bounds checks that are not proved at a point of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gossamer_ir.analysis.bounded_reads import places_read
+from gossamer_ir.analysis.lane_projection import LANE, count_of, in_lane
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Binary,
+    Compare,
+    Expr,
+    IfThenElse,
+    Lanes,
+    Load,
+    Search,
+    Stmt,
+    Store,
+)  # fmt: skip
+from gossamer_ir.traversal.references import free_vars
+from gossamer_lower.bounds.helpers.lane_checks import (
+    at_the_ends,
+    in_all_lanes,
+)
+
+
+class UnprovedAccesses:
+    """Returns what is not proved about accesses, under the conditions that hold at a point.
+
+    Conditions on the lane of a vectorized loop are kept apart from those of the point: they become masks,
+    which protect only accesses that differ between lanes.
+    """
+
+    def __init__(self, point: ProgramPoint) -> None:
+        self.lane_vars: set[str] = set()
+        """The variables of vectorized loops, and those that depend on them."""
+        self._point = point
+        self._prover, self._overflow = point.prover, point.overflow
+        self._lane_conditions: list[Expr] = []
+        self._answers: dict[tuple[int, Expr, Expr], tuple[Compare, ...]] = {}
+
+    @contextmanager
+    def holding(self, condition: Expr, *, while_running: tuple[Stmt, ...] = ()) -> Iterator[None]:
+        """Assume a condition inside the `with` statement, until `while_running` writes its operands."""
+        if free_vars(condition) & self.lane_vars:
+            self._lane_conditions.append(condition)
+            yield
+            self._lane_conditions.pop()
+        else:
+            with self._point.under(condition, while_running):
+                yield
+
+    def in_any_lane(self, access: Load | Store) -> Expr | None:
+        """Return the part of the bounds check that is not proved; None if all of it is.
+
+        An access that is the same in all lanes is not masked, so conditions on the lane do not protect it.
+        """
+        if not self._lane_conditions:
+            return self._out_of_bounds(access)
+        is_masked = any(free_vars(index) & self.lane_vars for index in access.indices)
+        with self._point.scope():
+            for condition in self._lane_conditions if is_masked else ():
+                self._point.assume(condition)
+            unproved = self._out_of_bounds(access)
+        if unproved is not None and not is_masked:
+            raise _not_masked(access)
+        return unproved
+
+    def in_all_lanes_of(self, access: Load | Store, lanes: Lanes) -> Expr | None:
+        """Return the part of the bounds check of a vector access that is not proved for all lanes."""
+        shape, mask = self._point.shapes[access.buffer], access.predicate
+        with self._point.scope():
+            self._overflow.bind(LANE.name, count_of(lanes))
+            self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
+            if mask is not None:
+                self._point.assume(in_lane(mask, LANE))
+            return build.conjoined(
+                in_all_lanes(part, index, mask=mask, lanes=lanes)
+                if mask is not None or not self._overflow.is_exact(part.lhs)
+                else at_the_ends(part, index, lanes=lanes)
+                for index, extent in zip(access.indices, shape, strict=True)
+                for part in self._unproved_parts(in_lane(index, LANE), extent)
+            )
+
+    def of_window(self, search: Search) -> Expr | None:
+        """Return the part of the bounds check of a search window that is not proved. An empty window
+        reads nothing, so it is always in bounds."""
+        pairs = places_read(search, self._point.shapes[search.buffer])
+        unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
+        if unproved is None:
+            return None
+        return IfThenElse(Compare("ge", search.begin, search.end), TRUE, unproved)
+
+    def _out_of_bounds(self, access: Load | Store) -> Expr | None:
+        shape = self._point.shapes[access.buffer]
+        pairs = zip(access.indices, shape, strict=True)
+        return build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
+
+    def _unproved_parts(self, index: Expr, extent: Expr) -> tuple[Compare, ...]:
+        """Return the parts of 0 <= index < extent that are not proved."""
+        question = self._prover.state, index, extent
+        parts = self._answers.get(question)
+        if parts is None:
+            parts = self._answers[question] = tuple(self._parts_to_check(index, extent))
+        return parts
+
+    def _parts_to_check(self, index: Expr, extent: Expr) -> Iterator[Compare]:
+        """Yield the parts of 0 <= index < extent to check. Proofs are about unbounded integers. For an
+        index that may wrap, one proved part alone says nothing: both bounds together exclude the wrap."""
+        wide = build.widen(index)
+        is_above, is_below = self._proved(wide, extent)
+        if is_above and is_below:
+            return
+        is_exact = self._overflow.is_exact(wide)
+        above, below = build.in_range(index, extent)
+        if not (is_above and is_exact):
+            yield above
+        if not (is_below and is_exact):
+            yield below
+
+    def _proved(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
+        """Return whether 0 <= index, and whether index < extent, is proved for unbounded integers."""
+        if not self._point.is_known(index, extent):
+            return False, False
+        left = Binary("sub", Binary("sub", extent, index), build.ONE)
+        return self._prover.proves_nonnegative(index), self._prover.proves_nonnegative(left)
+
+
+def _not_masked(access: Load | Store) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.unmasked_lane",
+        f"An access of '{access.buffer}' is the same in all lanes of a vectorized loop, and in bounds "
+        "only if a condition on the lane holds.",
+        hint="Read it before the loop, or do not vectorize.",
+    )
