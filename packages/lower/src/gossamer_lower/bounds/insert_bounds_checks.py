@@ -33,9 +33,7 @@ from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.bounds.helpers.guard_list import GuardList, either
-from gossamer_lower.bounds.helpers.lane_checks import (
-    lanes_of_access,
-)
+from gossamer_lower.bounds.helpers.lane_checks import lanes_of_access
 from gossamer_lower.bounds.helpers.unproved_accesses import UnprovedAccesses
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import with_body, with_sides

@@ -39,10 +39,11 @@ from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.declared_regions import without_false_regions
 from gossamer_lower.buffers.helpers.fibre_conditions import FibreConditions, ranges_of
+from gossamer_lower.buffers.helpers.fibre_positions import element, relative
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.helpers.ordinary_facts import facts_of_axes, stated_facts
+from gossamer_lower.buffers.helpers.position_checks import PositionChecks
 from gossamer_lower.buffers.helpers.proved_conditions import without_proved
-from gossamer_lower.buffers.helpers.storage_layout import Check, element, relative
 from gossamer_lower.iterations.helpers.index_buffers import Varied
 from gossamer_lower.iterations.helpers.subset_relations import relations_of_fibres
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -108,7 +109,7 @@ class _BufferLowerer:
         self._flat = self.buffers.flat
         self._conditions = FibreConditions(self._storage, lower=self.node, ranges=ranges)
 
-    def checks(self) -> dict[Expr, Check]:
+    def checks(self) -> PositionChecks:
         """Return the added checks that positions lie in their fibres."""
         return self._storage.checks
 

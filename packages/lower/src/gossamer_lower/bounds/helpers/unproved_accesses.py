@@ -11,22 +11,9 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import (
-    Binary,
-    Compare,
-    Expr,
-    IfThenElse,
-    Lanes,
-    Load,
-    Search,
-    Stmt,
-    Store,
-)  # fmt: skip
+from gossamer_ir.nodes import Binary, Compare, Expr, IfThenElse, Lanes, Load, Search, Stmt, Store
 from gossamer_ir.traversal.references import free_vars
-from gossamer_lower.bounds.helpers.lane_checks import (
-    at_the_ends,
-    in_all_lanes,
-)
+from gossamer_lower.bounds.helpers.lane_checks import at_the_ends, in_all_lanes
 
 
 class UnprovedAccesses:

@@ -22,7 +22,9 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements
-from gossamer_lower.buffers.helpers.storage_layout import Check, Fibre, Storage, found_by_search
+from gossamer_lower.buffers.helpers.fibre_positions import found_by_search
+from gossamer_lower.buffers.helpers.position_checks import Check
+from gossamer_lower.buffers.helpers.storage_layout import Fibre, StorageLayout
 from gossamer_lower.iterations.helpers.coordinate_lookup import ElementLocation
 
 
@@ -33,7 +35,7 @@ class FibreConditions:
     """
 
     def __init__(
-        self, storage: Storage, *, lower: Callable[[Any], Any], ranges: dict[str, Expr]
+        self, storage: StorageLayout, *, lower: Callable[[Any], Any], ranges: dict[str, Expr]
     ) -> None:
         self._storage = storage
         self._lower = lower
@@ -55,10 +57,10 @@ class FibreConditions:
         """Yield the conditions, unless implied, for the window of a search to lie in its fibre."""
         end, begin = build.add(extent, build.ONE), build.integer_value(node.begin)
         if begin is None or begin < 0:
-            yield self._storage.check("ge", node.begin, end)
+            yield self._storage.checks.compare("ge", node.begin, end)
         exceeding = self.exceeds(node.end, extent)
         if exceeding is None or exceeding > 0:
-            yield self._storage.check("lt", node.end, end)
+            yield self._storage.checks.compare("lt", node.end, end)
 
     def exceeds(self, value: Expr, extent: Expr) -> int | None:
         """Return value - extent if it is a constant, else None."""
@@ -88,16 +90,18 @@ class FibreConditions:
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
         # of an axis above is out of bounds.
-        yield self._storage.proved_by(check, "lt", fibre.position, extent)
+        yield self._storage.checks.proved_by(check, "lt", fibre.position, extent)
         if not is_plain:
-            yield self._storage.proved_by(check, "ge", fibre.position, extent)
+            yield self._storage.checks.proved_by(check, "ge", fibre.position, extent)
 
     def _unchecked(self, expr: Expr) -> Expr:
         """Return the expression with all checks in it resolved to true: the checks along the axes above
         are evaluated before."""
 
         def unchecked(node: Any) -> Any | None:
-            is_checked = isinstance(node, IfThenElse) and self._storage.is_check(node.condition)
+            is_checked = isinstance(node, IfThenElse) and self._storage.checks.are_checks(
+                node.condition
+            )
             return node.if_true if is_checked else None
 
         result: Expr = rewrite(expr, unchecked, leaves=False)

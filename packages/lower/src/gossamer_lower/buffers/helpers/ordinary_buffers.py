@@ -11,7 +11,7 @@ from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuf
 from gossamer_ir.traversal.names import Namer, namer_of, names_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import walk
-from gossamer_lower.buffers.helpers.storage_layout import Storage
+from gossamer_lower.buffers.helpers.storage_layout import StorageLayout
 from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
 
 
@@ -30,7 +30,7 @@ class OrdinaryBuffers:
         self.sparse = {buffer.name: buffer for buffer in sparse}
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
         self.names = self._ordinary_names(function)
-        self.storage = Storage(self.axes, self._read_offset, ranges=ranges)
+        self.storage = StorageLayout(self.axes, self._read_offset, ranges=ranges)
         self.offsets: dict[str, Buffer] = {}
         self._added: list[SparseBuffer] = []
         self._namer = Namer((*names_of(function), *self.names.values()))

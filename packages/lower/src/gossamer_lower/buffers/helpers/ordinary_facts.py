@@ -64,7 +64,7 @@ def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
     indptr, indices = (buffers.index_name(getattr(axis, of, None)) for of in ("indptr", "indices"))
     last = total = None
     if isinstance(axis, (DenseVaried, CompressedVaried)):
-        last, total = _before(buffers.size(axis.indptr)), buffers.storage.nnz(axis)
+        last, total = _before(buffers.size(axis.indptr)), buffers.storage.counts.nnz(axis)
     return facts_of_axis(axis, indptr=indptr, indices=indices, last=last, total=total)
 
 

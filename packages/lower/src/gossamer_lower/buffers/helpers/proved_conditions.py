@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,16 +31,13 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_lower.buffers.helpers.storage_layout import Check
-
-Checks = Mapping[Expr, Check]
-"""Comparisons, each with its sufficient condition."""
+from gossamer_lower.buffers.helpers.position_checks import Check, PositionChecks
 
 MAX_NESTING = 3
 """The proof of a check may need the proof of others, up to this depth; deeper checks stay."""
 
 
-def without_proved(function: Function, checks: Checks) -> Function:
+def without_proved(function: Function, checks: PositionChecks) -> Function:
     """Return a function of the loop stage without the checks that are proved at their program point.
 
     They are removed from the conditions of `IfThenElse` and `Guard`.
@@ -52,7 +49,7 @@ def without_proved(function: Function, checks: Checks) -> Function:
 class _ConditionProver:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
-    def __init__(self, function: Function, checks: Checks) -> None:
+    def __init__(self, function: Function, checks: PositionChecks) -> None:
         self._function = function
         self._checks = checks
         self._point = ProgramPoint(function)

@@ -1,0 +1,138 @@
+"""Elements of axes, numbered over all fibres, and numbers of elements below them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from gossamer_ir.core import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Axis, CompressedVaried, DenseVaried, Expr, SparseBuffer
+from gossamer_lower.buffers.helpers.fibre_positions import element
+from gossamer_lower.iterations.helpers.index_buffers import Varied, width_of
+
+ReadOffset = Callable[[str, Expr], Expr]
+"""Reads an element, as int64, of the array of offsets with this handle."""
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """One dimension of the ordinary buffer that replaces `buffer`: the axes that it enumerates."""
+
+    axes: tuple[str, ...]
+    buffer: SparseBuffer
+
+
+class ElementCounts:
+    """Numbers of elements along the axes that a dimension enumerates."""
+
+    def __init__(self, axes: Mapping[str, Axis], read: ReadOffset) -> None:
+        self._axes = axes
+        self._read = read
+
+    # --- elements of an axis, numbered over all fibres
+
+    def elements(self, dimension: Dimension, positions: Mapping[str, Expr]) -> dict[str, Expr]:
+        elements: dict[str, Expr] = {}
+        for name in dimension.axes:
+            elements[name] = element(self._start(name, elements), positions[name])
+        return elements
+
+    def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:
+        """Return the offset of the fibre selected by the other axes' elements."""
+        parent = elements.get(self._axes[name].parent or "")
+        return build.ZERO if parent is None else self._first(name, parent)
+
+    def _first(self, name: str, parent: Expr) -> Expr:
+        axis = self._axes[name]
+        if isinstance(axis, (DenseVaried, CompressedVaried)):
+            return self._read(axis.indptr, parent)
+        return build.mul(parent, width_of(axis))
+
+    def size(self, name: str) -> Expr:
+        axis = self._axes[name]
+        if isinstance(axis, (DenseVaried, CompressedVaried)):
+            return self.nnz(axis)
+        return width_of(axis) if axis.parent is None else self._first(name, self.size(axis.parent))
+
+    def nnz(self, axis: Varied) -> Expr:
+        """Return the number of elements of a varied axis, over all fibres: the last entry of its indptr."""
+        return axis.nnz or self._read(axis.indptr, self.size(axis.parent))
+
+    # --- numbers of elements of a dimension below elements of an axis
+
+    def _before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
+        """Return the number of elements of the dimension below the elements of an axis before this one."""
+        varied, width = self.below(name, dimension)
+        if not varied:
+            return build.mul(element, width)
+        if len(varied) > 1:
+            return build.mul(self._read(_offsets_of(dimension, varied), element), width)
+        below = self._before(varied[0], self._first(varied[0], element), dimension)
+        return build.mul(below, width)
+
+    def since_start(
+        self, name: str, elements: Mapping[str, Expr], position: Expr, dimension: Dimension
+    ) -> Expr:
+        """Return the number of elements of the dimension below the positions of a fibre before this one."""
+        if not self.below(name, dimension)[0]:
+            return build.mul(position, self.below(name, dimension)[1])
+        before, start = self._before(name, elements[name], dimension), self._start(name, elements)
+        if start == build.ZERO:
+            return before
+        return build.sub(before, self._before(name, start, dimension))
+
+    def _total(self, name: str, dimension: Dimension) -> Expr:
+        """Return the number of elements of the dimension below all elements of an axis."""
+        varied, width = self.below(name, dimension)
+        if len(varied) == 1:
+            return build.mul(self._total(varied[0], dimension), width)
+        return self._before(name, self.size(name), dimension)
+
+    def count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
+        """Return the number of elements of the dimension in one fibre of an axis."""
+        parent = elements.get(self._axes[name].parent or "")
+        if not self._varies(name, dimension):
+            return build.mul(width_of(self._axes[name]), self.below(name, dimension)[1])
+        if parent is None:
+            return self._total(name, dimension)
+        following = self._first(name, build.add(parent, build.ONE))
+        low = self._before(name, self._first(name, parent), dimension)
+        return build.sub(self._before(name, following, dimension), low)
+
+    def below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
+        """Return the children of an axis that are varied or have varied descendants, and the product of
+        the widths of the others."""
+        children = [axis for axis in dimension.axes if self._axes[axis].parent == name]
+        varied = [child for child in children if self._varies(child, dimension)]
+        fixed = [child for child in children if child not in varied]
+        widths = (
+            build.mul(width_of(self._axes[child]), self.below(child, dimension)[1])
+            for child in fixed
+        )
+        return varied, build.product(widths)
+
+    def _varies(self, name: str, dimension: Dimension) -> bool:
+        return self.is_varied(name) or bool(self.below(name, dimension)[0])
+
+    def roots(self, dimension: Dimension) -> list[str]:
+        return [name for name in dimension.axes if self._axes[name].parent not in dimension.axes]
+
+    def is_varied(self, name: str) -> bool:
+        return isinstance(self._axes[name], (DenseVaried, CompressedVaried))
+
+    def chain(self, name: str) -> list[str]:
+        """Return the axis and its ancestors, root first."""
+        parent = self._axes[name].parent
+        return [name] if parent is None else [*self.chain(parent), name]
+
+
+def _offsets_of(dimension: Dimension, varied: list[str]) -> str:
+    if dimension.buffer.offsets is None:
+        raise UnsupportedError(
+            "lower.storage",
+            f"The buffer '{dimension.buffer.name}' has several varied axes with the same parent "
+            f"({', '.join(varied)}), but no offsets.",
+            hint="Give the prefix sums of the products of their lengths as offsets=.",
+        )
+    return dimension.buffer.offsets

@@ -1,0 +1,44 @@
+"""Positions in fibres: relative to the start of a fibre, or found by a search in it."""
+
+from __future__ import annotations
+
+from gossamer_ir.core import build
+from gossamer_ir.nodes import Binary, Compare, Const, Expr, Search, Select
+
+
+def element(start: Expr, position: Expr) -> Expr:
+    """Return start + position, simplified to the element from which the position was computed, if any."""
+    match start, position:
+        case _, Binary(op="sub", lhs=origin, rhs=first) if first == start:
+            return origin
+        case _, Select(
+            condition=Compare(op="lt", lhs=Search() as origin), if_false=Binary(op="sub", rhs=first)
+        ) if first == start and position == relative(origin, start):
+            return origin
+        case _, Binary(op="add", lhs=before, rhs=Const() as step):
+            origin = element(start, before)
+            if origin != build.add(start, before):
+                return build.add(origin, step)
+        case (
+            Binary(op="mul", lhs=Binary(op="floordiv") as fibre, rhs=width),
+            Binary(op="floormod", lhs=number, rhs=divisor),
+        ) if divisor == width and fibre == Binary("floordiv", number, width):
+            return number
+    return build.add(start, position)
+
+
+def relative(search: Search, start: Expr) -> Expr:
+    """Return the position in its fibre of the element that an exact search found; -1 if it found none."""
+    return Select(Compare("lt", search, build.ZERO), search, build.sub(search, start))
+
+
+def found_by_search(position: Expr, start: Expr) -> Search | None:
+    """Return the exact search that computes a position in the fibre with this start; None if none does."""
+    match position:
+        case Search(kind="exact") if start == build.ZERO:
+            return position
+        case Select(condition=Compare(op="lt", lhs=Search() as search)) if position == relative(
+            search, start
+        ):
+            return search
+    return None
