@@ -7,32 +7,24 @@ intermediate values wrap (`is_sound`). The operands of comparisons and divisions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
-from functools import cache, cached_property, lru_cache
-from itertools import product
+from functools import cache, lru_cache
 from math import prod
-from typing import NamedTuple, TypeGuard
 
+from gossamer_ir.analysis.array_extents import LARGEST_ARRAY, array_extents
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import factors_of
-from gossamer_ir.core.build import ONE, ZERO, add, dtype_of, index, integer_value
+from gossamer_ir.core.build import dtype_of, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
-    AnyBuffer,
-    Axis,
     Binary,
     Block,
     BlockIter,
-    Buffer,
     Cast,
     Compare,
-    CompressedFixed,
-    CompressedVaried,
     Const,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Fact,
     For,
@@ -48,7 +40,6 @@ from gossamer_ir.nodes import (
     Search,
     Select,
     SortedSegments,
-    SparseBuffer,
     Stmt,
     Unary,
     Var,
@@ -56,13 +47,10 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, every_statement, statements
 
 LARGEST_VSCALE = 2**10
 """A generous bound of vscale: vectors of Arm SVE have at most 2048 bits, which is a vscale of 16."""
-LARGEST_ARRAY = 2**57
-"""A bound of the elements of an array: addresses have at most 57 bits, and each element has its own."""
 _RING = ("add", "sub", "mul")
 """Operations that agree for machine and unbounded integers modulo 2**bits."""
 _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
@@ -75,39 +63,6 @@ def overflow_of(function: Function) -> OverflowAnalysis:
     analysis = OverflowAnalysis(function)
     analysis.bind_each(every_statement(function))
     return analysis
-
-
-class CeilQuotient(NamedTuple):
-    """A size divided by a number, rounded up."""
-
-    size: Expr
-    divisor: int
-
-
-class _ArrayExtents:
-    """The extents of the arrays that are passed to a function. They do not depend on its body."""
-
-    def __init__(self, buffers: tuple[AnyBuffer, ...], axes: tuple[Axis, ...]) -> None:
-        self._bound = [buffer for buffer in buffers if buffer.handle is not None]
-        self._axes = axes
-        every: list[Expr] = []
-        for buffer in self._bound:
-            every += buffer.shape if isinstance(buffer, Buffer) else _extents_of(buffer, axes)
-        self.every = tuple(every)
-        self.sizes = {name: LARGEST_SIZE for extent in every for name in free_vars(extent)}
-        self._shapes = [buffer.shape for buffer in self._bound if isinstance(buffer, Buffer)]
-        extents: set[Expr] = {
-            shape[0]
-            for shape in self._shapes
-            if len(shape) == 1 and not isinstance(shape[0], Const)
-        }
-        less: set[Expr] = {extent.lhs for extent in extents if _is_one_more(extent)}
-        self.extents = extents | less
-
-    @cached_property
-    def arrays(self) -> dict[tuple[Expr, ...], int]:
-        """Computed on demand, since most products are small enough without it."""
-        return _arrays((*self._shapes, *_fixed_shapes(self._bound, self._axes)))
 
 
 class _IndexFacts:
@@ -124,7 +79,6 @@ class _IndexFacts:
 
 
 # Memoized because passes produce functions that differ in their bodies only.
-_array_extents = lru_cache(maxsize=64)(_ArrayExtents)
 _index_facts = lru_cache(maxsize=64)(_IndexFacts)
 
 
@@ -132,7 +86,7 @@ class OverflowAnalysis:
     """Bounds of the absolute values of sizes, variables, elements of index buffers, and expressions."""
 
     def __init__(self, function: Function) -> None:
-        self._passed = _array_extents(function.buffers, function.axes)
+        self._passed = array_extents(function.buffers, function.axes)
         facts = _index_facts(invariant_facts(function))
         self._variables = dict(self._passed.sizes)
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
@@ -220,50 +174,11 @@ class OverflowAnalysis:
         """A bound of the absolute value of a product of integers that do not wrap. The product of all
         extents of an array argument is its number of elements, at most `LARGEST_ARRAY`."""
         limit = prod(map(self.of, factors))
-        return limit if limit <= LARGEST_ARRAY else min(limit, self._of_array(factors) or limit)
-
-    def _of_array(self, factors: Sequence[Expr]) -> int | None:
-        """A bound of a product whose factors are at most the extents of an array argument, each divided by a
-        constant and rounded up; None for other products."""
-        constants = [abs(value) for value in map(integer_value, factors) if value is not None]
-        others = [factor for factor in factors if integer_value(factor) is None]
-        parts = [self._part_of_size(factor) or CeilQuotient(factor, 1) for factor in others]
-        elements = self._passed.arrays.get(_in_order(part.size for part in parts))
-        if elements is None:
-            return None
-        # ceil(size / d) < size / d + 1. Expanding the product of these sums gives one product for each
-        # subset of the sizes. If an extent is 0, so is its part and the whole product; otherwise the product
-        # of some extents is at most that of all, the number of elements.
-        whole = 0
-        for kept in product(*((True, False) if part.divisor > 1 else (True,) for part in parts)):
-            divisors = [part.divisor for part, is_kept in zip(parts, kept, strict=True) if is_kept]
-            whole += min(elements, LARGEST_SIZE ** len(divisors)) // prod(divisors) + 1
-        return whole * prod(constants)
-
-    def _part_of_size(self, expr: Expr) -> CeilQuotient | None:
-        """An upper bound `size / divisor`, rounded up, of a value or of the difference of two values.
-
-        The values are loaded from an array of offsets that a fact bounds to [0, size + 1), or are quotients
-        of such values.
-        """
-        match expr:
-            case Cast():
-                return self._part_of_size(expr.value)
-            case Load():
-                fact = self._ranges.get(expr.buffer)
-                if fact is None or fact.low != ZERO or not _is_one_more(fact.high):
-                    return None
-                return CeilQuotient(fact.high.lhs, 1)
-            case Binary(op="sub"):
-                above = self._part_of_size(expr.lhs)
-                return above if above == self._part_of_size(expr.rhs) else None
-            case Binary(op="add" | "floordiv"):
-                quotient = _rounded_quotient(expr)
-                if quotient is not None:
-                    dividend, divisor = quotient
-                    above = self._part_of_size(dividend) or CeilQuotient(dividend, 1)
-                    return CeilQuotient(above.size, above.divisor * divisor)
-        return None
+        return (
+            limit
+            if limit <= LARGEST_ARRAY
+            else min(limit, self._passed.bound_of_product(factors, self._ranges) or limit)
+        )
 
     def is_exact(self, expr: Node) -> bool:
         """True if no operation in an integer expression wraps."""
@@ -367,81 +282,6 @@ class OverflowAnalysis:
         self._open -= 1
         self._ranges[load.buffer] = fact
         return of_elements
-
-
-def extents_passed(function: Function) -> tuple[Expr, ...]:
-    """The extents of the arrays that are passed to a function. They are not negative."""
-    return _array_extents(function.buffers, function.axes).every
-
-
-def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
-    """The extents of a sparse buffer along its axes that the shape of its array determines at a call."""
-    for axis in axes:
-        if axis.name in buffer.axes:
-            match axis:
-                case DenseFixed():
-                    yield axis.length
-                case CompressedFixed():
-                    yield axis.width
-                case DenseVaried() | CompressedVaried() if axis.nnz is not None:
-                    yield axis.nnz
-
-
-def _fixed_shapes(
-    buffers: Iterable[AnyBuffer], axes: tuple[Axis, ...]
-) -> Iterator[tuple[Expr, ...]]:
-    """The shapes of the arrays of sparse buffers whose axes are all fixed."""
-    lengths: dict[str, Expr] = {}
-    for axis in axes:
-        match axis:
-            case DenseFixed():
-                lengths[axis.name] = axis.length
-            case CompressedFixed():
-                lengths[axis.name] = axis.width
-    for buffer in buffers:
-        if not isinstance(buffer, Buffer) and lengths.keys() >= set(buffer.axes):
-            yield tuple(lengths[name] for name in buffer.axes)
-
-
-def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
-    """A bound of the product of the extents of an array that are not constant, by these extents."""
-    arrays: dict[tuple[Expr, ...], int] = {}
-    for shape in shapes:
-        constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))
-        others = _in_order(extent for extent in shape if not isinstance(extent, Const))
-        if constant > 0:
-            arrays[others] = min(arrays.get(others, LARGEST_ARRAY), LARGEST_ARRAY // constant)
-    return arrays
-
-
-def _in_order(extents: Iterable[Expr]) -> tuple[Expr, ...]:
-    return tuple(sorted(extents, key=repr))
-
-
-def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
-    """A dividend and a divisor whose quotient, rounded up, is at least the expression; None if it does not
-    have such a form."""
-    if expr.op == "add":
-        quotient, rest = expr.lhs, expr.rhs
-        if not isinstance(quotient, Binary) or quotient.op != "floordiv":
-            return None
-        is_rest = rest == Binary("min", Binary("floormod", quotient.lhs, quotient.rhs), ONE)
-        divisor = integer_value(quotient.rhs)
-        return (quotient.lhs, divisor) if is_rest and divisor is not None and divisor > 0 else None
-    divisor = integer_value(expr.rhs)
-    if expr.op != "floordiv" or divisor is None or divisor < 1:
-        return None
-    dividend = expr.lhs
-    if isinstance(dividend, Binary) and dividend.op == "add":
-        more = integer_value(dividend.rhs)
-        if more is not None and more >= divisor - 1:
-            return add(dividend.lhs, index(more - divisor + 1)), divisor
-    return dividend, divisor
-
-
-def _is_one_more(extent: Expr) -> TypeGuard[Binary]:
-    """True if an extent has the form size + 1, as that of an array of offsets."""
-    return isinstance(extent, Binary) and extent.op == "add" and extent.rhs == ONE
 
 
 @cache

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from gossamer_ir.analysis.accesses import EnclosingContext
+from gossamer_ir.analysis.array_extents import extents_passed
 from gossamer_ir.analysis.invariants import (
     changed_in,
     invariant_facts,
@@ -24,7 +25,7 @@ from gossamer_ir.analysis.invariants import (
     mutable_buffers,
     written_in,
 )
-from gossamer_ir.analysis.overflow import OverflowAnalysis, extents_passed, overflow_of
+from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build

@@ -1,0 +1,192 @@
+"""The extents of the arrays that are passed to a function, and bounds of their products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import product
+from math import prod
+from typing import NamedTuple, TypeGuard
+
+from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value
+from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Axis,
+    Binary,
+    Buffer,
+    Cast,
+    CompressedFixed,
+    CompressedVaried,
+    Const,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    Function,
+    InRange,
+    Load,
+    SparseBuffer,
+)  # fmt: skip
+from gossamer_ir.traversal.references import free_vars
+
+LARGEST_ARRAY = 2**57
+"""A bound of the elements of an array: addresses have at most 57 bits, and each element has its own."""
+
+Ranges = Mapping[str, InRange]
+"""The facts that bound the elements of index buffers, by buffer."""
+
+
+class CeilQuotient(NamedTuple):
+    """A size divided by a number, rounded up."""
+
+    size: Expr
+    divisor: int
+
+
+class ArrayExtents:
+    """The extents of the arrays that are passed to a function. They do not depend on its body."""
+
+    def __init__(self, buffers: tuple[AnyBuffer, ...], axes: tuple[Axis, ...]) -> None:
+        self._bound = [buffer for buffer in buffers if buffer.handle is not None]
+        self._axes = axes
+        every: list[Expr] = []
+        for buffer in self._bound:
+            every += buffer.shape if isinstance(buffer, Buffer) else _extents_of(buffer, axes)
+        self.every = tuple(every)
+        self.sizes = {name: LARGEST_SIZE for extent in every for name in free_vars(extent)}
+        self._shapes = [buffer.shape for buffer in self._bound if isinstance(buffer, Buffer)]
+        extents: set[Expr] = {
+            shape[0]
+            for shape in self._shapes
+            if len(shape) == 1 and not isinstance(shape[0], Const)
+        }
+        less: set[Expr] = {extent.lhs for extent in extents if _is_one_more(extent)}
+        self.extents = extents | less
+
+    @cached_property
+    def arrays(self) -> dict[tuple[Expr, ...], int]:
+        """Computed on demand, since most products are small enough without it."""
+        return _arrays((*self._shapes, *_fixed_shapes(self._bound, self._axes)))
+
+    def bound_of_product(self, factors: Sequence[Expr], ranges: Ranges) -> int | None:
+        """A bound of a product whose factors are at most the extents of an array argument, each divided by a
+        constant and rounded up; None for other products."""
+        constants = [abs(value) for value in map(integer_value, factors) if value is not None]
+        others = [factor for factor in factors if integer_value(factor) is None]
+        parts = [_part_of_size(factor, ranges) or CeilQuotient(factor, 1) for factor in others]
+        elements = self.arrays.get(_in_order(part.size for part in parts))
+        if elements is None:
+            return None
+        # ceil(size / d) < size / d + 1. Expanding the product of these sums gives one product for each
+        # subset of the sizes. If an extent is 0, so is its part and the whole product; otherwise the product
+        # of some extents is at most that of all, the number of elements.
+        whole = 0
+        for kept in product(*((True, False) if part.divisor > 1 else (True,) for part in parts)):
+            divisors = [part.divisor for part, is_kept in zip(parts, kept, strict=True) if is_kept]
+            whole += min(elements, LARGEST_SIZE ** len(divisors)) // prod(divisors) + 1
+        return whole * prod(constants)
+
+
+# Memoized because passes produce functions that differ in their bodies only.
+array_extents = lru_cache(maxsize=64)(ArrayExtents)
+
+
+def extents_passed(function: Function) -> tuple[Expr, ...]:
+    """The extents of the arrays that are passed to a function. They are not negative."""
+    return array_extents(function.buffers, function.axes).every
+
+
+def _part_of_size(expr: Expr, ranges: Ranges) -> CeilQuotient | None:
+    """An upper bound `size / divisor`, rounded up, of a value or of the difference of two values.
+
+    The values are loaded from an array of offsets that a fact bounds to [0, size + 1), or are quotients
+    of such values.
+    """
+    match expr:
+        case Cast():
+            return _part_of_size(expr.value, ranges)
+        case Load():
+            fact = ranges.get(expr.buffer)
+            if fact is None or fact.low != ZERO or not _is_one_more(fact.high):
+                return None
+            return CeilQuotient(fact.high.lhs, 1)
+        case Binary(op="sub"):
+            above = _part_of_size(expr.lhs, ranges)
+            return above if above == _part_of_size(expr.rhs, ranges) else None
+        case Binary(op="add" | "floordiv"):
+            quotient = _rounded_quotient(expr)
+            if quotient is not None:
+                dividend, divisor = quotient
+                above = _part_of_size(dividend, ranges) or CeilQuotient(dividend, 1)
+                return CeilQuotient(above.size, above.divisor * divisor)
+    return None
+
+
+def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
+    """A dividend and a divisor whose quotient, rounded up, is at least the expression; None if it does not
+    have such a form."""
+    if expr.op == "add":
+        quotient, rest = expr.lhs, expr.rhs
+        if not isinstance(quotient, Binary) or quotient.op != "floordiv":
+            return None
+        is_rest = rest == Binary("min", Binary("floormod", quotient.lhs, quotient.rhs), ONE)
+        divisor = integer_value(quotient.rhs)
+        return (quotient.lhs, divisor) if is_rest and divisor is not None and divisor > 0 else None
+    divisor = integer_value(expr.rhs)
+    if expr.op != "floordiv" or divisor is None or divisor < 1:
+        return None
+    dividend = expr.lhs
+    if isinstance(dividend, Binary) and dividend.op == "add":
+        more = integer_value(dividend.rhs)
+        if more is not None and more >= divisor - 1:
+            return add(dividend.lhs, index(more - divisor + 1)), divisor
+    return dividend, divisor
+
+
+def _is_one_more(extent: Expr) -> TypeGuard[Binary]:
+    """True if an extent has the form size + 1, as that of an array of offsets."""
+    return isinstance(extent, Binary) and extent.op == "add" and extent.rhs == ONE
+
+
+def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
+    """The extents of a sparse buffer along its axes that the shape of its array determines at a call."""
+    for axis in axes:
+        if axis.name in buffer.axes:
+            match axis:
+                case DenseFixed():
+                    yield axis.length
+                case CompressedFixed():
+                    yield axis.width
+                case DenseVaried() | CompressedVaried() if axis.nnz is not None:
+                    yield axis.nnz
+
+
+def _fixed_shapes(
+    buffers: Iterable[AnyBuffer], axes: tuple[Axis, ...]
+) -> Iterator[tuple[Expr, ...]]:
+    """The shapes of the arrays of sparse buffers whose axes are all fixed."""
+    lengths: dict[str, Expr] = {}
+    for axis in axes:
+        match axis:
+            case DenseFixed():
+                lengths[axis.name] = axis.length
+            case CompressedFixed():
+                lengths[axis.name] = axis.width
+    for buffer in buffers:
+        if not isinstance(buffer, Buffer) and lengths.keys() >= set(buffer.axes):
+            yield tuple(lengths[name] for name in buffer.axes)
+
+
+def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
+    """A bound of the product of the extents of an array that are not constant, by these extents."""
+    arrays: dict[tuple[Expr, ...], int] = {}
+    for shape in shapes:
+        constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))
+        others = _in_order(extent for extent in shape if not isinstance(extent, Const))
+        if constant > 0:
+            arrays[others] = min(arrays.get(others, LARGEST_ARRAY), LARGEST_ARRAY // constant)
+    return arrays
+
+
+def _in_order(extents: Iterable[Expr]) -> tuple[Expr, ...]:
+    return tuple(sorted(extents, key=repr))
