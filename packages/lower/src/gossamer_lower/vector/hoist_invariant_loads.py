@@ -12,19 +12,7 @@ from typing import Any
 from gossamer_ir.analysis.lane_projection import in_lane
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core import build
-from gossamer_ir.nodes import (
-    Buffer,
-    Compare,
-    For,
-    Function,
-    If,
-    Let,
-    Load,
-    Module,
-    Ramp,
-    Stmt,
-    Var,
-)  # fmt: skip
+from gossamer_ir.nodes import Buffer, Compare, For, Function, If, Let, Load, Module, Ramp, Stmt, Var
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite

@@ -1,0 +1,282 @@
+"""Reductions over the lanes of vectorized loops.
+
+Inside a serial loop, each lane keeps a partial result, and the lanes are combined after the loop. Without
+one, the lanes are combined at once.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.analysis.linear_form import by_variables
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads
+from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
+from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.arith.simplify import FALSE, simplify_body
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Broadcast,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    IfThenElse,
+    LaneReduce,
+    Lanes,
+    Load,
+    Ramp,
+    ReduceOp,
+    Select,
+    Stmt,
+    Store,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_ir.traversal.walk import contains
+from gossamer_lower.vector.helpers.vector_form import Vectors
+
+
+class LaneReduction(msgspec.Struct, frozen=True):
+    """The only store of a vectorized loop, which accumulates all lanes in one element."""
+
+    reduction: Reduction
+    condition: Expr | None
+
+
+class _Peeled(msgspec.Struct, frozen=True):
+    """The part of a condition that bounds a position, its bound, and the rest of the condition."""
+
+    condition: Expr
+    bound: Expr
+    rest: Expr | None
+
+
+class LaneReducer:
+    """Vectorizes loops around reductions over lanes, at a point of a function."""
+
+    def __init__(self, point: ProgramPoint, namer: Namer) -> None:
+        self._point = point
+        self._namer = namer
+
+    def with_partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
+        """Return a loop around a lane reduction with one partial result per lane; None for other loops."""
+        inner = outer.body[0] if len(outer.body) == 1 else None
+        if not isinstance(inner, For) or inner.kind != "vectorized":
+            return None
+        reduction = lane_reduction(inner)
+        if reduction is None or not self._may_be_stored_after(outer, inner, reduction):
+            return None
+        peeled = self._peeled(outer, inner, reduction)
+        whole = None if peeled is None else self._whole_vectors(outer, inner, peeled.bound)
+        if outer.kind == "unrolled" and whole is not None and build.integer_value(whole) is None:
+            # The number of copies must be constant, so they cover all vectors that there may be.
+            peeled, whole = None, None
+        store, op = reduction.reduction.store, reduction.reduction.op
+        vectors = Vectors(inner, self._namer)
+        dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
+        lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
+        where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
+        partial = Load(lanes.name, where, vectors.dtype(dtype))
+        condition = reduction.condition if peeled is None else peeled.rest
+        value = _accumulated(
+            vectors, partial, msgspec.structs.replace(reduction, condition=condition)
+        )
+        accumulate = vectors.after_lets(Store(lanes.name, where, value))
+        shared = _shared_part(condition, inner.var)
+        if shared is not None:
+            accumulate = (If(shared, accumulate),)
+        main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=accumulate)
+        total = Binary(op, _load_of(store), _lanes_combined(op, partial))
+        result: list[Stmt] = [Store(store.buffer, store.indices, total)]
+        if peeled is not None and whole is not None:
+            if _is_masked_rest(inner):
+                masked = vectors.after_lets(
+                    Store(lanes.name, where, _accumulated(vectors, partial, reduction))
+                )
+                result.insert(0, _masked_remainder(outer, inner, peeled, whole=whole, body=masked))
+            else:
+                result.append(
+                    self._serial_remainder(outer, inner, peeled, whole=whole, store=store)
+                )
+        start = Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes))
+        return simplify_body((Allocate(lanes), start, main, *result))
+
+    def _may_be_stored_after(self, outer: For, inner: For, reduction: LaneReduction) -> bool:
+        """Return whether all iterations accumulate into one element, over one range of lanes. The element
+        must be in bounds even if the loop has no iteration, or all lanes are masked off: the combined result
+        is stored in any case."""
+        store = reduction.reduction.store
+        return (
+            not any(outer.var in free_vars(index) for index in store.indices)
+            and self._point.is_invariant(inner.start, outer.body)
+            and all(
+                self._point.is_in_range(index, extent)
+                for index, extent in zip(
+                    store.indices, self._point.shapes[store.buffer], strict=True
+                )
+            )
+        )
+
+    def _serial_remainder(
+        self, outer: For, inner: For, peeled: _Peeled, *, whole: Expr, store: Store
+    ) -> For:
+        """Return the loop over the elements after the last whole vector, one at a time."""
+        remainder = build.sub(peeled.bound, build.mul(whole, inner.extent))
+        var = self._namer.fresh(f"{outer.var}_rest")
+        at = {outer.var: whole, inner.var: build.index_var(var)}
+        return For(var, build.ZERO, remainder, substitute_body((store,), at))
+
+    def _peeled(self, outer: For, inner: For, reduction: LaneReduction) -> _Peeled | None:
+        """Return the part of the condition that is "position < bound" with a bound known before the loop.
+
+        Whole vectors then need no mask for it; only the remainder does. None if there is no such part, or
+        lanes are scalable.
+        """
+        lanes = build.integer_value(inner.extent)
+        parts = list(build.conjuncts(reduction.condition))
+        for part in parts:
+            bound = _bound_of(outer, inner, part)
+            if bound is None or lanes is None or not self._covers(outer, lanes, bound):
+                continue
+            if not self._point.is_known_before(bound, outer):
+                continue
+            if not self._is_as_computed(part, bound, loops=(outer, inner)):
+                continue
+            rest = build.conjoined([other for other in parts if other is not part])
+            return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
+        return None
+
+    def _is_as_computed(self, condition: Expr, bound: Expr, *, loops: tuple[For, For]) -> bool:
+        """Return whether a condition is equivalent to the bound solved from it: neither may overflow."""
+        outer, inner = loops
+        with self._point.inside(outer), self._point.inside(inner):
+            return self._point.is_exact(condition, bound)
+
+    def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
+        """Return the number of vectors with all lanes below the bound, which may be negative. If all but
+        the last are whole, the number is extent - 1, often a constant."""
+        last = build.sub(outer.extent, build.ONE)
+        reached = build.mul(last, inner.extent)
+        if build.integer_value(last) and self._point.is_at_most(reached, bound):
+            return last
+        whole = build.floordiv(bound, inner.extent)
+        return whole if self._point.is_nonnegative(bound) else Binary("max", whole, build.ZERO)
+
+    def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
+        reached = build.mul(outer.extent, build.index(lanes))
+        return self._point.is_at_most(bound, reached)
+
+
+def _masked_remainder(
+    outer: For, inner: For, peeled: _Peeled, *, whole: Expr, body: tuple[Stmt, ...]
+) -> If:
+    """Return the accumulation of the last vector, masked, if any of its lanes is below the bound."""
+    at = {outer.var: whole}
+    reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
+    return If(reached, substitute_body(body, at))
+
+
+def _is_masked_rest(loop: For) -> bool:
+    """Return whether the remainder of a reduction is to be one masked vector (`vectorize(rest=)`)."""
+    return dict(loop.annotations).get("rest") == "masked"
+
+
+def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
+    """Return the bound if a condition on loops that start at 0 is equivalent to
+    `outer * lanes + inner < bound`; else None."""
+    slack, lanes = slack_of(condition), build.integer_value(inner.extent)
+    if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
+        return None
+    form = by_variables(slack, (outer.var, inner.var))
+    wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
+    is_bound = form.terms == wanted and not form.opaque
+    return expr_of(combine(form.base, UNIT, 1)) if is_bound else None
+
+
+def lane_reduction(loop: For) -> LaneReduction | None:
+    condition: Expr | None = None
+    body = loop.body
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
+        condition = _both(condition, body[0].condition)
+        body = body[0].then_body
+    if len(body) != 1 or not isinstance(body[0], Store):
+        return None
+    if any(loop.var in free_vars(index) for index in body[0].indices):
+        return None
+    if condition is not None and reads(condition, body[0].buffer):
+        return None
+    reduction = match_reduction(body[0])
+    return None if reduction is None else LaneReduction(reduction, condition)
+
+
+def _both(outer: Expr | None, inner: Expr) -> Expr:
+    """Return the conjunction of both conditions. An inner one that reads memory is evaluated only if the
+    outer one holds."""
+    if outer is None or not contains(Load, inner):
+        return build.conjunction(outer, inner) or inner
+    return IfThenElse(outer, inner, FALSE)
+
+
+def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
+    """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
+    vectors = Vectors(loop, namer)
+    store, op = reduction.reduction.store, reduction.reduction.op
+    none = Broadcast(identity(op, build.dtype_of(store.value)), vectors.lanes)
+    mask = vectors.mask(reduction.condition)
+    value = vectors.vector(vectors.value(reduction.reduction.value, mask))
+    lanes = value if mask is None else Select(mask, value, none)
+    total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
+    stored = vectors.after_lets(Store(store.buffer, store.indices, total))
+    shared = _shared_part(reduction.condition, loop.var)
+    return simplify_body(stored if shared is None else (If(shared, stored),))
+
+
+def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
+    """Return the reduction over lanes; min and max of bools are `and` and `or`."""
+    is_bool = DType.parse(build.dtype_of(lanes)).kind == "bool"
+    return LaneReduce(_OF_BOOLS.get(op, op) if is_bool else op, lanes)
+
+
+_OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
+
+
+def _shared_part(condition: Expr | None, var: str) -> Expr | None:
+    """Return the part of a condition that is uniform across lanes. The accumulation stays under it,
+    because the element may be out of bounds otherwise."""
+    match condition:
+        case None:
+            return None
+        case Binary(op="and"):
+            parts = [_shared_part(side, var) for side in (condition.lhs, condition.rhs)]
+            return build.conjunction(*parts)
+        case IfThenElse(if_false=Const(text="False")):
+            outer = _shared_part(condition.condition, var)
+            inner = _shared_part(condition.if_true, var)
+            if inner is None or outer is not condition.condition:
+                return outer
+            return IfThenElse(outer, inner, FALSE)
+    return None if var in free_vars(condition) else condition
+
+
+def _accumulated(vectors: Vectors, partial: Expr, reduction: LaneReduction) -> Expr:
+    """Return the partial results after one more vector; those of masked-off lanes do not change."""
+    mask = vectors.mask(reduction.condition)
+    value = vectors.vector(vectors.value(reduction.reduction.value, mask))
+    total = Binary(reduction.reduction.op, partial, value)
+    return total if mask is None else Select(mask, total, partial)
+
+
+def _load_of(store: Store) -> Load:
+    return Load(store.buffer, store.indices, build.dtype_of(store.value))
+
+
+def _lane_count(lanes: Lanes) -> Expr:
+    count = build.index(lanes.count)
+    return build.mul(count, VScale()) if lanes.scalable else count
