@@ -11,32 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from math import gcd
 
 from gossamer_ir.arith.affine import (
     Affine,
     affine_of,
     combine,
     expr_of,
-    factors_of,
     multiplier_of,
     product,
     scale,
     shared_factors,
 )  # fmt: skip
+from gossamer_ir.arith.atom_inequalities import AtomInequalities, has_constant_form
 from gossamer_ir.arith.constraints import Constraints
+from gossamer_ir.arith.goals import eliminated, normalized, with_value, without_atom
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.inequalities import implied_by
-from gossamer_ir.arith.nonaffine_bounds import (
-    Case,
-    about_binary,
-    about_storage,
-    cases_of,
-    left_by_quotient,
-    unwidened,
-)
+from gossamer_ir.arith.nonaffine_bounds import Case, cases_of, unwidened
 from gossamer_ir.core import build
-from gossamer_ir.nodes import Binary, Expr, Fact, Load, Search, Var, VScale
+from gossamer_ir.nodes import Binary, Expr, Fact, Load, Var
 from gossamer_ir.traversal.references import free_vars
 
 MAX_STEPS = 400
@@ -86,6 +79,7 @@ class Elimination:
     def __init__(self, facts: Iterable[Fact]) -> None:
         self.constraints = Constraints()
         self._arrays = IndexArrayFacts(facts, self.constraints, self.holds)
+        self._inequalities = AtomInequalities(self.constraints, self._arrays, self.holds)
         self._steps = 0
         self._nesting = 0
         self._failed: dict[_Goal, tuple[int, int]] = {}
@@ -127,7 +121,7 @@ class Elimination:
         """
         for premise in {id(premise): premise for premise in self._about_several(goal)}.values():
             atom = next(atom for atom in goal.terms if atom in premise.terms)
-            left = _eliminated(goal, atom, premise)
+            left = eliminated(goal, atom, premise)
             if left is not None and len(left.terms) <= len(goal.terms) - 2:
                 self.begin()
                 if self._search(left, MAX_DEPTH):
@@ -147,7 +141,7 @@ class Elimination:
         if depth == 0 or self._steps <= 0:
             return False
         self._steps -= 1
-        goal = _normalized(goal)
+        goal = normalized(goal)
         if self._is_assumed(goal):
             return True
         key = self.constraints.state, self._nesting, frozenset(goal.terms.items())
@@ -182,7 +176,7 @@ class Elimination:
             return True
         if self._holds_in(cases_of(atom, is_least=is_positive), goal, atom, depth):
             return True
-        if self._follows(self._inequalities(atom, goal), goal, atom, depth):
+        if self._follows(self._inequalities.about(atom, goal), goal, atom, depth):
             return True
         if any(self._search(rest, depth - 1) for rest in self._multiplied_out(goal, atom)):
             return True
@@ -192,7 +186,7 @@ class Elimination:
     def _follows(self, premises: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:
         """True if eliminating the atom with one of these inequalities yields a goal that is proved."""
         for premise in premises:
-            left = _eliminated(goal, atom, premise)
+            left = eliminated(goal, atom, premise)
             if left is not None and self._search(left, depth - 1):
                 return True
         return False
@@ -200,7 +194,7 @@ class Elimination:
     def _holds_in(self, cases: tuple[Case, ...], goal: Affine, atom: Expr, depth: int) -> bool:
         """True if a goal is proved in every case, with the value that the atom has there."""
         return bool(cases) and all(
-            self._holds_under(condition, _with_value(goal, atom, value), depth - 1)
+            self._holds_under(condition, with_value(goal, atom, value), depth - 1)
             for condition, value in cases
         )
 
@@ -211,13 +205,13 @@ class Elimination:
 
     def _multiplied_out(self, goal: Affine, atom: Expr) -> Iterator[Affine]:
         """A goal times the positive divisor d of its quotient q = x // d, by x - d < q * d <= x."""
-        if not isinstance(atom, Binary) or atom.op != "floordiv" or _is_constant(atom.rhs):
+        if not isinstance(atom, Binary) or atom.op != "floordiv" or has_constant_form(atom.rhs):
             return
         if not self.holds(Binary("sub", atom.rhs, build.ONE)):
             return
         divisor = affine_of(atom.rhs)
         coefficient = goal.terms[atom]
-        rest = product(_without_atom(goal, atom), divisor)
+        rest = product(without_atom(goal, atom), divisor)
         if rest is not None:
             total = combine(rest, affine_of(atom.lhs), coefficient)
             slack = combine(divisor, Affine({}, -1), 1)
@@ -238,48 +232,6 @@ class Elimination:
         depth = max(map(self.constraints.depth_of, free_vars(atom)), default=0)
         return depth, is_sum, is_compound, is_remainder
 
-    def _inequalities(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
-        """Forms with an atom that are not negative: constraints, then those derived from its operands."""
-        yield from self.constraints.about(atom)
-        inner = unwidened(atom)
-        if isinstance(inner, Load) and inner.predicate is None:
-            yield from self._arrays.about_load(atom, inner, goal)
-        elif isinstance(inner, VScale):
-            yield Affine({atom: 1}, -1)
-        elif isinstance(inner, Search) and self._arrays.is_hit(inner):
-            yield affine_of(Binary("sub", atom, inner.begin))
-        elif isinstance(inner, Binary) and inner is atom and inner.op == "mul":
-            yield from self._about_product(inner, goal)
-        elif isinstance(inner, Binary):
-            yield from about_binary(atom, inner)
-            if inner.op == "floormod" and not _is_constant(inner.rhs):
-                yield from self._about_remainder(atom, inner)
-        if inner is not atom:
-            yield from about_storage(atom, build.dtype_of(inner))
-
-    def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
-        last = Binary("sub", inner.rhs, build.ONE)
-        if self.holds(last):
-            yield Affine({atom: 1}, 0)
-            yield affine_of(Binary("sub", last, atom))
-            yield from left_by_quotient(atom, inner)
-
-    def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
-        """The inequalities of one factor, times the other factors if these are not negative."""
-        factors = factors_of(atom)
-        signs = [self.holds(factor) for factor in factors]
-        if all(signs):
-            yield Affine({atom: 1}, 0)
-        for at, factor in enumerate(factors):
-            if not all(signs[:at] + signs[at + 1 :]):
-                continue
-            for premise in self._inequalities(factor, goal):
-                multiple: Affine | None = premise
-                for other in (*factors[:at], *factors[at + 1 :]):
-                    multiple = multiple and product(multiple, affine_of(other))
-                if multiple is not None:
-                    yield multiple
-
     def _without_factor(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
         """A goal without a factor that several of its products share.
 
@@ -291,50 +243,11 @@ class Elimination:
             for sign in (1, -1):
                 if not self.holds(expr_of(scale(multiplier, sign))):
                     continue
-                for premise in self._inequalities(factor, goal):
+                for premise in self._inequalities.about(factor, goal):
                     if premise.terms.get(factor) == sign:
                         multiple = product(premise, scale(multiplier, sign))
                         if multiple is not None:
                             yield combine(goal, multiple, -1)
-
-
-def _eliminated(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
-    """A goal without the atom, by a multiple of a known inequality; None if that does not bound the atom
-    on the side that the goal needs."""
-    other, coefficient = premise.terms.get(atom, 0), goal.terms[atom]
-    if other * coefficient <= 0:
-        return None
-    divisor = gcd(other, coefficient)
-    scaled = _scaled_goal(goal, abs(other) // divisor)
-    return combine(scaled, premise, -(abs(coefficient) // divisor))
-
-
-def _normalized(goal: Affine) -> Affine:
-    """A goal divided by the common divisor of its coefficients. Over the integers, rounding the constant
-    down gives an equivalent goal."""
-    divisor = gcd(*goal.terms.values())
-    if divisor == 1:
-        return goal
-    terms = {atom: coefficient // divisor for atom, coefficient in goal.terms.items()}
-    return Affine(terms, goal.constant // divisor)
-
-
-def _without_atom(goal: Affine, atom: Expr) -> Affine:
-    return Affine({term: c for term, c in goal.terms.items() if term != atom}, goal.constant)
-
-
-def _with_value(goal: Affine, atom: Expr, value: Expr) -> Affine:
-    return combine(_without_atom(goal, atom), affine_of(value), goal.terms[atom])
-
-
-def _scaled_goal(goal: Affine, factor: int) -> Affine:
-    """A goal times a factor: of integers, g >= 0 follows from factor * g >= 1 - factor."""
-    scaled = scale(goal, factor)
-    return Affine(scaled.terms, scaled.constant + factor - 1)
-
-
-def _is_constant(expr: Expr) -> bool:
-    return affine_of(expr).is_constant
 
 
 __all__ = ["Elimination"]

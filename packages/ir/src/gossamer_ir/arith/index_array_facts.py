@@ -12,15 +12,7 @@ from functools import lru_cache
 from itertools import permutations
 from typing import TypeAlias, TypeGuard
 
-from gossamer_ir.arith.affine import (
-    Affine,
-    affine_of,
-    combine,
-    distance,
-    expr_of,
-    product,
-    scale,
-)  # fmt: skip
+from gossamer_ir.arith.affine import Affine, affine_of, combine, distance, expr_of, product, scale
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.arith.offsets import following, length_of, offset_of

@@ -8,15 +8,7 @@ from gossamer_ir.arith.affine import Affine, affine_of, combine, scale
 from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.nodes import (
-    Binary,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElse,
-    Unary,
-)
+from gossamer_ir.nodes import Binary, Cast, Compare, CompareOp, Expr, IfThenElse, Unary
 
 _OPPOSITE: dict[CompareOp, CompareOp] = {
     "eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le",

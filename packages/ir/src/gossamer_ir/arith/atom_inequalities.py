@@ -1,0 +1,75 @@
+"""The inequalities about one atom: constraints, facts of index arrays, and bounds derived from operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gossamer_ir.arith.affine import Affine, affine_of, factors_of, product
+from gossamer_ir.arith.constraints import Constraints
+from gossamer_ir.arith.index_array_facts import IndexArrayFacts
+from gossamer_ir.arith.nonaffine_bounds import (
+    about_binary,
+    about_storage,
+    left_by_quotient,
+    unwidened,
+)
+from gossamer_ir.core import build
+from gossamer_ir.nodes import Binary, Expr, Load, Search, VScale
+
+
+class AtomInequalities:
+    """Derives inequalities about atoms; `holds(expr)` proves side conditions expr >= 0."""
+
+    def __init__(
+        self, constraints: Constraints, arrays: IndexArrayFacts, holds: Callable[[Expr], bool]
+    ) -> None:
+        self._constraints = constraints
+        self._arrays = arrays
+        self._holds = holds
+
+    def about(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
+        """Yield forms with an atom that are not negative: constraints, then those from its operands."""
+        yield from self._constraints.about(atom)
+        inner = unwidened(atom)
+        if isinstance(inner, Load) and inner.predicate is None:
+            yield from self._arrays.about_load(atom, inner, goal)
+        elif isinstance(inner, VScale):
+            yield Affine({atom: 1}, -1)
+        elif isinstance(inner, Search) and self._arrays.is_hit(inner):
+            yield affine_of(Binary("sub", atom, inner.begin))
+        elif isinstance(inner, Binary) and inner is atom and inner.op == "mul":
+            yield from self._about_product(inner, goal)
+        elif isinstance(inner, Binary):
+            yield from about_binary(atom, inner)
+            if inner.op == "floormod" and not has_constant_form(inner.rhs):
+                yield from self._about_remainder(atom, inner)
+        if inner is not atom:
+            yield from about_storage(atom, build.dtype_of(inner))
+
+    def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
+        last = Binary("sub", inner.rhs, build.ONE)
+        if self._holds(last):
+            yield Affine({atom: 1}, 0)
+            yield affine_of(Binary("sub", last, atom))
+            yield from left_by_quotient(atom, inner)
+
+    def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
+        """The inequalities of one factor, times the other factors if these are not negative."""
+        factors = factors_of(atom)
+        signs = [self._holds(factor) for factor in factors]
+        if all(signs):
+            yield Affine({atom: 1}, 0)
+        for at, factor in enumerate(factors):
+            if not all(signs[:at] + signs[at + 1 :]):
+                continue
+            for premise in self.about(factor, goal):
+                multiple: Affine | None = premise
+                for other in (*factors[:at], *factors[at + 1 :]):
+                    multiple = multiple and product(multiple, affine_of(other))
+                if multiple is not None:
+                    yield multiple
+
+
+def has_constant_form(expr: Expr) -> bool:
+    """Return whether the affine form of an expression is a constant."""
+    return affine_of(expr).is_constant
