@@ -50,19 +50,19 @@ class CodedError(GossamerError):
         return self._text
 
     def with_text(self, text: Callable[[], str]) -> None:
-        """Attaches a source text, unless the error has one. `text` is called when the error is shown:
-        printing a module takes long, and most errors that are caught are never shown."""
+        """Attach a source text, unless the error has one. `text` is called when the error is shown: printing
+        a module takes long, and most errors that are caught are never shown."""
         self._text = self._text or text
 
     def __str__(self) -> str:
         return self.render()
 
     def __reduce__(self) -> tuple[Callable[..., CodedError], tuple[object, ...]]:
-        """Pickles the rendered text, since a callable that prints the module may not be picklable."""
+        """Pickle the rendered text, since a callable that prints the module may not be picklable."""
         return _unpickled, (type(self), self.diagnostics, self.text)
 
     def render(self) -> str:
-        """The message, hint and code of every diagnostic, and the text with carets."""
+        """Return the message, hint and code of every diagnostic, and the text with carets."""
         lines = []
         for diagnostic in self.diagnostics:
             hint = f" {diagnostic.hint}" if diagnostic.hint else ""
@@ -111,6 +111,6 @@ class InternalError(GossamerError):
 def _unpickled(
     kind: type[CodedError], diagnostics: tuple[Diagnostic, ...], text: str
 ) -> CodedError:
-    """Reconstructs an error that was pickled."""
+    """Reconstruct an error that was pickled."""
     first = diagnostics[0]
     return kind(first.code, first.message, diagnostics=diagnostics, text=text)

@@ -17,7 +17,7 @@ _FLAT = (*CALLS, Atomic)
 
 @lowering_pass(takes=("flat",), on_request=True)
 def bounds_check_flat(module: Module) -> Module:
-    """Inserts guards for the accesses of a flat module that are not proved in bounds.
+    """Insert guards for the accesses of a flat module that are not proved in bounds.
 
     The module must also be valid at the loop stage, from which it is lowered again. Raises `UnsupportedError`
     (`lower.flat_guards`) if it has calls or atomic accumulations: proofs for a function that is called would

@@ -23,7 +23,7 @@ FLAT_PASSES: tuple[Callable[[Module], Module], ...] = tuple(record.function for 
 
 @lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONTENTS), on_request=True)
 def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
-    """Lowers a module from the loop stage to the flat stage, which backends compile.
+    """Lower a module from the loop stage to the flat stage, which backends compile.
 
     Raises the errors of the passes. With `verify_each`, raises `InternalError` after the first pass whose
     result is invalid or still has contents that the pass removes.

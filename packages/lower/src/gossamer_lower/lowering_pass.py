@@ -85,7 +85,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
         return self.function.__name__
 
     def require_stage(self, module: Module) -> None:
-        """Raises `ArgumentError` (`pass.stage`) for a module of a stage that the pass does not take."""
+        """Raise `ArgumentError` (`pass.stage`) for a module of a stage that the pass does not take."""
         if not self.takes or module.stage in self.takes:
             return
         raise ArgumentError(
@@ -96,8 +96,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def require_kept_promise(self, result: Module) -> None:
-        """Raises `InternalError`, a bug of the pass, unless its result is a valid module of the declared
-        stage that has none of the contents that the pass removes."""
+        """Raise `InternalError`, a bug of the pass, unless its result is a valid module of the declared stage
+        that has none of the contents that the pass removes."""
         wrong = [f"{diagnostic.message} [{diagnostic.code}]" for diagnostic in diagnostics(result)]
         wrong += [f"it still holds {content}" for content in self.removes if holds(result, content)]
         if self.gives not in (None, result.stage):

@@ -25,7 +25,7 @@ PASSES: dict[str, Pass] = {
 
 
 def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None = None) -> Module:
-    """Applies a pass by its name; `arguments` are those besides the module.
+    """Apply a pass by its name; `arguments` are those besides the module.
 
     Raises `ArgumentError`: `pass.name`, `pass.arguments` (missing, unknown or of a wrong type), `pass.stage`
     (the module is of another stage), `pass.order` (it has contents that an earlier pass must have removed);
@@ -49,7 +49,7 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
 
 
 def require_kept_promise(name: str, result: Module) -> None:
-    """Raises `InternalError` unless the result of a pass is valid and as the pass declares."""
+    """Raise `InternalError` unless the result of a pass is valid and as the pass declares."""
     PASSES[name].require_kept_promise(result)
 
 

@@ -27,12 +27,12 @@ class EnclosingContext(msgspec.Struct, frozen=True):
     idle: frozenset[str] = frozenset()
 
     def expressions(self) -> tuple[Expr, ...]:
-        """The bounds of all loops, and the conditions."""
+        """Return the bounds of all loops, and the conditions."""
         bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
         return (*bounds, *self.conditions)
 
     def assumptions(self) -> frozenset[object]:
-        """The ranges of the loops that have an iteration, and the conditions."""
+        """Return the ranges of the loops that have an iteration, and the conditions."""
         running = (loop for loop in self.loops if loop.var not in self.idle)
         return frozenset(
             (*((loop.var, loop.start, loop.extent) for loop in running), *self.conditions)
@@ -58,7 +58,7 @@ def accesses(
     buffers: Set[str] | None = None,
     conditions: bool = True,
 ) -> Iterator[Access]:
-    """The accesses of a body at the position or loop stage, in program order.
+    """Yield the accesses of a body at the position or loop stage, in program order.
 
     Lets and block variables are resolved, so that indices are in terms of loop variables and of variables
     that are bound outside the body. `buffers` restricts the result to some buffers. Without `conditions`,
@@ -110,7 +110,7 @@ def accesses(
 
 
 def accesses_of_block(block: Block) -> Iterator[Access]:
-    """The accesses of the init, predicate and body of a block, in terms of its block variables."""
+    """Yield the accesses of the init, predicate and body of a block, in terms of its block variables."""
     yield from accesses(block.init)
     if block.predicate is not None:
         for node, is_certain in reads_in(block.predicate):
@@ -119,7 +119,7 @@ def accesses_of_block(block: Block) -> Iterator[Access]:
 
 
 def parts_of(statement: Stmt) -> tuple[Expr, ...]:
-    """The expressions that a statement itself evaluates."""
+    """Return the expressions that a statement itself evaluates."""
     return effects_of(statement).evaluates
 
 
@@ -135,7 +135,7 @@ def _deeper(
 
 
 def at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
-    """The context of the init of a block, which runs before the reduction loops.
+    """Return the context of the init of a block, which runs before the reduction loops.
 
     With reduction loops, conditions around the block are dropped: they may be inside these loops.
     """
@@ -147,8 +147,8 @@ def at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingCo
 
 
 def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
-    """The accesses of a statement without those in its bodies, reads first, each with whether it happens
-    whenever the statement is executed."""
+    """Yield the accesses of a statement without those in its bodies, reads first, each with whether it
+    happens whenever the statement is executed."""
     for part in effects.evaluates:
         yield from reads_in(part)
     yield from ((read, True) for read in effects.reads)
@@ -157,7 +157,7 @@ def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
 
 
 def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
-    """The loads and searches of an expression, each with whether it happens whenever the expression is
+    """Return the loads and searches of an expression, each with whether it happens whenever the expression is
     evaluated."""
     reads: list[tuple[Load | Search, bool]] = []
     if type(expr) in LEAVES:
@@ -179,7 +179,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
 
 
 def is_evaluated(name: str, expr: Any) -> bool:
-    """True if a variable is evaluated whenever an expression is.
+    """Return whether a variable is evaluated whenever an expression is.
 
     >>> from gossamer_ir.core.build import ZERO, index_var
     >>> from gossamer_ir.nodes import Compare, IfThenElse

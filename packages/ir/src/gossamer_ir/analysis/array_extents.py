@@ -69,8 +69,8 @@ class ArrayExtents:
         return _arrays((*self._shapes, *_fixed_shapes(self._bound, self._axes)))
 
     def bound_of_product(self, factors: Sequence[Expr], ranges: Ranges) -> int | None:
-        """A bound of a product whose factors are at most the extents of an array argument, each divided by a
-        constant and rounded up; None for other products."""
+        """Return a bound of a product whose factors are at most the extents of an array argument, each
+        divided by a constant and rounded up; None for other products."""
         constants = [abs(value) for value in map(integer_value, factors) if value is not None]
         others = [factor for factor in factors if integer_value(factor) is None]
         parts = [_part_of_size(factor, ranges) or CeilQuotient(factor, 1) for factor in others]
@@ -92,12 +92,12 @@ array_extents = lru_cache(maxsize=64)(ArrayExtents)
 
 
 def extents_passed(function: Function) -> tuple[Expr, ...]:
-    """The extents of the arrays that are passed to a function. They are not negative."""
+    """Return the extents of the arrays that are passed to a function. They are not negative."""
     return array_extents(function.buffers, function.axes).every
 
 
 def _part_of_size(expr: Expr, ranges: Ranges) -> CeilQuotient | None:
-    """An upper bound `size / divisor`, rounded up, of a value or of the difference of two values.
+    """Return an upper bound `size / divisor`, rounded up, of a value or of the difference of two values.
 
     The values are loaded from an array of offsets that a fact bounds to [0, size + 1), or are quotients
     of such values.
@@ -123,8 +123,8 @@ def _part_of_size(expr: Expr, ranges: Ranges) -> CeilQuotient | None:
 
 
 def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
-    """A dividend and a divisor whose quotient, rounded up, is at least the expression; None if it does not
-    have such a form."""
+    """Return a dividend and a divisor whose quotient, rounded up, is at least the expression; None if it does
+    not have such a form."""
     if expr.op == "add":
         quotient, rest = expr.lhs, expr.rhs
         if not isinstance(quotient, Binary) or quotient.op != "floordiv":
@@ -144,12 +144,13 @@ def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
 
 
 def _is_one_more(extent: Expr) -> TypeGuard[Binary]:
-    """True if an extent has the form size + 1, as that of an array of offsets."""
+    """Return whether an extent has the form size + 1, as that of an array of offsets."""
     return isinstance(extent, Binary) and extent.op == "add" and extent.rhs == ONE
 
 
 def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
-    """The extents of a sparse buffer along its axes that the shape of its array determines at a call."""
+    """Yield the extents of a sparse buffer along its axes that the shape of its array determines at a
+    call."""
     for axis in axes:
         if axis.name in buffer.axes:
             match axis:
@@ -164,7 +165,7 @@ def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
 def _fixed_shapes(
     buffers: Iterable[AnyBuffer], axes: tuple[Axis, ...]
 ) -> Iterator[tuple[Expr, ...]]:
-    """The shapes of the arrays of sparse buffers whose axes are all fixed."""
+    """Yield the shapes of the arrays of sparse buffers whose axes are all fixed."""
     lengths: dict[str, Expr] = {}
     for axis in axes:
         match axis:
@@ -178,7 +179,7 @@ def _fixed_shapes(
 
 
 def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
-    """A bound of the product of the extents of an array that are not constant, by these extents."""
+    """Return a bound of the product of the extents of an array that are not constant, by these extents."""
     arrays: dict[tuple[Expr, ...], int] = {}
     for shape in shapes:
         constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))

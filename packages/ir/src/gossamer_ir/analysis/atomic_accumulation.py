@@ -32,13 +32,13 @@ ATOMIC_OPS: tuple[AtomicOp, ...] = get_args(AtomicOp)
 
 
 def is_atomic(loop: For) -> bool:
-    """True if a loop is annotated with `ATOMIC`."""
+    """Return whether a loop is annotated with `ATOMIC`."""
     mark = dict(loop.annotations).get(ATOMIC)
     return mark is True or isinstance(mark, str)
 
 
 def mark_of(buffers: Iterable[str]) -> tuple[str, AnnotationValue]:
-    """The annotation for a loop whose iterations share elements of these buffers.
+    """Return the annotation for a loop whose iterations share elements of these buffers.
 
     >>> mark_of(["C", "D"])
     ('atomic', 'C, D')
@@ -47,19 +47,21 @@ def mark_of(buffers: Iterable[str]) -> tuple[str, AnnotationValue]:
 
 
 def shared_names(loop: For) -> tuple[str, ...] | None:
-    """The buffers that the annotation of a loop names; None if it stands for all that are stored to."""
+    """Return the buffers that the annotation of a loop names; None if it stands for all that are stored
+    to."""
     mark = dict(loop.annotations).get(ATOMIC)
     return tuple(mark.split(", ")) if isinstance(mark, str) else None
 
 
 def is_shared(loop: For, buffer: str) -> bool:
-    """True if the iterations of an annotated loop share elements of a buffer from outside the loop."""
+    """Return whether the iterations of an annotated loop share elements of a buffer from outside the loop."""
     names = shared_names(loop)
     return names is None or buffer in names
 
 
 def atomic_of(store: Store) -> Atomic | None:
-    """A store `X[i] = X[i] op value` as an atomic operation; None for other stores, operators and dtypes."""
+    """Return a store `X[i] = X[i] op value` as an atomic operation; None for other stores, operators and
+    dtypes."""
     reduction = match_reduction(store)
     if reduction is None or reduction.op not in ATOMIC_OPS or store.predicate is not None:
         return None
@@ -69,20 +71,20 @@ def atomic_of(store: Store) -> Atomic | None:
 
 
 def is_combined(dtype: str) -> bool:
-    """True if values of a dtype can be combined atomically: only scalar numbers can."""
+    """Return whether values of a dtype can be combined atomically: only scalar numbers can."""
     kind = DType.parse(dtype)
     return not kind.is_vector and (kind.is_integer or kind.is_float)
 
 
 def plain_update(node: Atomic) -> Store:
-    """The operation as a load and a store, which is equivalent with a single thread."""
+    """Return the operation as a load and a store, which is equivalent with a single thread."""
     old = Load(node.buffer, node.indices, dtype_of(node.value))
     return Store(node.buffer, node.indices, Binary(node.op, old, node.value))
 
 
 def shared_otherwise(loop: For) -> str | None:
-    """A shared buffer of an annotated loop whose accesses are not all accumulations by one operator; None
-    if there is none."""
+    """Return a shared buffer of an annotated loop whose accesses are not all accumulations by one operator;
+    None if there is none."""
     inside = tuple(statements(loop.body))
     own = buffers_allocated(loop.body)
     stored = (stmt.buffer for stmt in inside if isinstance(stmt, Store))
@@ -91,7 +93,8 @@ def shared_otherwise(loop: For) -> str | None:
 
 
 def is_accumulated(loop: For, buffer: str) -> bool:
-    """True if a loop accesses a buffer only to accumulate into it, by one operator that can be atomic."""
+    """Return whether a loop accesses a buffer only to accumulate into it, by one operator that can be
+    atomic."""
     stores = [
         stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer
     ]
@@ -102,13 +105,14 @@ def is_accumulated(loop: For, buffer: str) -> bool:
 
 
 def is_atomic_update(store: Store) -> bool:
-    """True if a store accumulates by an operator that can be atomic: into one element, or into a different
-    element for each lane of a vector."""
+    """Return whether a store accumulates by an operator that can be atomic: into one element, or into a
+    different element for each lane of a vector."""
     return _accumulating(store) is not None
 
 
 def _accumulating(store: Store) -> str | None:
-    """The operator by which a store accumulates; None if it does not, or if lanes may share an element."""
+    """Return the operator by which a store accumulates; None if it does not, or if lanes may share an
+    element."""
     reduction = match_reduction(store)
     if reduction is None or reduction.op not in ATOMIC_OPS:
         return None

@@ -32,7 +32,7 @@ def facts_of_axis(
     last: Expr | None = None,
     total: Expr | None = None,
 ) -> Iterator[Fact]:
-    """The facts that an axis guarantees about its index arrays.
+    """Yield the facts that an axis guarantees about its index arrays.
 
     `indptr` and `indices` are the names to use for the arrays, None for an array that does not exist or is
     to be left out. `last` is the index of the last offset if offsets have a single index; `total` is the
@@ -64,12 +64,12 @@ def facts_of_axis(
 
 @memoize_by_identity
 def known_facts(function: Function) -> tuple[Fact, ...]:
-    """The facts about buffers that a function does not write: declared ones, and those from axes."""
+    """Return the facts about buffers that a function does not write: declared ones, and those from axes."""
     return (*invariant_facts(function), *_axis_facts(function))
 
 
 def _axis_facts(function: Function) -> Iterator[Fact]:
-    """The facts from axes about index buffers that the function does not write."""
+    """Yield the facts from axes about index buffers that the function does not write."""
     names = _unchanged(function) if function.axes else {}
     for axis in function.axes:
         indptr, indices = (names.get(getattr(axis, of, None)) for of in ("indptr", "indices"))
@@ -79,7 +79,7 @@ def _axis_facts(function: Function) -> Iterator[Fact]:
 
 
 def _unchanged(function: Function) -> dict[str | None, str]:
-    """The buffers that the function does not write, by handle."""
+    """Return the buffers that the function does not write, by handle."""
     changing = mutable_buffers(function)
     return {
         buffer.handle: buffer.name
@@ -89,8 +89,8 @@ def _unchanged(function: Function) -> dict[str | None, str]:
 
 
 def _last_offset(axis: Axis, function: Function) -> Expr | None:
-    """The index of the last offset of an axis if its parent is a root; None otherwise, since offsets then
-    have several indices."""
+    """Return the index of the last offset of an axis if its parent is a root; None otherwise, since offsets
+    then have several indices."""
     parent = next((other for other in function.axes if other.name == axis.parent), None)
     is_root = isinstance(parent, DenseFixed) and parent.parent is None
     return parent.length if is_root and parent is not None else None

@@ -50,15 +50,15 @@ class BoundedReads:
         self._buffers = {buffer.name: buffer for buffer in all_buffers(function)}
 
     def are_in_bounds(self, *nodes: Node) -> bool:
-        """True if every load and search in expressions is proved to be in bounds. The operands of an
+        """Return whether every load and search in expressions is proved to be in bounds. The operands of an
         `IfThenElse` are checked under the condition that selects them."""
         if contains(IfThenElse, *nodes):
             return all(map(self._is_proved_below, nodes))
         return all(map(self._is_proved, collect(READS, *nodes)))
 
     def extents(self, buffer: str, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The extents of the dimensions of an access, up to the first one that is unknown. The indices of a
-        search are its prefix and any position in the range that it covers."""
+        """Return the extents of the dimensions of an access, up to the first one that is unknown. The indices
+        of a search are its prefix and any position in the range that it covers."""
         declared = self._buffers[buffer]
         if isinstance(declared, SparseBuffer):
             return tuple(self._fibres(declared, indices))
@@ -79,7 +79,7 @@ class BoundedReads:
             return self._is_proved_below(node)
 
     def _is_proved(self, look: Load | Search) -> bool:
-        """True if the element, or the whole range that is searched, is proved to be in bounds."""
+        """Return whether the element, or the whole range that is searched, is proved to be in bounds."""
         indices = look.indices if isinstance(look, Load) else (*look.prefix, look.begin)
         extents = self.extents(look.buffer, indices)
         if len(extents) != len(indices):
@@ -90,8 +90,8 @@ class BoundedReads:
         return all(self._point.is_in_range(at, extent) for at, extent in places)
 
     def _is_window(self, search: Search, extent: Expr) -> bool:
-        """True if a search is proved to read nothing outside 0, ..., extent - 1. If begin > end, the range
-        is empty, so `begin` needs no upper bound."""
+        """Return whether a search is proved to read nothing outside 0, ..., extent - 1. If begin > end, the
+        range is empty, so `begin` needs no upper bound."""
         ends_inside = self._point.is_at_most(search.end, extent)
         return ends_inside and self._point.is_nonnegative(search.begin)
 
@@ -105,7 +105,7 @@ class BoundedReads:
             yield add(extent, index(buffer.extra_storage)) if is_last else extent
 
     def _fibre(self, axis: Axis, positions: Mapping[str, Expr]) -> Expr | None:
-        """The number of positions of an axis below positions of its ancestors, or None."""
+        """Return the number of positions of an axis below positions of its ancestors, or None."""
         match axis:
             case DenseFixed():
                 return axis.length
@@ -117,7 +117,8 @@ class BoundedReads:
 
 
 def places_read(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
-    """The indices of a read, each with its exclusive upper bound; for a search the prefix, begin and end."""
+    """Yield the indices of a read, each with its exclusive upper bound; for a search the prefix, begin and
+    end."""
     if isinstance(look, Load):
         yield from zip(look.indices, shape, strict=True)
         return

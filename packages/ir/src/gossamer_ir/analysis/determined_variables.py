@@ -34,7 +34,7 @@ class DeterminedVariables:
             pass
 
     def missing(self, node: Node) -> Iterator[str]:
-        """The variables in an expression that are not determined."""
+        """Yield the variables in an expression that are not determined."""
         if node in self._values:
             return
         if isinstance(node, Var) and self._is_open(node.name):
@@ -43,7 +43,7 @@ class DeterminedVariables:
             yield from self.missing(child)
 
     def _propagate(self) -> bool:
-        """Adds what follows from the determined values; true if that is anything new."""
+        """Add what follows from the determined values; true if that is anything new."""
         before = len(self._names) + len(self._values)
         for value in tuple(self._values):
             self._values.update(self._dividend(value))
@@ -59,14 +59,14 @@ class DeterminedVariables:
         return name in self._unknown and name not in self._names
 
     def _dividend(self, value: Expr) -> Iterator[Expr]:
-        """The dividend, if both its quotient and remainder are determined."""
+        """Yield the dividend, if both its quotient and remainder are determined."""
         match value:
             case Binary(op="floordiv", lhs=lhs, rhs=rhs):
                 if Binary("floormod", lhs, rhs) in self._values:
                     yield lhs
 
     def _solved(self, value: Expr) -> Iterator[str]:
-        """The variable of an affine form, if it is the only one that is not determined."""
+        """Yield the variable of an affine form, if it is the only one that is not determined."""
         terms = affine_of(value).terms
         mixed = {name for atom in terms if not isinstance(atom, Var) for name in free_vars(atom)}
         names = [atom.name for atom in terms if isinstance(atom, Var) and self._is_open(atom.name)]

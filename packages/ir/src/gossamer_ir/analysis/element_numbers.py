@@ -33,8 +33,8 @@ from gossamer_ir.support.identity_cache import memoize_by_identity
 def numbers_of(
     function: Function, buffer: str, indices: Sequence[Expr | Range]
 ) -> tuple[Expr | None, ...]:
-    """The element numbers that positions in a buffer select, one for each varied axis; None for an axis
-    whose element number cannot be derived."""
+    """Return the element numbers that positions in a buffer select, one for each varied axis; None for an
+    axis whose element number cannot be derived."""
     axes = _varied(function).get(buffer)
     if not axes:
         return ()
@@ -46,7 +46,7 @@ def numbers_of(
 
 @memoize_by_identity
 def _varied(function: Function) -> Mapping[str, tuple[str, ...]]:
-    """The varied axes of each sparse buffer that has any."""
+    """Return the varied axes of each sparse buffer that has any."""
     varied = {a.name for a in function.axes if isinstance(a, (DenseVaried, CompressedVaried))}
     return {
         buffer.name: tuple(name for name in buffer.axes if name in varied)
@@ -69,7 +69,7 @@ def _axes(function: Function) -> Mapping[str, Axis]:
 
 
 def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]) -> Expr | None:
-    """The number of the element of an axis that positions select, among all elements of the axis."""
+    """Return the number of the element of an axis that positions select, among all elements of the axis."""
     axis, position = _axes(function)[name], positions.get(name)
     if position is None or isinstance(position, Range):
         return None
@@ -93,7 +93,7 @@ def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]
 def offset_of_fibre(
     function: Function, axis: DenseVaried | CompressedVaried, positions: Mapping[str, Expr | Range]
 ) -> Load | None:
-    """A load of the number of the first element of a varied axis below positions of its ancestors.
+    """Return a load of the number of the first element of a varied axis below positions of its ancestors.
 
     The array of offsets is read as the program reads it: through a sparse buffer over axes, or through a
     buffer that is indexed by the number of the parent's element. None if the function writes the array, or

@@ -23,21 +23,21 @@ LoopOrCondition: TypeAlias = For | Expr
 
 
 def reduction_loops(block: Block, values: Values) -> set[str]:
-    """The variables on which the values of reduction iterators depend."""
+    """Return the variables on which the values of reduction iterators depend."""
     return variables_used(
         (iterator.value for iterator in block.iters if iterator.kind == "R"), values
     )
 
 
 def spatial_loops(block: Block, values: Values) -> set[str]:
-    """The variables on which the values of spatial iterators depend."""
+    """Return the variables on which the values of spatial iterators depend."""
     return variables_used(
         (iterator.value for iterator in block.iters if iterator.kind == "S"), values
     )
 
 
 def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:
-    """The iterators that select the element to be initialized: the spatial ones, and the reduction
+    """Return the iterators that select the element to be initialized: the spatial ones, and the reduction
     iterators that occur in the init or in the domain of a selecting iterator."""
     needed = set(free_vars(*block.init))
     iterators: list[BlockIter] = []
@@ -49,8 +49,8 @@ def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:
 
 
 def init_dependences(block: Block, loops: Sequence[For], values: Values) -> set[str]:
-    """The variables on which the element that an init writes depends, directly or through the ranges of
-    the loops (outermost first) that are kept for it."""
+    """Return the variables on which the element that an init writes depends, directly or through the ranges
+    of the loops (outermost first) that are kept for it."""
     needed = variables_used((iterator.value for iterator in iterators_of_init(block)), values)
     reducing = reduction_loops(block, values)
     for loop in reversed(loops):
@@ -60,7 +60,7 @@ def init_dependences(block: Block, loops: Sequence[For], values: Values) -> set[
 
 
 def loops_outside_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
-    """The loops around a block (given outermost first) that its init leaves out: they feed a reduction
+    """Return the loops around a block (given outermost first) that its init leaves out: they feed a reduction
     iterator, and the init does not depend on them.
 
     >>> from gossamer_ir.core.build import index, index_var
@@ -81,8 +81,8 @@ def loops_outside_init(block: Block, loops: Sequence[For], values: Values) -> se
 
 
 def variables_outside_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
-    """The iterators of a block that do not select the element to be initialized, and the loops that its
-    init leaves out."""
+    """Return the iterators of a block that do not select the element to be initialized, and the loops that
+    its init leaves out."""
     kept = iterators_of_init(block)
     return loops_outside_init(block, loops, values) | {
         item.var for item in block.iters if item not in kept
@@ -90,7 +90,7 @@ def variables_outside_init(block: Block, loops: Sequence[For], values: Values) -
 
 
 def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tuple[Expr, ...]:
-    """The conjuncts of the predicate of a block that apply to its init."""
+    """Return the conjuncts of the predicate of a block that apply to its init."""
     if block.predicate is None:
         return ()
     own = {item.var for item in block.iters}
@@ -101,7 +101,8 @@ def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tu
 
 
 def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterator[LoopOrCondition]:
-    """Enclosing loops and conditions without the dropped loops, and without conjuncts that mention these."""
+    """Yield enclosing loops and conditions without the dropped loops, and without conjuncts that mention
+    these."""
     for item in parts:
         if not isinstance(item, For):
             held = (part for part in conjuncts(item) if not free_vars(part) & dropped)
@@ -112,8 +113,8 @@ def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterat
 
 
 def variables_used(exprs: Iterable[Expr], values: Values) -> set[str]:
-    """The variables on which expressions depend, with the variables in `values` replaced by those on which
-    their values depend."""
+    """Return the variables on which expressions depend, with the variables in `values` replaced by those on
+    which their values depend."""
     pending = [name for expr in exprs for name in free_vars(expr)]
     if values.keys().isdisjoint(pending):
         return set(pending)

@@ -17,12 +17,13 @@ NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 
 @memoize_by_identity
 def mutable_buffers(function: Function) -> frozenset[str]:
-    """The buffers that a function writes, including aliases that share a handle."""
+    """Return the buffers that a function writes, including aliases that share a handle."""
     return _with_aliases(stored_by(every_statement(function)), function)
 
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
-    """The buffers and handles that a part of a function writes, including aliases that share a handle."""
+    """Return the buffers and handles that a part of a function writes, including aliases that share a
+    handle."""
     written = _written_by_body(body) if isinstance(body, tuple) else buffers_written(body)
     return _with_aliases(written, function)
 
@@ -32,9 +33,9 @@ _written_by_body = memoize_by_identity(buffers_written)
 
 
 def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozenset[str]:
-    """The buffers that expressions read and that statements of a function write. If there are none, the
-    statements do not change the values of the expressions, provided that they bind none of their variables
-    (see `is_invariant`).
+    """Return the buffers that expressions read and that statements of a function write. If there are none,
+    the statements do not change the values of the expressions, provided that they bind none of their
+    variables (see `is_invariant`).
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Buffer, Load, Store
@@ -48,13 +49,13 @@ def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozen
 
 
 def is_constant(*nodes: Node, function: Function) -> bool:
-    """True if expressions read no buffer that a function writes anywhere."""
+    """Return whether expressions read no buffer that a function writes anywhere."""
     reads = buffers_read(*nodes)
     return not reads or reads.isdisjoint(mutable_buffers(function))
 
 
 def _with_aliases(written: frozenset[str], function: Function) -> frozenset[str]:
-    """The buffers, and all that share a handle with one of them."""
+    """Return the buffers, and all that share a handle with one of them."""
     if not written:
         return written
     aliases = _aliases(function)
@@ -63,7 +64,8 @@ def _with_aliases(written: frozenset[str], function: Function) -> frozenset[str]
 
 @memoize_by_identity
 def _aliases(function: Function) -> dict[str, frozenset[str]]:
-    """All names of an array argument (its handle, and the buffers bound to it), by each of these names."""
+    """Return all names of an array argument (its handle, and the buffers bound to it), by each of these
+    names."""
     names: dict[str, frozenset[str]] = {}
     for buffer, handle in handles_of(function).items():
         names[handle] = names.get(handle, frozenset({handle})) | {buffer}
@@ -72,13 +74,13 @@ def _aliases(function: Function) -> dict[str, frozenset[str]]:
 
 @memoize_by_identity
 def invariant_facts(function: Function) -> tuple[Fact, ...]:
-    """The facts about buffers that the function does not write. They hold everywhere in it."""
+    """Return the facts about buffers that the function does not write. They hold everywhere in it."""
     written = mutable_buffers(function)
     return tuple(fact for fact in function.facts if written.isdisjoint(_read_by(fact)))
 
 
 @lru_cache(maxsize=1024)
 def _read_by(fact: Fact) -> frozenset[str]:
-    """The buffers that a fact is about, and those that its bounds read."""
+    """Return the buffers that a fact is about, and those that its bounds read."""
     names = (getattr(fact, field, None) for field in NAMING_FIELDS)
     return buffers_read(fact).union(name for name in names if name is not None)

@@ -45,7 +45,7 @@ LANE = index_var("number of a lane")
 
 
 def lanes_of(expr: Expr) -> Lanes | None:
-    """The lanes of a vector; None for a scalar."""
+    """Return the lanes of a vector; None for a scalar."""
     return _lanes(dtype_of(expr))
 
 
@@ -56,13 +56,13 @@ def _lanes(dtype: str) -> Lanes | None:
 
 
 def count_of(lanes: Lanes) -> Expr:
-    """The number of lanes as an expression."""
+    """Return the number of lanes as an expression."""
     count = index(lanes.count)
     return mul(count, VScale()) if lanes.scalable else count
 
 
 def lane_of(expr: Expr, lane: Expr, *, kept: LaneOverride = lambda _: None) -> Expr | None:
-    """The value of a vector in one lane; a scalar itself. None if no expression describes the lane and
+    """Return the value of a vector in one lane; a scalar itself. None if no expression describes the lane and
     `kept` returns None, too.
 
     >>> from gossamer_ir.script import print_expr
@@ -76,8 +76,8 @@ def lane_of(expr: Expr, lane: Expr, *, kept: LaneOverride = lambda _: None) -> E
 
 
 def in_lane(expr: Expr, lane: Expr) -> Expr:
-    """`lane_of` for proofs. A vector without a scalar description becomes a load from an array of its own,
-    about which nothing is known, except that equal lanes are equal.
+    """Project as `lane_of` does, for proofs. A vector without a scalar description becomes a load from an
+    array of its own, about which nothing is known, except that equal lanes are equal.
 
     >>> from gossamer_ir.script import print_expr
     >>> print_expr(in_lane(Binary("add", *[Var(name, "int64x4") for name in "vw"]), index_var("lane")))
@@ -103,7 +103,7 @@ def _ramp(expr: Ramp, lane: Expr, kept: LaneOverride) -> Expr:
 
 
 def _each(expr: Any, lane: Expr, kept: LaneOverride) -> Expr | None:
-    """The projection of an elementwise operation: the operation on the lanes of its operands."""
+    """Return the projection of an elementwise operation: the operation on the lanes of its operands."""
     below: list[Any] = list(children(expr))
     operands = [lane_of(operand, lane, kept=kept) for operand in below]
     if None in operands:

@@ -24,7 +24,7 @@ class LinearForm(msgspec.Struct, frozen=True, gc=False):
 
 
 def by_variables(form: Affine, names: Container[str]) -> LinearForm:
-    """An affine form as a linear form in some variables.
+    """Return an affine form as a linear form in some variables.
 
     >>> from gossamer_ir.core.build import add, index_var, mul
     >>> from gossamer_ir.arith.affine import expr_of
@@ -53,7 +53,7 @@ def by_variables(form: Affine, names: Container[str]) -> LinearForm:
 
 
 def _multiplier(atom: Expr, name: str) -> Affine | None:
-    """An atom divided by a variable; None if that is not a factor, or the quotient depends on it."""
+    """Return an atom divided by a variable; None if that is not a factor, or the quotient depends on it."""
     factors, variable = list(factors_of(atom)), index_var(name)
     if variable not in factors:
         return None
@@ -62,13 +62,14 @@ def _multiplier(atom: Expr, name: str) -> Affine | None:
 
 
 def form_of(expr: Expr, values: Values, *, loops: Container[str]) -> LinearForm:
-    """An int64 expression as a linear form in loop variables, with other variables replaced by `values`."""
+    """Return an int64 expression as a linear form in loop variables, with other variables replaced by
+    `values`."""
     return by_variables(affine_of(resolve(expr, values)), loops)
 
 
 def along(form: Affine, name: str) -> tuple[Affine, Affine] | None:
-    """The coefficient of a variable and the rest of a form, neither of which depends on the variable; None
-    if the form is not linear in it.
+    """Return the coefficient of a variable and the rest of a form, neither of which depends on the variable;
+    None if the form is not linear in it.
 
     >>> from gossamer_ir.arith.affine import expr_of
     >>> from gossamer_ir.core.build import add, index_var, mul

@@ -29,7 +29,8 @@ class Loops(dict[str, For]):
 
 @memoize_by_identity
 def loops_of(function: Function) -> Loops:
-    """Every loop by name, including those of inits, with start and extent in terms of loop variables."""
+    """Return every loop by name, including those of inits, with start and extent in terms of loop
+    variables."""
     values: dict[str, Expr] = {}
     loops = Loops(function)
     for node in every_statement(function):
@@ -46,5 +47,5 @@ def loops_of(function: Function) -> Loops:
 
 
 def loops_within(body: Iterable[Stmt]) -> set[str]:
-    """The names of the loops in a body, including those of inits."""
+    """Return the names of the loops in a body, including those of inits."""
     return {stmt.var for stmt in statements(body) if isinstance(stmt, For)}

@@ -17,8 +17,8 @@ _LESSER, _GREATER = index_var("_lesser"), index_var("_greater")
 
 
 def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
-    """True if an integer expression is proved never to decrease and never to wrap as a loop runs, including
-    the value after the last iteration. `point` must be inside the loop.
+    """Return whether an integer expression is proved never to decrease and never to wrap as a loop runs,
+    including the value after the last iteration. `point` must be inside the loop.
 
     >>> from gossamer_ir.core.build import ZERO, floordiv, index, widen
     >>> from gossamer_ir.nodes import Function, Monotone
@@ -45,7 +45,7 @@ def _rises(expr: Expr, var: str, point: ProgramPoint) -> bool:
 
 
 def _operands_rise(expr: Expr, var: str, point: ProgramPoint) -> bool:
-    """True if an expression never decreases because its operands do not."""
+    """Return whether an expression never decreases because its operands do not."""
     match expr:
         case Cast(dtype="int64", value=value):
             return _is_kept_by_int64(dtype_of(value)) and _rises(value, var, point)
@@ -75,12 +75,12 @@ def _is_kept_by_int64(dtype: str) -> bool:
 
 
 def _is_natural(factor: Expr, var: str, point: ProgramPoint) -> bool:
-    """True if a factor or divisor is loop invariant and not negative."""
+    """Return whether a factor or divisor is loop invariant and not negative."""
     return var not in free_vars(factor) and point.is_nonnegative(factor)
 
 
 def _is_sorted(load: Load, point: ProgramPoint) -> bool:
-    """True if loaded values never decrease with the last index."""
+    """Return whether loaded values never decrease with the last index."""
     *outer, _ = load.indices
     first, second = (Load(load.buffer, (*outer, at), load.dtype) for at in (_LESSER, _GREATER))
     with point.scope():
@@ -89,6 +89,6 @@ def _is_sorted(load: Load, point: ProgramPoint) -> bool:
 
 
 def _is_at_most_next(expr: Expr, var: str, point: ProgramPoint) -> bool:
-    """True if the prover shows that the value is at most that of the next iteration."""
+    """Return whether the prover shows that the value is at most that of the next iteration."""
     later: Expr = substitute(expr, {var: add(index_var(var), ONE)})
     return point.is_at_most(expr, later)

@@ -59,7 +59,7 @@ _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 
 @memoize_by_identity
 def overflow_of(function: Function) -> OverflowAnalysis:
-    """Bounds for all variables of a function, and for the index buffers that it does not write."""
+    """Return bounds of all variables of a function, and for the index buffers that it does not write."""
     analysis = OverflowAnalysis(function)
     analysis.bind_each(every_statement(function))
     return analysis
@@ -98,18 +98,18 @@ class OverflowAnalysis:
         self._ordered = facts.ordered
 
     def copy(self) -> OverflowAnalysis:
-        """A copy, to which bounds may be added without changing the original."""
+        """Return a copy, to which bounds may be added without changing the original."""
         result = copy(self)
         result._variables, result._bound = dict(self._variables), dict(self._bound)
         result._limits, result._exact = {}, {}
         return result
 
     def bind_all(self, body: Iterable[Stmt]) -> None:
-        """Records the variables of all loops, blocks and lets in a body; names are unique in a function."""
+        """Record the variables of all loops, blocks and lets in a body; names are unique in a function."""
         self.bind_each(statements(body))
 
     def bind_each(self, every: Iterable[Stmt]) -> None:
-        """Records the variables that these statements bind, without those in their bodies."""
+        """Record the variables that these statements bind, without those in their bodies."""
         for stmt in every:
             match stmt:
                 case For():
@@ -121,7 +121,7 @@ class OverflowAnalysis:
                         self._bind_iterator(item, stmt)
 
     def _bind_iterator(self, item: BlockIter, block: Block) -> None:
-        """Records the variable of an iterator. A predicate is also evaluated for values outside the domain,
+        """Record the variable of an iterator. A predicate is also evaluated for values outside the domain,
         which it may exclude; with a predicate, only the value bounds the variable."""
         if block.predicate is None:
             self.bind(item.var, item.domain.start, item.domain.extent)
@@ -129,23 +129,23 @@ class OverflowAnalysis:
             self.bind(item.var, item.value)
 
     def bind_loop(self, loop: For) -> None:
-        """Records that the variable of a loop is less than its end."""
+        """Record that the variable of a loop is less than its end."""
         self._forget(loop.var)
         self._bound[loop.var] = loop
 
     def bind(self, variable: str, *values: Expr) -> None:
-        """Records that a variable is at most the sum of the bounds of these values."""
+        """Record that a variable is at most the sum of the bounds of these values."""
         self._forget(variable)
         self._bound[variable] = values
 
     def _forget(self, variable: str) -> None:
-        """Discards results that may depend on an earlier bound of a variable."""
+        """Discard results that may depend on an earlier bound of a variable."""
         self._variables.pop(variable, None)
         self._limits.clear()
         self._exact.clear()
 
     def _of_variable(self, name: str, dtype: str) -> int:
-        """The bound of a variable, computed on demand, since most are never needed."""
+        """Return the bound of a variable, computed on demand, since most are never needed."""
         if name not in self._variables and name in self._bound:
             bound = self._bound.pop(
                 name
@@ -160,7 +160,7 @@ class OverflowAnalysis:
         return self._variables.get(name, _limit(dtype))
 
     def of(self, expr: Expr) -> int:
-        """A bound of the absolute value of an expression at run time."""
+        """Return a bound of the absolute value of an expression at run time."""
         limit = self._limits.get(expr)
         if limit is None:
             limit = min(self._unwrapped(expr), _limit(dtype_of(expr)))
@@ -171,7 +171,7 @@ class OverflowAnalysis:
         return limit
 
     def of_product(self, factors: Sequence[Expr]) -> int:
-        """A bound of the absolute value of a product of integers that do not wrap. The product of all
+        """Return a bound of the absolute value of a product of integers that do not wrap. The product of all
         extents of an array argument is its number of elements, at most `LARGEST_ARRAY`."""
         limit = prod(map(self.of, factors))
         return (
@@ -181,7 +181,7 @@ class OverflowAnalysis:
         )
 
     def is_exact(self, expr: Node) -> bool:
-        """True if no operation in an integer expression wraps."""
+        """Return whether no operation in an integer expression wraps."""
         if type(expr) in LEAVES or expr in self._extents:
             return True
         exact = self._exact.get(expr)
@@ -202,8 +202,8 @@ class OverflowAnalysis:
         return self.is_sound(expr)
 
     def is_sound(self, expr: Node) -> bool:
-        """True if an integer expression equals its unbounded value modulo 2**bits, so that the two are equal
-        if the unbounded value is in range."""
+        """Return whether an integer expression equals its unbounded value modulo 2**bits, so that the two are
+        equal if the unbounded value is in range."""
         if type(expr) in LEAVES:
             return True
         match expr:
@@ -286,6 +286,6 @@ class OverflowAnalysis:
 
 @cache
 def _limit(dtype: str) -> int:
-    """An upper bound of the absolute values of a dtype; 2**63 if it is not an integer."""
+    """Return an upper bound of the absolute values of a dtype; 2**63 if it is not an integer."""
     kind = DType.parse(dtype)
     return 1 << (kind.bits - (kind.kind == "int")) if kind.is_integer else 1 << 63

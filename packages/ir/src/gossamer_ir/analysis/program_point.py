@@ -78,7 +78,7 @@ class ProgramPoint:
         facts: tuple[Fact, ...] | None = None,
         binds_all: bool = False,
     ) -> None:
-        """Creates the point at the beginning of a function.
+        """Create the point at the beginning of a function.
 
         `facts` replace the `invariant_facts` of the function, if more are known to hold everywhere. With
         `binds_all`, queries may mention all variables of the function, wherever they are bound.
@@ -98,11 +98,12 @@ class ProgramPoint:
     # --- moving
 
     def scope(self) -> AbstractContextManager[None]:
-        """A context in which assumptions may be made; they are retracted at its end."""
+        """Return a context in which assumptions may be made; they are retracted at its end."""
         return self.prover.scope()
 
     def inside(self, loop: For) -> AbstractContextManager[None]:
-        """A context in which the point is in the body of a loop, so that its variable is in its range."""
+        """Return a context in which the point is in the body of a loop, so that its variable is in its
+        range."""
         return _EnteredScope(self, partial(self._enter, loop))
 
     def _enter(self, loop: For) -> None:
@@ -112,7 +113,7 @@ class ProgramPoint:
         self.assume_range(loop, loop.extent)
 
     def under(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> AbstractContextManager[None]:
-        """A context in which the point is inside `body`, before which a condition was true."""
+        """Return a context in which the point is inside `body`, before which a condition was true."""
         return _EnteredScope(self, partial(self._assume_before, condition, body))
 
     def _assume_before(self, condition: Expr, body: tuple[Stmt, ...]) -> None:
@@ -122,7 +123,7 @@ class ProgramPoint:
         self._changing = changing
 
     def after(self, stmt: Stmt) -> None:
-        """Moves the point past a statement in the same body, and assumes what the statement established."""
+        """Move the point past a statement in the same body, and assume what the statement established."""
         match stmt:
             case Let() if stmt.var.dtype == "int64":
                 self.overflow.bind(stmt.var.name, stmt.value)
@@ -133,13 +134,13 @@ class ProgramPoint:
                 self.assume(stmt.condition)
 
     def bind_loop(self, loop: For) -> None:
-        """Bounds the magnitude of the variable of a loop by the ends of its range."""
+        """Bound the magnitude of the variable of a loop by the ends of its range."""
         self.overflow.bind(loop.var, loop.start, loop.extent)
 
     # --- assuming
 
     def assume(self, condition: Expr) -> None:
-        """Assumes a condition from here on: those of its conjuncts that keep their value and do not wrap."""
+        """Assume a condition from here on: those of its conjuncts that keep their value and do not wrap."""
         if isinstance(condition, Binary) and condition.op == "and":
             self.assume(condition.lhs)
             self.assume(condition.rhs)
@@ -150,27 +151,27 @@ class ProgramPoint:
             self.prover.assume(condition)
 
     def assume_range(self, loop: For, extent: Expr) -> None:
-        """Assumes that the variable of a loop is in the range with this extent, if neither end wraps."""
+        """Assume that the variable of a loop is in the range with this extent, if neither end wraps."""
         end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
         if self.is_lasting(end):  # then so is the start, an operand of it
             self.prover.assume_range(loop.var, loop.start, extent)
 
     def assume_loop(self, loop: For) -> None:
-        """Assumes from here on that the point is in an iteration of a loop."""
+        """Assume from here on that the point is in an iteration of a loop."""
         self.bind_loop(loop)
         self.assume_range(loop, loop.extent)
 
     def assume_domain(self, item: BlockIter) -> None:
-        """Assumes from here on that the variable of an iterator is in its domain."""
+        """Assume from here on that the variable of an iterator is in its domain."""
         self.assume_loop(For(item.var, item.domain.start, item.domain.extent, ()))
 
     def assume_iterator(self, item: BlockIter) -> None:
-        """Assumes from here on that the variable of an iterator is in its domain and equals its value."""
+        """Assume from here on that the variable of an iterator is in its domain and equals its value."""
         self.assume_domain(item)
         self._assume_value(item)
 
     def assume_binding(self, item: BlockIter) -> None:
-        """Assumes from here on that the variable of an iterator equals its value. This holds where the
+        """Assume from here on that the variable of an iterator equals its value. This holds where the
         predicate of the block is evaluated; the value may be outside the domain there."""
         self.overflow.bind(item.var, item.value)
         self._assume_value(item)
@@ -179,12 +180,12 @@ class ProgramPoint:
         self.assume(Compare("eq", build.index_var(item.var), item.value))
 
     def begin(self, body: tuple[Stmt, ...]) -> None:
-        """Restricts the buffers that may change to those that these statements write, because the point is
+        """Restrict the buffers that may change to those that these statements write, because the point is
         inside them, and to those that concurrent iterations write."""
         self._changing = written_in(body, self._function) | self.written_by_others
 
     def assume_held(self, held: EnclosingContext) -> None:
-        """Assumes the context of an access from here on."""
+        """Assume the context of an access from here on."""
         for loop in held.loops:
             if loop.var not in held.idle:
                 self.assume_loop(loop)
@@ -194,50 +195,50 @@ class ProgramPoint:
     # --- querying
 
     def is_lasting(self, expr: Expr) -> bool:
-        """True if an expression keeps its value while the statements around the point run, and does not
-        wrap."""
+        """Return whether an expression keeps its value while the statements around the point run, and does
+        not wrap."""
         if type(expr) in LEAVES:
             return True
         return self._changing.isdisjoint(buffers_read(expr)) and self.overflow.is_exact(expr)
 
     def is_unchanging(self, *exprs: Expr) -> bool:
-        """True if expressions read no buffer that may change. Their values may wrap."""
+        """Return whether expressions read no buffer that may change. Their values may wrap."""
         return self._changing.isdisjoint(buffers_read(*exprs))
 
     def is_constant(self, *exprs: Expr) -> bool:
-        """True if expressions read no buffer that the function writes anywhere."""
+        """Return whether expressions read no buffer that the function writes anywhere."""
         return is_constant(*exprs, function=self._function)
 
     def is_exact(self, *exprs: Expr | Range) -> bool:
-        """True if no operation in expressions wraps."""
+        """Return whether no operation in expressions wraps."""
         return all(map(self.overflow.is_exact, exprs))
 
     def is_in_range(self, index: Expr, extent: Expr) -> bool:
-        """True if 0 <= index < extent is proved."""
+        """Return whether 0 <= index < extent is proved."""
         return self.is_known(index, extent) and self.prover.proves_in_range(index, extent)
 
     def is_known(self, index: Expr, extent: Expr) -> bool:
-        """True if a proof of 0 <= index < extent in unbounded integers holds for machine integers. The index
-        may wrap in intermediate results; the extent may not."""
+        """Return whether a proof of 0 <= index < extent in unbounded integers holds for machine integers. The
+        index may wrap in intermediate results; the extent may not."""
         return self.overflow.is_sound(index) and self.is_lasting(extent)
 
     def is_at_most(self, lesser: Expr, greater: Expr) -> bool:
-        """True if lesser <= greater is proved."""
+        """Return whether lesser <= greater is proved."""
         if not (self.is_lasting(lesser) and self.is_lasting(greater)):
             return False
         return self.prover.proves_nonnegative(Binary("sub", greater, lesser))
 
     def is_nonnegative(self, expr: Expr) -> bool:
-        """True if 0 <= expr is proved."""
+        """Return whether 0 <= expr is proved."""
         return self.is_lasting(expr) and self.prover.proves_nonnegative(expr)
 
     def proves(self, condition: Expr) -> bool:
-        """True if a condition that is evaluated at this point is proved to hold."""
+        """Return whether a condition that is evaluated at this point is proved to hold."""
         return self.is_exact(condition) and self.prover.proves(condition)
 
     def is_invariant(self, expr: Expr, body: tuple[Stmt, ...]) -> bool:
-        """True if an expression has the same value before, between and after statements: they bind none of
-        its variables and write no buffer that it reads."""
+        """Return whether an expression has the same value before, between and after statements: they bind
+        none of its variables and write no buffer that it reads."""
         return is_invariant(expr, body, self._function)
 
     def is_known_before(self, expr: Expr, loop: For) -> bool:
@@ -278,7 +279,7 @@ def _bound_in(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def is_known_before(expr: Expr, loop: For, function: Function, *, is_in_each: bool = False) -> bool:
-    """True if a loop-invariant expression can be evaluated (speculated) before a loop.
+    """Return whether a loop-invariant expression can be evaluated (speculated) before a loop.
 
     A loop without iterations does not evaluate it, so it must not contain a partial operation (a read, or a
     division) unless the bounds of the loop evaluate the same operation unconditionally. With `is_in_each`,
@@ -294,12 +295,13 @@ def is_known_before(expr: Expr, loop: For, function: Function, *, is_in_each: bo
 
 
 def _evaluated_partial_operations(*exprs: Expr) -> list[Expr]:
-    """Partial operations that are evaluated unconditionally."""
+    """Return partial operations that are evaluated unconditionally."""
     return [] if collect(IfThenElse, *exprs) else _partial_operations(*exprs)
 
 
 def _partial_operations(*exprs: Expr) -> list[Expr]:
-    """Operations that are not defined for all operands: reads, and divisions by a value that may be 0."""
+    """Return operations that are not defined for all operands: reads, and divisions by a value that may be
+    0."""
     return [
         operation for operation in collect((Load, Search, Binary), *exprs)
         if not isinstance(operation, Binary)

@@ -22,7 +22,7 @@ class Reduction(msgspec.Struct, frozen=True):
 
 
 def identity(op: ReduceOp, dtype: str) -> Const:
-    """The neutral element of a reducer: 0 for add, 1 for mul, the greatest value for min, ...
+    """Return the neutral element of a reducer: 0 for add, 1 for mul, the greatest value for min, ...
 
     >>> identity("max", "float32")
     Const(dtype='float32', text='-inf')
@@ -39,7 +39,7 @@ def identity(op: ReduceOp, dtype: str) -> Const:
 
 
 def match_reduction(store: Store) -> Reduction | None:
-    """The reduction that a store performs; None for a plain store.
+    """Return the reduction that a store performs; None for a plain store.
 
     Also None if the indices or the combined value read the buffer itself: then later updates depend on
     earlier ones, so their order matters.
@@ -55,5 +55,5 @@ def match_reduction(store: Store) -> Reduction | None:
 
 
 def reads(expr: Expr, buffer: str) -> bool:
-    """True if an expression reads a buffer."""
+    """Return whether an expression reads a buffer."""
     return any(node.buffer == buffer for node in collect(READS, expr))

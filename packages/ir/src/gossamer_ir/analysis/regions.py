@@ -62,16 +62,16 @@ class Regions(msgspec.Struct, frozen=True):
     writes: tuple[AccessedRegion, ...]
 
     def read(self, buffer: str) -> AccessedRegion | None:
-        """The region that is read of a buffer; None if there is none."""
+        """Return the region that is read of a buffer; None if there is none."""
         return next((read for read in self.reads if read.region.buffer == buffer), None)
 
     def written(self, buffer: str) -> AccessedRegion | None:
-        """The region that is written of a buffer; None if there is none."""
+        """Return the region that is written of a buffer; None if there is none."""
         return next((write for write in self.writes if write.region.buffer == buffer), None)
 
 
 def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:
-    """The regions of statements in a function of the position or loop stage, in terms of the variables
+    """Return the regions of statements in a function of the position or loop stage, in terms of the variables
     bound around them. For the body of a loop, these are the regions of one iteration.
 
     >>> from gossamer_ir.script import parse_module, print_expr
@@ -93,12 +93,13 @@ def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:
 
 
 def block_regions(function: Function, block: Block) -> Regions:
-    """The regions of a block (init, predicate and body), in terms of its block variables."""
+    """Return the regions of a block (init, predicate and body), in terms of its block variables."""
     return _regions(function, (*block.init, *block.body), accesses_of_block(block))
 
 
 def declare_regions(module: Module) -> Module:
-    r"""The module with the derived regions of each block, which are printed as `T.reads` and `T.writes`.
+    r"""Return the module with the derived regions of each block, which are printed as `T.reads` and
+    `T.writes`.
 
     They replace declared regions. The module must be at the position or loop stage.
 
@@ -227,13 +228,13 @@ def _is_searched(ends: tuple[Affine, Affine]) -> bool:
 
 
 def _moving(at: Node, loops: Sequence[For]) -> frozenset[str]:
-    """The loops on which an index depends."""
+    """Return the loops on which an index depends."""
     return free_vars(at) & {loop.var for loop in loops}
 
 
 def _is_exact(access: Access) -> bool:
-    """True if each dimension is a single index, or that of a loop of its own with unit step and a range
-    that does not depend on other loops."""
+    """Return whether each dimension is a single index, or that of a loop of its own with unit step and a
+    range that does not depend on other loops."""
     used: list[str] = []
     for at in access.indices:
         names = _moving(at, access.held.loops)
@@ -254,8 +255,8 @@ def _steps_by_one(at: Expr, name: str) -> bool:
 
 
 def _is_joined(pairs: Sequence[tuple[_Ends, _Ends]]) -> bool:
-    """True if the union of two boxes is a box: they are equal, or differ in one dimension along which they
-    overlap or are adjacent."""
+    """Return whether the union of two boxes is a box: they are equal, or differ in one dimension along which
+    they overlap or are adjacent."""
     different = [pair for pair in pairs if pair[0] != pair[1]]
     return not different or (len(different) == 1 and _meet(*different[0]))
 
@@ -268,8 +269,8 @@ def _meet(first: _Ends, second: _Ends) -> bool:
 
 
 def shapes_of(function: Function) -> Iterator[tuple[str, tuple[Expr, ...]]]:
-    """The shape of each buffer of a function, including allocated ones. For a sparse buffer, the extents are
-    the greatest numbers of positions in a fibre."""
+    """Yield the shape of each buffer of a function, including allocated ones. For a sparse buffer, the
+    extents are the greatest numbers of positions in a fibre."""
     axes = {axis.name: axis for axis in function.axes}
     for buffer in all_buffers(function):
         if isinstance(buffer, Buffer):

@@ -22,12 +22,12 @@ FEWEST_STAGES, MOST_STAGES = 2, 8
 
 
 def is_pipelined(loop: For) -> bool:
-    """True if a loop is annotated with `PIPELINE`."""
+    """Return whether a loop is annotated with `PIPELINE`."""
     return PIPELINE in dict(loop.annotations)
 
 
 def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
-    """The longest prefix of the body of a loop that may run ahead of the rest; empty if there is none.
+    """Return the longest prefix of the body of a loop that may run ahead of the rest; empty if there is none.
 
     The prefix must fill buffers that could be private to each iteration and that the rest does not write.
     It must read only buffers that the loop does not write.
@@ -81,15 +81,16 @@ def without_stale_pipelines(function: Function) -> Function:
 
 
 def _is_own(name: str, loop: For, function: Function) -> bool:
-    """True if a buffer could be private to each iteration: the caller does not pass it, and it is not used
-    outside the loop."""
+    """Return whether a buffer could be private to each iteration: the caller does not pass it, and it is not
+    used outside the loop."""
     if any(buffer.name == name and buffer.handle is not None for buffer in function.buffers):
         return False
     return _uses(function.body, name) == _uses((loop,), name)
 
 
 def _written(body: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers that statements write, without those that are allocated inside a single one of them."""
+    """Return the buffers that statements write, without those that are allocated inside a single one of
+    them."""
     return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
 
 
@@ -98,5 +99,5 @@ def _read(body: Iterable[Stmt]) -> frozenset[str]:
 
 
 def _uses(body: Iterable[Stmt], name: str) -> int:
-    """The number of accesses to a buffer."""
+    """Return the number of accesses to a buffer."""
     return sum(node.buffer == name for node in collect(ACCESSES, *body))

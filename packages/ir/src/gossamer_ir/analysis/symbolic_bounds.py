@@ -40,7 +40,7 @@ from gossamer_ir.traversal.walk import statements
 
 
 def constants_of(loop: For) -> range | None:
-    """The values of the variable of a loop; None unless its bounds are constant.
+    """Return the values of the variable of a loop; None unless its bounds are constant.
 
     >>> constants_of(For("i", build.index(2), build.index(3), ()))
     range(2, 5)
@@ -50,8 +50,8 @@ def constants_of(loop: For) -> range | None:
 
 
 def ends_of(form: Affine, values_of: Callable[[str], range | None]) -> tuple[int, int] | None:
-    """The least and the greatest value of a sum of variables; None unless all of them have known values.
-    Intermediate results may wrap; the sum is still between these constants.
+    """Return the least and the greatest value of a sum of variables; None unless all of them have known
+    values. Intermediate results may wrap; the sum is still between these constants.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> at = affine_of(add(mul(index_var("i"), index(4)), index_var("j")))
@@ -92,8 +92,8 @@ class Bounds:
                     self._point.assume_domain(iterator)
 
     def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
-        """The least and the greatest value of an index while loops (given outermost first) run, over all
-        lanes of a vector; None if there are no known bounds."""
+        """Return the least and the greatest value of an index while loops (given outermost first) run, over
+        all lanes of a vector; None if there are no known bounds."""
         lanes = lanes_of(expr)
         if lanes is None:
             return self._of_scalar(expr, loops)
@@ -113,12 +113,13 @@ class Bounds:
         return None if low is None or high is None else (low, high)
 
     def within(self, low: Affine, high: Affine, extent: Expr) -> tuple[Affine, Affine]:
-        """Bounds of an index, clamped to 0, ..., extent - 1 unless they are proved to be in this range."""
+        """Return bounds of an index, clamped to 0, ..., extent - 1 unless they are proved to be in this
+        range."""
         last = affine_of(build.sub(extent, build.ONE))
         return self.chosen("max", low, Affine({}, 0)), self.chosen("min", high, last)
 
     def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
-        """The minimum or maximum of two bounds: one of them if their order is proved."""
+        """Return the minimum or maximum of two bounds: one of them if their order is proved."""
         apart = expr_of(combine(first, second, -1))
         if self._point.prover.proves_nonnegative(apart):
             return first if op == "max" else second
@@ -127,7 +128,7 @@ class Bounds:
         return affine_of(Binary(op, expr_of(first), expr_of(second)))
 
     def _end(self, form: Affine, loop: For, *, up: bool) -> Affine | None:
-        """The greatest (`up`) or least value of a form while a loop runs."""
+        """Return the greatest (`up`) or least value of a form while a loop runs."""
         result = Affine({}, form.constant)
         for atom, coefficient in form.terms.items():
             part = self._end_of_atom(atom, loop, up=up == (coefficient > 0))
@@ -162,7 +163,8 @@ class Bounds:
         return combine(combine(start, affine_of(extent), 1), Affine({}, -1), 1) if up else start
 
     def _end_of_product(self, atom: Binary, loop: For, *, up: bool) -> Affine | None:
-        """Bound of a product in which one factor varies with the loop and the others are non-negative."""
+        """Return a bound of a product in which one factor varies with the loop and the others are
+        non-negative."""
         factors = factors_of(atom)
         moving = [factor for factor in factors if loop.var in free_vars(factor)]
         others = [factor for factor in factors if loop.var not in free_vars(factor)]
@@ -176,7 +178,8 @@ class Bounds:
     def _end_of_division(
         self, atom: Binary, loop: For, divisor: int | None, *, up: bool
     ) -> Affine | None:
-        """The end of a quotient, which is monotone in the dividend, or of a remainder, by its divisor."""
+        """Return the end of a quotient, which is monotone in the dividend, or of a remainder, by its
+        divisor."""
         if divisor is None or divisor <= 0:
             return None
         if atom.op == "floormod":
@@ -185,8 +188,8 @@ class Bounds:
         return inner and affine_of(build.floordiv(expr_of(inner), atom.rhs))
 
     def _end_of_load(self, load: Load, loop: For, *, up: bool) -> Affine | None:
-        """The end of a load: the load at the end of its index if the array never decreases, otherwise the
-        end of the range that a fact gives for the array."""
+        """Return the end of a load: the load at the end of its index if the array never decreases, otherwise
+        the end of the range that a fact gives for the array."""
         *outer, last = load.indices
         is_fixed = all(loop.var not in free_vars(at) for at in outer) and load.predicate is None
         inner = self._end(affine_of(last), loop, up=up)
@@ -201,7 +204,8 @@ class Bounds:
 
 
 def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
-    """The loops, blocks and lets around a body that bind the variables it depends on, outermost first."""
+    """Return the loops, blocks and lets around a body that bind the variables it depends on, outermost
+    first."""
     inside = bound_variables(body)
     needed = {name for stmt in body for name in free_vars(stmt)} - inside
     path: list[Stmt] = []
@@ -213,7 +217,8 @@ def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
 
 
 def _in_ranges(stmt: Stmt) -> set[str]:
-    """The variables on which the range of a bound variable depends; for a block, those of its domains."""
+    """Return the variables on which the range of a bound variable depends; for a block, those of its
+    domains."""
     domains = [iterator.domain for iterator in stmt.iters] if isinstance(stmt, Block) else []
     parts = domains or effects_of(stmt).evaluates
     return {name for part in parts for name in free_vars(part)}

@@ -49,7 +49,7 @@ UNIT = Affine({}, 1)
 
 @lru_cache(maxsize=4096)
 def affine_of(expr: Expr) -> Affine:
-    """The affine form of an integer expression.
+    """Return the affine form of an integer expression.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> affine_of(add(mul(index_var("i"), index(4)), index(3))).constant
@@ -73,8 +73,8 @@ def affine_of(expr: Expr) -> Affine:
 
 @lru_cache(maxsize=4096)
 def normal_form(expr: Expr) -> Affine:
-    """The affine form of an expression, with the indices of loads in a canonical order of terms, so that
-    loads with equal indices become one atom.
+    """Return the affine form of an expression, with the indices of loads in a canonical order of terms, so
+    that loads with equal indices become one atom.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var
     >>> from gossamer_ir.nodes import Load
@@ -99,7 +99,7 @@ def normal_form(expr: Expr) -> Affine:
 
 
 def product(lhs: Affine, rhs: Affine) -> Affine | None:
-    """The form lhs * rhs; None if it has more than `MAX_TERMS` terms."""
+    """Return the form lhs * rhs; None if it has more than `MAX_TERMS` terms."""
     if rhs.is_constant:
         return scale(lhs, rhs.constant)
     if lhs.is_constant:
@@ -120,7 +120,7 @@ def _multiplied(lhs: Expr, rhs: Expr) -> Expr:
 
 
 def factors_of(atom: Expr) -> tuple[Expr, ...]:
-    """The factors of an atom.
+    """Return the factors of an atom.
 
     >>> from gossamer_ir.core.build import index_var, mul
     >>> [factor.name for factor in factors_of(mul(mul(index_var("i"), index_var("m")), index_var("n")))]
@@ -132,8 +132,8 @@ def factors_of(atom: Expr) -> tuple[Expr, ...]:
 
 
 def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
-    """The factors of an atom that another product of the form shares. Only factors of degree one: the form
-    is linear in each of them."""
+    """Return the factors of an atom that another product of the form shares. Only factors of degree one: the
+    form is linear in each of them."""
     factors = factors_of(atom)
     if len(factors) == 1:
         return []
@@ -147,7 +147,7 @@ def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
 
 
 def multiplier_of(factor: Expr, form: Affine) -> Affine:
-    """The sum of what a factor is multiplied by in the atoms of a form.
+    """Return the sum of what a factor is multiplied by in the atoms of a form.
 
     >>> from gossamer_ir.core.build import add, index_var, mul
     >>> i, m, n = map(index_var, "imn")
@@ -165,14 +165,14 @@ def multiplier_of(factor: Expr, form: Affine) -> Affine:
 
 
 def times(lhs: Affine, rhs: Affine) -> Affine:
-    """The form lhs * rhs; a single atom, their product, if it has more than `MAX_TERMS` terms."""
+    """Return the form lhs * rhs; a single atom, their product, if it has more than `MAX_TERMS` terms."""
     if not (lhs.terms or rhs.terms):
         return Affine({}, lhs.constant * rhs.constant)
     return product(lhs, rhs) or Affine({_multiplied(expr_of(lhs), expr_of(rhs)): 1}, 0)
 
 
 def quotient(form: Affine, by: Affine) -> Affine | None:
-    """The form q with q * by == form; None if there is none, or none of at most `MAX_TERMS` terms.
+    """Return the form q with q * by == form; None if there is none, or none of at most `MAX_TERMS` terms.
 
     This is polynomial long division by leading terms; it must leave no remainder.
 
@@ -211,8 +211,8 @@ def _over_constant(form: Affine, divisor: int) -> Affine | None:
 
 
 def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
-    """The factors of the leading term of a form, and its coefficient. Terms are ordered by degree first,
-    so that multiplying a form by a factor keeps its leading term."""
+    """Return the factors of the leading term of a form, and its coefficient. Terms are ordered by degree
+    first, so that multiplying a form by a factor keeps its leading term."""
     terms = [(factors_of(atom), count) for atom, count in form.terms.items()]
     if form.constant:
         terms.append(((), form.constant))
@@ -222,7 +222,7 @@ def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
 
 
 def _without(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | None:
-    """The factors without `others`; None if one of these is not a factor."""
+    """Return the factors without `others`; None if one of these is not a factor."""
     left = list(factors)
     for other in others:
         if other not in left:
@@ -232,8 +232,8 @@ def _without(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | No
 
 
 def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, ...]]:
-    """A form as an integer times factors, in a fixed order: the common factors of all terms, those of the
-    `sums` that divide the form, and the sum that is left.
+    """Return a form as an integer times factors, in a fixed order: the common factors of all terms, those of
+    the `sums` that divide the form, and the sum that is left.
 
     >>> from gossamer_ir.core.build import ONE, add, index, index_var, mul
     >>> m, n = map(index_var, "mn")
@@ -261,7 +261,7 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
 
 
 def _common_factors(form: Affine) -> tuple[Expr, ...]:
-    """The factors, with multiplicity, that all terms of a form share."""
+    """Return the factors, with multiplicity, that all terms of a form share."""
     several = list(map(factors_of, form.terms))
     if len(several) < 2:
         return several[0] if several else ()
@@ -269,13 +269,13 @@ def _common_factors(form: Affine) -> tuple[Expr, ...]:
 
 
 def product_of(form: Affine) -> Expr:
-    """A form as an expression that is the product of its factors, the integer first."""
+    """Return a form as an expression that is the product of its factors, the integer first."""
     count, factors = factored(form)
     return build.product((_number(count), *factors))
 
 
 def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
-    """The form lhs + factor * rhs."""
+    """Return the form lhs + factor * rhs."""
     terms = dict(lhs.terms)
     for atom, coefficient in rhs.terms.items():
         total = terms.get(atom, 0) + factor * coefficient
@@ -287,7 +287,7 @@ def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
 
 
 def distance(lhs: Expr, rhs: Expr) -> int | None:
-    """The constant c with lhs == rhs + c as machine integers, even if either side wraps; None if the
+    """Return the constant c with lhs == rhs + c as machine integers, even if either side wraps; None if the
     difference is not constant.
 
     >>> from gossamer_ir.core.build import ONE, add, index, index_var
@@ -304,7 +304,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
 
 
 def scale(form: Affine, factor: int) -> Affine:
-    """The form factor * form."""
+    """Return the form factor * form."""
     if factor == 0:
         return Affine({}, 0)
     if factor == 1:
@@ -313,8 +313,9 @@ def scale(form: Affine, factor: int) -> Affine:
 
 
 def expr_of(form: Affine) -> Expr:
-    """A form as an expression, positive terms first; `affine_of` maps it back to the same form. A number
-    that int64 cannot represent is written as a sum of products of smaller ones, which wraps when evaluated.
+    """Return a form as an expression, positive terms first; `affine_of` maps it back to the same form. A
+    number that int64 cannot represent is written as a sum of products of smaller ones, which wraps when
+    evaluated.
 
     >>> form = Affine({build.index_var("i"): 2**64}, -(2**63))
     >>> affine_of(expr_of(form)) == form
@@ -335,7 +336,8 @@ def expr_of(form: Affine) -> Expr:
 
 
 def _number(value: int) -> Expr:
-    """An unbounded integer as an expression; a sum of products that is not folded if int64 is too small."""
+    """Return an unbounded integer as an expression; a sum of products that is not folded if int64 is too
+    small."""
     if _LEAST <= value < -_LEAST:
         return build.index(value)
     count, rest = divmod(value, _PART)

@@ -54,7 +54,7 @@ class AtomInequalities:
             yield from left_by_quotient(atom, inner)
 
     def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
-        """The inequalities of one factor, times the other factors if these are not negative."""
+        """Yield the inequalities of one factor, times the other factors if these are not negative."""
         factors = factors_of(atom)
         signs = [self._holds(factor) for factor in factors]
         if all(signs):

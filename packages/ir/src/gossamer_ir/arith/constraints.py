@@ -36,7 +36,7 @@ class Constraints:
         return iter(self._forms)
 
     def add(self, form: Affine) -> None:
-        """Assumes form >= 0 from here on."""
+        """Assume form >= 0 from here on."""
         self._forms.append(form)
         self._last += 1
         self._states.append(self._last)
@@ -53,11 +53,11 @@ class Constraints:
         return self._states[-1]
 
     def mark(self) -> int:
-        """The number of constraints, to be passed to `release`."""
+        """Return the number of constraints, to be passed to `release`."""
         return len(self._forms)
 
     def release(self, mark: int) -> None:
-        """Removes the constraints that were added after the mark."""
+        """Remove the constraints that were added after the mark."""
         while len(self._forms) > mark:
             form = self._forms.pop()
             self._states.pop()
@@ -67,18 +67,18 @@ class Constraints:
                 self._bounds[name].pop()
 
     def about(self, atom: Expr) -> Iterator[Affine]:
-        """The constraints that contain an atom, most recent first."""
+        """Return the constraints that contain an atom, most recent first."""
         return reversed(self._about[atom])
 
     def depth_of(self, name: str) -> int:
-        """The number of the constraint that last bounded a variable from above, from 1; 0 if there is none,
-        as for sizes."""
+        """Return the number of the constraint that last bounded a variable from above, from 1; 0 if there is
+        none, as for sizes."""
         bounds = self._bounds[name]
         return bounds[-1] if bounds else 0
 
 
 def _bounded_above(form: Affine) -> list[str]:
-    """The variables that form >= 0 bounds from above."""
+    """Return the variables that form >= 0 bounds from above."""
     return [
         atom.name
         for atom, coefficient in form.terms.items()

@@ -85,22 +85,22 @@ class Elimination:
         self._failed: dict[_Goal, tuple[int, int]] = {}
 
     def scope(self) -> AbstractContextManager[None]:
-        """A context in which constraints may be added; they are retracted at its end."""
+        """Return a context in which constraints may be added; they are retracted at its end."""
         return _Assumptions(self.constraints)
 
     def begin(self) -> None:
-        """Starts a new proof, with the full budget."""
+        """Start a new proof, with the full budget."""
         self._steps = MAX_STEPS
         # Failures depend on how much of the budget was left, so the next proof must not reuse them.
         self._failed.clear()
 
     def proves(self, goal: Affine) -> bool:
-        """True if goal >= 0 is proved."""
+        """Return whether goal >= 0 is proved."""
         self.begin()
         return self._search(goal, MAX_DEPTH) or self._follows_at_once(goal)
 
     def holds(self, expr: Expr) -> bool:
-        """True if expr >= 0, a side condition of the current proof, is proved within its budget."""
+        """Return whether expr >= 0, a side condition of the current proof, is proved within its budget."""
         if self._nesting == MAX_NESTING:
             return False
         self._nesting += 1
@@ -109,12 +109,12 @@ class Elimination:
         return result
 
     def assume(self, condition: Expr) -> None:
-        """Adds the inequalities that a condition implies, at the expense of the current proof."""
+        """Add the inequalities that a condition implies, at the expense of the current proof."""
         for form in implied_by(condition, self.holds):
             self.constraints.add(form)
 
     def _follows_at_once(self, goal: Affine) -> bool:
-        """True if one constraint that shares several atoms with the goal leaves a goal that is proved.
+        """Return whether one constraint that shares several atoms with the goal leaves a goal that is proved.
 
         Such is the condition of a loop that was split more than once. The search proceeds atom by atom,
         and may exhaust its steps before it gets there.
@@ -129,7 +129,7 @@ class Elimination:
         return False
 
     def _about_several(self, goal: Affine) -> Iterator[Affine]:
-        """The constraints that have three or more atoms of a goal."""
+        """Yield the constraints that have three or more atoms of a goal."""
         for atom in goal.terms if len(goal.terms) > 2 else ():
             for premise in self.constraints.about(atom):
                 if len(premise.terms.keys() & goal.terms.keys()) > 2:
@@ -155,7 +155,7 @@ class Elimination:
         return is_proved
 
     def _is_assumed(self, goal: Affine) -> bool:
-        """True if a goal is a constraint, or a constraint plus a constant. Checked first because most
+        """Return whether a goal is a constraint, or a constraint plus a constant. Checked first because most
         goals are about the range of one loop."""
         premises = self.constraints.about(next(iter(goal.terms)))
         return any(form.constant <= goal.constant and form.terms == goal.terms for form in premises)
@@ -168,7 +168,7 @@ class Elimination:
         return any(self._eliminates(atom, goal, depth) for atom in atoms)
 
     def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
-        """True if eliminating one atom of a goal yields goals that are proved."""
+        """Return whether eliminating one atom of a goal yields goals that are proved."""
         if type(atom) is Var:
             return self._follows(self.constraints.about(atom), goal, atom, depth)
         is_positive = goal.terms[atom] > 0
@@ -184,7 +184,7 @@ class Elimination:
         return self._holds_in(sides, goal, atom, depth)
 
     def _follows(self, premises: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:
-        """True if eliminating the atom with one of these inequalities yields a goal that is proved."""
+        """Return whether eliminating the atom with one of these inequalities yields a goal that is proved."""
         for premise in premises:
             left = eliminated(goal, atom, premise)
             if left is not None and self._search(left, depth - 1):
@@ -192,7 +192,7 @@ class Elimination:
         return False
 
     def _holds_in(self, cases: tuple[Case, ...], goal: Affine, atom: Expr, depth: int) -> bool:
-        """True if a goal is proved in every case, with the value that the atom has there."""
+        """Return whether a goal is proved in every case, with the value that the atom has there."""
         return bool(cases) and all(
             self._holds_under(condition, with_value(goal, atom, value), depth - 1)
             for condition, value in cases
@@ -204,7 +204,7 @@ class Elimination:
             return self._search(goal, depth)
 
     def _multiplied_out(self, goal: Affine, atom: Expr) -> Iterator[Affine]:
-        """A goal times the positive divisor d of its quotient q = x // d, by x - d < q * d <= x."""
+        """Yield a goal times the positive divisor d of its quotient q = x // d, by x - d < q * d <= x."""
         if not isinstance(atom, Binary) or atom.op != "floordiv" or has_constant_form(atom.rhs):
             return
         if not self.holds(Binary("sub", atom.rhs, build.ONE)):
@@ -218,7 +218,7 @@ class Elimination:
             yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
 
     def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool]:
-        """Sort key of elimination order, highest first.
+        """Return the sort key of elimination order, highest first.
 
         Innermost variables come first and sizes last, since the bounds of a variable contain variables
         bound before it. Compound atoms come before their variables, remainders before quotients, and
@@ -233,7 +233,7 @@ class Elimination:
         return depth, is_sum, is_compound, is_remainder
 
     def _without_factor(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
-        """A goal without a factor that several of its products share.
+        """Yield a goal without a factor that several of its products share.
 
         If the sum of what multiplies the factor has a known sign, a bound of the factor bounds all these
         products at once. One product after the other would need a sign for each.

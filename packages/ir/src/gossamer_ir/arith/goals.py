@@ -9,8 +9,8 @@ from gossamer_ir.nodes import Expr
 
 
 def eliminated(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
-    """Return a goal without the atom, by a multiple of a known inequality; None if that does not bound the atom
-    on the side that the goal needs."""
+    """Return a goal without the atom, by a multiple of a known inequality; None if that does not bound the
+    atom on the side that the goal needs."""
     other, coefficient = premise.terms.get(atom, 0), goal.terms[atom]
     if other * coefficient <= 0:
         return None
@@ -20,8 +20,8 @@ def eliminated(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
 
 
 def normalized(goal: Affine) -> Affine:
-    """Return a goal divided by the common divisor of its coefficients. Over the integers, rounding the constant
-    down gives an equivalent goal."""
+    """Return a goal divided by the common divisor of its coefficients. Over the integers, rounding the
+    constant down gives an equivalent goal."""
     divisor = gcd(*goal.terms.values())
     if divisor == 1:
         return goal

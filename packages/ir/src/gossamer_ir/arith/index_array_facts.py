@@ -79,11 +79,12 @@ class IndexArrayFacts:
         self._proves = proves
 
     def has_products(self, buffer: str) -> bool:
-        """True if an array holds prefix sums of products."""
+        """Return whether an array holds prefix sums of products."""
         return buffer in self._table.products
 
     def about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
-        """Forms that are not negative, from all facts about a load (`atom`, if it is widened) of a goal."""
+        """Yield forms that are not negative, from all facts about a load (`atom`, if it is widened) of a
+        goal."""
         yield from self._about_prefix_sum(load, goal)
         for other, neighbour in _loads_beside(load, goal):
             if load.buffer in self._table.monotone:
@@ -99,7 +100,7 @@ class IndexArrayFacts:
             yield affine_of(Binary("sub", Binary("sub", interval.high, build.ONE), atom))
 
     def is_hit(self, search: Search) -> bool:
-        """True if an exact search is proved to find its value.
+        """Return whether an exact search is proved to find its value.
 
         This holds if the value comes from a segment of one array, the search covers the segment with
         the same number in another array, and a fact says that the first array is a subset of the second.
@@ -123,7 +124,7 @@ class IndexArrayFacts:
         )
 
     def _segment_searched(self, search: Search) -> Expr | None:
-        """The number of the segment that a search covers as a whole, or None."""
+        """Return the number of the segment that a search covers as a whole, or None."""
         offset = offset_of(search.begin, search.end)
         if offset is None or offset.buffer != self._table.indptrs.get(search.buffer):
             return None
@@ -172,8 +173,8 @@ class IndexArrayFacts:
                     yield combine(rise, affine_of(apart), -1) if fact.unique else rise
 
     def _is_one_segment(self, start: Load, end: Load, indptr: str | None) -> bool:
-        """True if two loads are proved to read one segment. They have the same outer indices, and `end`
-        does not come before `start`."""
+        """Return whether two loads are proved to read one segment. They have the same outer indices, and
+        `end` does not come before `start`."""
         if indptr is None:
             return True
         is_fibre = len(start.indices) > 1
@@ -185,8 +186,8 @@ class IndexArrayFacts:
         return False
 
     def _fibre(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
-        """The segment of two loads at the position stage: 0 and the length of the fibre that their outer
-        indices select, since positions are counted from the beginning of a fibre there."""
+        """Yield the segment of two loads at the position stage: 0 and the length of the fibre that their
+        outer indices select, since positions are counted from the beginning of a fibre there."""
         forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._constraints)
         nodes = (node for form in forms for atom in form.terms for node in walk(atom))
         fibre = start.indices[:-1]
@@ -200,7 +201,7 @@ class IndexArrayFacts:
     def _candidate_segments(
         self, start: Load, end: Load, indptr: str
     ) -> Iterator[tuple[Expr, Expr]]:
-        """Begin and end of the segments that two positions may be in: those with known ends first."""
+        """Yield begin and end of the segments that two positions may be in: those with known ends first."""
         values = [fact for fact in self._table.values if fact.buffer == indptr]
         for first, second in permutations(values, 2):
             if _is_equal(build.add(first.index, build.ONE), second.index):
@@ -210,7 +211,7 @@ class IndexArrayFacts:
     def _segments_mentioned(
         self, start: Load, end: Load, indptr: str
     ) -> Iterator[tuple[Expr, Expr]]:
-        """Begin and end of the segments whose offsets occur in the positions or in constraints."""
+        """Yield begin and end of the segments whose offsets occur in the positions or in constraints."""
         forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._constraints)
         atoms = (atom for form in forms for atom in form.terms)
         offsets = dict.fromkeys(
@@ -229,18 +230,18 @@ def _is_offset(node: Node, indptr: str) -> TypeGuard[Load]:
 
 
 def _step(load: Load, position: Expr) -> Affine:
-    """The difference of the elements of an array at a position and at the next one."""
+    """Return the difference of the elements of an array at a position and at the next one."""
     return affine_of(length_of(Load(load.buffer, (position,), load.dtype)))
 
 
 def _segment_number(begin: Expr) -> Expr | None:
-    """The number of the segment that begins at an element of its indptr."""
+    """Return the number of the segment that begins at an element of its indptr."""
     load = unwidened(begin)
     return load.indices[0] if isinstance(load, Load) else None
 
 
 def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:
-    """Other loads of the array in a goal that differ in the last index only."""
+    """Yield other loads of the array in a goal that differ in the last index only."""
     for other in goal.terms:
         inner = unwidened(other)
         if not isinstance(inner, Load) or inner == load or inner.predicate is not None:

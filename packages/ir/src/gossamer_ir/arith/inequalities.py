@@ -16,7 +16,8 @@ _OPPOSITE: dict[CompareOp, CompareOp] = {
 
 
 def as_nonnegative(op: CompareOp, lhs: Expr, rhs: Expr) -> Expr:
-    """An expression that is >= 0 if and only if `lt`, `le`, `gt` or `ge` holds between two int64 values."""
+    """Return an expression that is >= 0 if and only if `lt`, `le`, `gt` or `ge` holds between two int64
+    values."""
     if op in ("gt", "ge"):
         lhs, rhs = rhs, lhs
     apart = Binary("sub", rhs, lhs)
@@ -24,7 +25,8 @@ def as_nonnegative(op: CompareOp, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def slack_of(condition: Expr) -> Affine | None:
-    """A form that is >= 0 if and only if an inequality of int64 values holds; None for other conditions.
+    """Return a form that is >= 0 if and only if an inequality of int64 values holds; None for other
+    conditions.
 
     Moving terms from one side to the other is valid for unbounded integers only: neither side of the
     condition may wrap, nor may a bound that is derived from the form.
@@ -46,7 +48,7 @@ def slack_of(condition: Expr) -> Affine | None:
 
 
 def widened(condition: Compare) -> tuple[Expr, Expr] | None:
-    """Both sides as int64; None if they are not scalar integers that int64 can represent."""
+    """Return both sides as int64; None if they are not scalar integers that int64 can represent."""
     lhs, rhs = condition.lhs, condition.rhs
     if build.dtype_of(lhs) == "int64":
         return lhs, rhs
@@ -66,7 +68,8 @@ def _as_int64(expr: Expr) -> Expr:
 
 
 def connected(condition: Expr) -> Expr:
-    """The condition, with a short-circuit `if_then_else(a, b, False)` as `and`, `(a, True, b)` as `or`."""
+    """Return the condition, with a short-circuit `if_then_else(a, b, False)` as `and`, `(a, True, b)` as
+    `or`."""
     match condition:
         case IfThenElse(if_false=chosen) if chosen == FALSE:
             return Binary("and", condition.condition, condition.if_true)
@@ -76,7 +79,7 @@ def connected(condition: Expr) -> Expr:
 
 
 def negated(condition: Expr) -> Expr | None:
-    """The negation of a condition that is made of comparisons of integers; None for any other.
+    """Return the negation of a condition that is made of comparisons of integers; None for any other.
 
     Comparisons of floats have no negation: both `a < b` and `a >= b` are false for NaN.
 
@@ -97,7 +100,7 @@ def negated(condition: Expr) -> Expr | None:
 
 
 def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affine]:
-    """Forms that are >= 0 if a condition is true, none for parts that do not compare integers.
+    """Yield forms that are >= 0 if a condition is true, none for parts that do not compare integers.
 
     `holds(expr)` is true if expr >= 0 is proved; `lhs != rhs` implies a strict inequality only if one
     side is known to be at most the other. It is called lazily, so that a caller may assume each form

@@ -15,8 +15,8 @@ Case = tuple[Expr, Expr]
 
 
 def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
-    """Cases that together are exhaustive, each with the least (or the greatest) value of an atom in it;
-    empty if no such values are known."""
+    """Return cases that together are exhaustive, each with the least (or the greatest) value of an atom in
+    it; empty if no such values are known."""
     match atom:
         case Search(kind="exact"):
             absent = (TRUE, build.index(-1))
@@ -33,14 +33,14 @@ def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
 
 
 def _sides(atom: Binary) -> tuple[Case, ...]:
-    """A case for each operand of a minimum or a maximum."""
+    """Return a case for each operand of a minimum or a maximum."""
     first, second = (atom.lhs, atom.rhs) if atom.op == "min" else (atom.rhs, atom.lhs)
     is_ordered = Compare("le", first, second), Compare("ge", first, second)
     return (is_ordered[0], atom.lhs), (is_ordered[1], atom.rhs)
 
 
 def about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    """Forms that are not negative, for a quotient, remainder, minimum, maximum or bit mask."""
+    """Yield forms that are not negative, for a quotient, remainder, minimum, maximum or bit mask."""
     match inner.op:
         case "floordiv":
             yield from _about_quotient(atom, inner.lhs, build.integer_value(inner.rhs))
@@ -62,7 +62,7 @@ def about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
 
 
 def _about_quotient(atom: Expr, dividend: Expr, divisor: int | None) -> Iterator[Affine]:
-    """0 <= dividend - quotient * divisor < divisor; with the signs exchanged for a negative divisor."""
+    """Yield 0 <= dividend - quotient * divisor < divisor; with the signs exchanged for a negative divisor."""
     if not divisor:
         return
     left = Binary("sub", dividend, build.mul(atom, build.index(divisor)))
@@ -82,7 +82,7 @@ def _about_remainder(atom: Expr, inner: Binary) -> Iterator[Affine]:
 
 
 def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    """remainder = dividend - quotient * divisor, for a divisor that is not zero."""
+    """Yield remainder = dividend - quotient * divisor, for a divisor that is not zero."""
     quotient = Binary("floordiv", inner.lhs, inner.rhs)
     whole = Binary("add", Binary("mul", quotient, inner.rhs), atom)
     left = affine_of(Binary("sub", inner.lhs, whole))
@@ -91,7 +91,7 @@ def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
 
 
 def about_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
-    """The limits of a dtype that an atom is widened from."""
+    """Yield the limits of a dtype that an atom is widened from."""
     kind = DType.parse(dtype)
     if not kind.is_float and kind.bits < 64:
         low, high = kind.limits
@@ -100,7 +100,8 @@ def about_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
 
 
 def unwidened(atom: Expr) -> Expr:
-    """The operand of a cast to int64 that keeps every value (not so for uint64 and floats); else the atom.
+    """Return the operand of a cast to int64 that keeps every value (not so for uint64 and floats); else the
+    atom.
 
     >>> from gossamer_ir.nodes import Var
     >>> [unwidened(Cast("int64", Var("v", dtype))).dtype for dtype in ("int32", "uint64")]

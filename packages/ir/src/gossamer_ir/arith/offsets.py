@@ -14,7 +14,8 @@ from gossamer_ir.nodes import Cast, Expr, Load
 
 
 def loaded(expr: Expr) -> Load | None:
-    """The load that an index is, or widens to int64; None unless it loads an integer unconditionally."""
+    """Return the load that an index is, or widens to int64; None unless it loads an integer
+    unconditionally."""
     inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
     if not isinstance(inner, Load) or inner.predicate is not None:
         return None
@@ -23,13 +24,13 @@ def loaded(expr: Expr) -> Load | None:
 
 
 def following(offset: Load) -> Load:
-    """The next offset: the end of the fibre that begins at this one."""
+    """Return the next offset: the end of the fibre that begins at this one."""
     *outer, last = offset.indices
     return replace(offset, indices=(*outer, add(last, ONE)))
 
 
 def length_of(offset: Load) -> Expr:
-    """The number of elements of the fibre that begins at an offset.
+    """Return the number of elements of the fibre that begins at an offset.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.script import print_expr
@@ -40,7 +41,8 @@ def length_of(offset: Load) -> Expr:
 
 
 def offset_of(begin: Expr, end: Expr) -> Load | None:
-    """The offset at which a fibre begins, if `begin` and `end` are adjacent offsets; None otherwise."""
+    """Return the offset at which a fibre begins, if `begin` and `end` are adjacent offsets; None
+    otherwise."""
     first, second = loaded(begin), loaded(end)
     if first is None or second is None or first.buffer != second.buffer:
         return None
@@ -50,7 +52,7 @@ def offset_of(begin: Expr, end: Expr) -> Load | None:
 
 
 def offset_of_length(length: Expr) -> Load | None:
-    """The offset at which a fibre begins, if an expression is the difference of adjacent offsets; None
+    """Return the offset at which a fibre begins, if an expression is the difference of adjacent offsets; None
     otherwise.
 
     >>> offset = Load("P", (ONE,), "int32")

@@ -45,15 +45,15 @@ class Prover:
         return self._constraints.state
 
     def scope(self) -> AbstractContextManager[None]:
-        """A context in which constraints may be added; they are retracted at its end."""
+        """Return a context in which constraints may be added; they are retracted at its end."""
         return self._elimination.scope()
 
     def assume_nonnegative(self, expr: Expr) -> None:
-        """Assumes expr >= 0 from here on."""
+        """Assume expr >= 0 from here on."""
         self._constraints.add(affine_of(expr))
 
     def assume_range(self, var: str, start: Expr, extent: Expr) -> None:
-        """Assumes start <= var < start + extent from here on.
+        """Assume start <= var < start + extent from here on.
 
         An extent of the form `extent if condition else 0` also gives the condition, since `var` has no
         value without it.
@@ -67,12 +67,12 @@ class Prover:
         self.assume_nonnegative(Binary("sub", last, variable))
 
     def assume(self, condition: Expr) -> None:
-        """Assumes a condition; the parts that are not comparisons of integers are ignored."""
+        """Assume a condition; the parts that are not comparisons of integers are ignored."""
         self._elimination.begin()
         self._elimination.assume(condition)
 
     def proves_nonnegative(self, expr: Expr) -> bool:
-        """True if expr >= 0 is proved."""
+        """Return whether expr >= 0 is proved."""
         goal = affine_of(expr)
         query = self._constraints.state, goal.constant, frozenset(goal.terms.items())
         answer = self._answers.get(query)
@@ -81,12 +81,12 @@ class Prover:
         return answer
 
     def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
-        """True if 0 <= expr < extent is proved."""
+        """Return whether 0 <= expr < extent is proved."""
         upper = Binary("sub", Binary("sub", extent, expr), build.ONE)
         return self.proves_nonnegative(expr) and self.proves_nonnegative(upper)
 
     def proves(self, condition: Expr) -> bool:
-        """True if a condition made of comparisons of integers is proved."""
+        """Return whether a condition made of comparisons of integers is proved."""
         match connected(condition):
             case Const(text=text):
                 return text == "True"

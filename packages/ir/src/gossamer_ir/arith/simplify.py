@@ -39,7 +39,7 @@ FALSE = Const("bool", "False")
 
 @typed
 def simplify(node: Node) -> Any:
-    """The node with every rule applied bottom-up.
+    """Return the node with every rule applied bottom-up.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> simplify(Binary("add", Binary("mul", index_var("i"), index(1)), index(0)))
@@ -49,12 +49,12 @@ def simplify(node: Node) -> Any:
 
 
 def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """`simplify` for statements; loops and choices without a body are removed."""
+    """Apply `simplify` to statements; loops and choices without a body are removed."""
     return rewrite_body(body, simplify_node, leaves=False)
 
 
 def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """`simplify_body` for use before bounds checks are inserted.
+    """Apply `simplify_body`, for use before bounds checks are inserted.
 
     It keeps every read, even if its value is not needed: an out-of-bounds read stops the program, and
     the check that does so is derived from the read.
@@ -68,7 +68,7 @@ def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def simplify_node(node: Any) -> Any | None:
-    """One rule applied to a node whose children are simplified; None if no rule applies."""
+    """Apply one rule to a node whose children are simplified; None if no rule applies."""
     rule = _RULES.get(type(node))
     return rule(node) if rule else None
 
@@ -79,7 +79,7 @@ def _keeping_reads(node: Any) -> Any | None:
 
 
 def _loses_read(node: Any, new: Any) -> bool:
-    """True if evaluating a node reads memory that evaluating its replacement does not."""
+    """Return whether evaluating a node reads memory that evaluating its replacement does not."""
     reads = _reads(*always_evaluated(node))
     kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
     return any(read not in kept for read in reads)
@@ -90,14 +90,14 @@ def _reads(*nodes: Any) -> tuple[Expr, ...]:
 
 
 def is_true(condition: Expr | None) -> bool:
-    """True if a condition is the constant true, in every lane; None stands for true."""
+    """Return whether a condition is the constant true, in every lane; None stands for true."""
     if isinstance(condition, Broadcast):
         condition = condition.value
     return condition is None or condition == TRUE
 
 
 def is_false(condition: Expr | None) -> bool:
-    """True if a condition is the constant false, in every lane."""
+    """Return whether a condition is the constant false, in every lane."""
     if isinstance(condition, Broadcast):
         condition = condition.value
     return condition == FALSE

@@ -15,17 +15,17 @@ initialized before the first part only; each part accumulates into what the earl
 
 
 def is_preprocess(node: Block | Iteration) -> bool:
-    """True if a block or iteration is annotated with `PREPROCESS`."""
+    """Return whether a block or iteration is annotated with `PREPROCESS`."""
     return bool(dict(node.annotations).get(PREPROCESS, False))
 
 
 def is_composable(function: Function) -> bool:
-    """True if a function is annotated with `COMPOSABLE`."""
+    """Return whether a function is annotated with `COMPOSABLE`."""
     return bool(dict(function.annotations).get(COMPOSABLE, False))
 
 
 def without_annotation(function: Function, key: str) -> Function:
-    """The function without an annotation; the same object if it does not have this key.
+    """Return the function without an annotation; the same object if it does not have this key.
 
     >>> without_annotation(Function("f", (), (), annotations=((COMPOSABLE, 1),)), COMPOSABLE).annotations
     ()

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
 
 
 def index(value: int) -> Const:
-    """An int64 constant; a value that int64 cannot represent wraps, as in arithmetic.
+    """Return an int64 constant; a value that int64 cannot represent wraps, as in arithmetic.
 
     >>> index(2**63 - 1), index(2**63)
     (Const(dtype='int64', text='9223372036854775807'), Const(dtype='int64', text='-9223372036854775808'))
@@ -50,17 +50,17 @@ ONE = index(1)
 
 
 def index_var(name: str) -> Var:
-    """An int64 variable."""
+    """Return an int64 variable."""
     return Var(name, "int64")
 
 
 def handle(name: str) -> Var:
-    """A pointer argument of `ParallelFor` or `Launch`."""
+    """Return a pointer argument of `ParallelFor` or `Launch`."""
     return Var(name, "handle")
 
 
 def integer_value(expr: Expr) -> int | None:
-    """The value of an integer constant, None for anything else."""
+    """Return the value of an integer constant, None for anything else."""
     return int(expr.text) if type(expr) is Const and expr.dtype in _INTEGERS else None
 
 
@@ -68,7 +68,7 @@ _INTEGERS = frozenset(name for name in SCALARS if DType(name).is_integer)
 
 
 def add(lhs: Expr, rhs: Expr) -> Expr:
-    """Lhs + rhs, both int64."""
+    """Return lhs + rhs, both int64."""
     # The common case first: most sums that passes build have no constant operand.
     if type(lhs) is not Const and type(rhs) is not Const:
         return Binary("add", lhs, rhs)
@@ -82,7 +82,7 @@ def add(lhs: Expr, rhs: Expr) -> Expr:
 
 
 def sub(lhs: Expr, rhs: Expr) -> Expr:
-    """Lhs - rhs, both int64."""
+    """Return lhs - rhs, both int64."""
     if type(lhs) is not Const and type(rhs) is not Const:
         return ZERO if lhs == rhs else Binary("sub", lhs, rhs)
     left, right = integer_value(lhs), integer_value(rhs)
@@ -92,7 +92,7 @@ def sub(lhs: Expr, rhs: Expr) -> Expr:
 
 
 def mul(lhs: Expr, rhs: Expr) -> Expr:
-    """Lhs * rhs, both int64."""
+    """Return lhs * rhs, both int64."""
     if type(lhs) is not Const and type(rhs) is not Const:
         return Binary("mul", lhs, rhs)
     left = integer_value(lhs) if type(lhs) is Const else None
@@ -107,7 +107,7 @@ def mul(lhs: Expr, rhs: Expr) -> Expr:
 
 
 def floordiv(lhs: Expr, rhs: Expr) -> Expr:
-    """Lhs // rhs, both int64."""
+    """Return lhs // rhs, both int64."""
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right:
         return Const("int64", str(evaluated("floordiv", left, right)))
@@ -115,7 +115,7 @@ def floordiv(lhs: Expr, rhs: Expr) -> Expr:
 
 
 def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
-    """An int64 operation, folded by the constructor of its operator (`add`, `mul`, ...) if it has one.
+    """Return an int64 operation, folded by the constructor of its operator (`add`, `mul`, ...) if it has one.
 
     >>> binary("mul", index_var("i"), ONE), binary("min", index(3), index(5))
     (Var(name='i', dtype='int64'), Const(dtype='int64', text='3'))
@@ -127,7 +127,7 @@ def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
-    """The result of an int64 operation on two constants; None for other operands.
+    """Return the result of an int64 operation on two constants; None for other operands.
 
     A division by zero is not folded to 0, so that a size that divides by zero can still be reported.
 
@@ -150,7 +150,7 @@ _CONSTRUCTORS: dict[BinaryOp, Callable[[Expr, Expr], Expr]] = {
 
 
 def product(factors: Iterable[Expr]) -> Expr:
-    """The product of expressions; 1 if there are none.
+    """Return the product of expressions; 1 if there are none.
 
     >>> product([]) == ONE, product([index_var("i")]) == index_var("i")
     (True, True)
@@ -160,17 +160,17 @@ def product(factors: Iterable[Expr]) -> Expr:
 
 
 def ceildiv(lhs: Expr, rhs: int) -> Expr:
-    """Lhs / rhs rounded up, for rhs > 0."""
+    """Return lhs / rhs rounded up, for rhs > 0."""
     return floordiv(add(lhs, index(rhs - 1)), index(rhs))
 
 
 def widen(expr: Expr) -> Expr:
-    """An integer expression, cast to int64 unless it has that dtype."""
+    """Return an integer expression, cast to int64 unless it has that dtype."""
     return expr if dtype_of(expr) == "int64" else Cast("int64", expr)
 
 
 def in_range(index: Expr, extent: Expr) -> tuple[Compare, Compare]:
-    """The conditions 0 <= index and index < extent, compared as int64.
+    """Return the conditions 0 <= index and index < extent, compared as int64.
 
     >>> first, second = in_range(index_var("i"), index_var("n"))
     >>> first.op, first.rhs == ZERO, second.op, second.rhs.name
@@ -181,14 +181,14 @@ def in_range(index: Expr, extent: Expr) -> tuple[Compare, Compare]:
 
 
 def conjunction(lhs: Expr | None, rhs: Expr | None) -> Expr | None:
-    """The conjunction of two conditions; None stands for true."""
+    """Return the conjunction of two conditions; None stands for true."""
     if lhs is None or rhs is None:
         return lhs if rhs is None else rhs
     return lhs if lhs == rhs else Binary("and", lhs, rhs)
 
 
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    """The operands of a conjunction, in order; empty for None, which stands for true."""
+    """Yield the operands of a conjunction, in order; empty for None, which stands for true."""
     if isinstance(condition, Binary) and condition.op == "and":
         yield from conjuncts(condition.lhs)
         yield from conjuncts(condition.rhs)
@@ -197,7 +197,7 @@ def conjuncts(condition: Expr | None) -> Iterator[Expr]:
 
 
 def conjoined(parts: Iterable[Expr]) -> Expr | None:
-    """The conjunction of conditions; None, which stands for true, if there are none.
+    """Return the conjunction of conditions; None, which stands for true, if there are none.
 
     >>> parts = [Compare("lt", index_var(name), ONE) for name in "ij"]
     >>> list(conjuncts(conjoined(parts))) == parts
@@ -210,24 +210,25 @@ def conjoined(parts: Iterable[Expr]) -> Expr | None:
 
 
 def without_guard(extent: Expr) -> Expr:
-    """The extent of a loop without the conditions under which it runs: `n` for `n if condition else 0`."""
+    """Return the extent of a loop without the conditions under which it runs: `n` for `n if condition else
+    0`."""
     while isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:
         extent = extent.if_true
     return extent
 
 
 def zero_of(dtype: str) -> Const:
-    """The zero of a scalar dtype."""
+    """Return the zero of a scalar dtype."""
     return constant(0, dtype)
 
 
 def fill_of(buffer: SparseBuffer) -> Const:
-    """The value that an absent coordinate of a sparse buffer reads."""
+    """Return the value that an absent coordinate of a sparse buffer reads."""
     return zero_of(buffer.dtype) if buffer.fill is None else buffer.fill
 
 
 def dtype_of(expr: Expr) -> str:
-    """The dtype of an expression, derived from its operands."""
+    """Return the dtype of an expression, derived from its operands."""
     return _DTYPES[type(expr)](expr)
 
 

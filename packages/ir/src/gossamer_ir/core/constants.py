@@ -22,7 +22,7 @@ _EXACT = 256
 
 
 def constant(value: Value, dtype: str) -> Const:
-    """A `Const` of a Python value.
+    """Return a `Const` of a Python value.
 
     Raises `ArgumentError`: `constant.range` if the dtype cannot represent the value, `constant.dtype` if
     it is a vector or a handle.
@@ -45,7 +45,7 @@ def constant(value: Value, dtype: str) -> Const:
 
 
 def value_of(const: Const) -> Value:
-    """The Python value of a constant."""
+    """Return the Python value of a constant."""
     kind = DType.parse(const.dtype)
     if kind.kind == "bool":
         return const.text == "True"
@@ -53,7 +53,7 @@ def value_of(const: Const) -> Value:
 
 
 def is_canonical(const: Const) -> bool:
-    """True if the text of a constant is the canonical one for its value and dtype."""
+    """Return whether the text of a constant is the canonical one for its value and dtype."""
     try:
         return constant(value_of(const), const.dtype) == const
     except (ValueError, OverflowError, ArgumentError):

@@ -49,7 +49,8 @@ class DType(msgspec.Struct, frozen=True):
 
     @staticmethod
     def parse(text: str) -> DType:
-        """The parts of the canonical text of a dtype; raises `ArgumentError` (`dtype.unknown`) otherwise.
+        """Return the parts of the canonical text of a dtype; raises `ArgumentError` (`dtype.unknown`)
+        otherwise.
 
         >>> DType.parse("float32xvscalex4")
         DType(scalar='float32', lanes=4, scalable=True)
@@ -96,7 +97,7 @@ class DType(msgspec.Struct, frozen=True):
         return 0, (1 << self.bits) - 1
 
     def with_scalar(self, scalar: str) -> DType:
-        """The dtype with as many lanes of another scalar type."""
+        """Return the dtype with as many lanes of another scalar type."""
         return DType(scalar, self.lanes, self.scalable)
 
 
@@ -118,12 +119,12 @@ def _parse(text: str) -> DType:
 
 
 def scalar_of(text: str) -> str:
-    """The name of the scalar type: `float32` for `float32x16`."""
+    """Return the name of the scalar type: `float32` for `float32x16`."""
     return _parse(text).scalar
 
 
 def with_lanes(text: str, lanes: int, *, scalable: bool = False) -> str:
-    """The vector dtype with lanes of a scalar type.
+    """Return the vector dtype with lanes of a scalar type.
 
     >>> with_lanes("float32", 16)
     'float32x16'

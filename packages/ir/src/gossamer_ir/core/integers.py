@@ -15,7 +15,7 @@ _WORD = 64
 
 
 def wrapped(value: int, bits: int = _WORD) -> int:
-    """The signed integer of this many bits that an unbounded integer wraps to.
+    """Return the signed integer of this many bits that an unbounded integer wraps to.
 
     >>> wrapped(2**63), wrapped(200, 8)
     (-9223372036854775808, -56)
@@ -51,7 +51,7 @@ callers that check sizes need the unbounded result."""
 
 
 def evaluated(op: BinaryOp, lhs: int, rhs: int) -> int:
-    """The result of an int64 operator, wrapped.
+    """Return the result of an int64 operator, wrapped.
 
     >>> evaluated("add", 2**63 - 1, 1), evaluated("floordiv", -(2**63), -1)
     (-9223372036854775808, -9223372036854775808)

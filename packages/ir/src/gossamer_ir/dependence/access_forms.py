@@ -37,14 +37,14 @@ def access_forms(
     values: Values,
     function: Function,
 ) -> Iterator[AccessForm]:
-    """The accesses of some buffers in a body, in program order."""
+    """Return the accesses of some buffers in a body, in program order."""
     listed = accesses(body, values=values, buffers=buffers, conditions=False)
     return forms_of_accesses(listed, function)
 
 
 def forms_of_accesses(listed: Iterable[Access], function: Function) -> Iterator[AccessForm]:
-    """Accesses with their indices as forms. Indices of a buffer that `has_two_names` are unknown, since they
-    do not identify its elements."""
+    """Yield accesses with their indices as forms. Indices of a buffer that `has_two_names` are unknown, since
+    they do not identify its elements."""
     loops, several = loops_of(function), with_two_names(function)
     forms: dict[Expr | Range | None, LinearForm | None] = {None: None}
     for access in listed:
@@ -61,11 +61,11 @@ def forms_of_accesses(listed: Iterable[Access], function: Function) -> Iterator[
 
 @memoize_by_identity
 def with_two_names(function: Function) -> frozenset[str]:
-    """The buffers of a function that have elements with two names."""
+    """Return the buffers of a function that have elements with two names."""
     return frozenset([buffer.name for buffer in function.buffers if has_two_names(buffer)])
 
 
 def has_two_names(buffer: AnyBuffer) -> bool:
-    """True if out-of-row indices alias the next row, which `extra_storage` permits; two index tuples may
-    then name one element. Without it, a position beyond a row reads the fill value."""
+    """Return whether out-of-row indices alias the next row, which `extra_storage` permits; two index tuples
+    may then name one element. Without it, a position beyond a row reads the fill value."""
     return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1

@@ -39,7 +39,7 @@ Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 def written_accesses(
     body: tuple[Stmt, ...], *, values: Values, function: Function
 ) -> dict[str, list[AccessForm]]:
-    """The accesses to each buffer that a body stores to."""
+    """Return the accesses to each buffer that a body stores to."""
     buffers, changing = outer_writes(body), buffers_written(body)
     forms: dict[str, list[AccessForm]] = {name: [] for name in sorted(buffers)}
     for access in access_forms(body, buffers, values=values, function=function):
@@ -48,8 +48,8 @@ def written_accesses(
 
 
 def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
-    """The access without the indices that load from buffers that a body writes (including those that it
-    allocates): such an index may differ each time it is evaluated, so it is unknown."""
+    """Return the access without the indices that load from buffers that a body writes (including those that
+    it allocates): such an index may differ each time it is evaluated, so it is unknown."""
     if not any(_changes(form, buffers) for form in access.selectors):
         return access
     indices, numbers = (
@@ -60,7 +60,7 @@ def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
 
 
 def _changes(form: LinearForm | None, buffers: Set[str]) -> bool:
-    """True if a form loads from some buffers."""
+    """Return whether a form loads from some buffers."""
     if form is None:
         return False
     parts = (form.base, *form.terms.values())
@@ -74,7 +74,7 @@ def verdict(
     varying: Set[str],
     function: Function,
 ) -> Verdict:
-    """The verdict on the accesses to one buffer; `varying` are the loop and those inside it.
+    """Return the verdict on the accesses to one buffer; `varying` are the loop and those inside it.
 
     The tests are tried in turn: indices that are mixed-radix numbers with the loop as a digit, quotients
     and remainders of such a number, injective index arrays, and finally a store that ignores the loop.
@@ -102,7 +102,8 @@ def verdict(
 
 
 def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
-    """The buffers without duplicate values. Padded buffers are excluded: unused slots repeat one value."""
+    """Return the buffers without duplicate values. Padded buffers are excluded: unused slots repeat one
+    value."""
     several = tuple(facts)
     padded = {fact.buffer for fact in several if isinstance(fact, PaddedSlots)}
     return frozenset(fact.buffer for fact in several if isinstance(fact, Distinct)) - padded
@@ -111,8 +112,8 @@ def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
 def _loaded_indices(
     columns: Iterable[Sequence[LinearForm | None]], distinct: Set[str], *, loops: Loops
 ) -> list[tuple[LinearForm | None, ...]]:
-    """The indices of the loads that all accesses use in one dimension, recursively. Loads from an array
-    without duplicates are different if their indices are."""
+    """Return the indices of the loads that all accesses use in one dimension, recursively. Loads from an
+    array without duplicates are different if their indices are."""
     loaded: list[tuple[LinearForm | None, ...]] = []
     for forms in columns if distinct else ():
         loads = [_load_from(form, distinct) for form in forms]
@@ -128,7 +129,7 @@ def _loaded_indices(
 
 
 def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
-    """The load that a form consists of, if it is from one of some buffers."""
+    """Return the load that a form consists of, if it is from one of some buffers."""
     coordinate = coordinate_of(form)
     load = None if coordinate is None else loaded(coordinate)
     return load if load is not None and load.buffer in distinct else None
@@ -137,7 +138,7 @@ def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
 def _determines(
     loop: str, forms: Iterable[LinearForm | None], *, loops: Loops, varying: Set[str]
 ) -> bool:
-    """True if all forms determine the iteration of the loop in the same way."""
+    """Return whether all forms determine the iteration of the loop in the same way."""
     keys = set()
     for form in forms:
         key = None if form is None else injectivity_key(form, loop, loops=loops, varying=varying)
@@ -154,8 +155,8 @@ def _is_recovered(
     loops: Loops,
     varying: Set[str],
 ) -> bool:
-    """True if quotients and remainders, each used by all accesses in one dimension, together determine a
-    number that determines the iteration: as `f // n` and `f % n` determine the variable `f` of a fused
+    """Return whether quotients and remainders, each used by all accesses in one dimension, together determine
+    a number that determines the iteration: as `f // n` and `f % n` determine the variable `f` of a fused
     loop, even if that loop was split again."""
     by_dimension = [
         {leading_coordinate(form, loops=loops, varying=varying) for form in forms}
@@ -175,7 +176,7 @@ def _is_recovered(
 
 
 def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
-    """True if an expression is known, or `expr // n` and `expr % n` are, for an invariant n."""
+    """Return whether an expression is known, or `expr // n` and `expr % n` are, for an invariant n."""
     if expr in known:
         return True
     return any(
@@ -190,7 +191,7 @@ def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
 def _selects(
     loop: For, forms: Sequence[LinearForm | None], *, others: Set[str], facts: Sequence[Fact]
 ) -> bool:
-    """True if all accesses use one coordinate that is injective in the loop and does not depend on the
+    """Return whether all accesses use one coordinate that is injective in the loop and does not depend on the
     `others`, the inner loops."""
     coordinate = coordinate_of(forms[0])
     if coordinate is None or any(form != forms[0] for form in forms):
@@ -199,7 +200,7 @@ def _selects(
 
 
 def coordinate_of(form: LinearForm | None) -> Expr | None:
-    """The atom that a form consists of; None if it is a sum or a multiple."""
+    """Return the atom that a form consists of; None if it is a sum or a multiple."""
     if form is None or form.terms or form.base.constant or len(form.base.terms) != 1:
         return None
     ((atom, count),) = form.base.terms.items()
@@ -209,7 +210,7 @@ def coordinate_of(form: LinearForm | None) -> Expr | None:
 def leading_coordinate(
     form: LinearForm | None, *, loops: Loops, varying: Set[str]
 ) -> tuple[Expr, int] | None:
-    """The atom that a form determines, and its coefficient; None if there is none.
+    """Return the atom that a form determines, and its coefficient; None if there is none.
 
     The form must be `coefficient * atom + rest`, where `rest` is a sum of varying loops with
     0 <= rest < coefficient.
@@ -228,8 +229,8 @@ def leading_coordinate(
 def _is_narrow(
     form: LinearForm, atom: Expr, count: int, *, loops: Loops, varying: Set[str]
 ) -> bool:
-    """True if different values of a form are different machine integers, too: their distance is less than
-    2**64."""
+    """Return whether different values of a form are different machine integers, too: their distance is less
+    than 2**64."""
     if count == 1 and not form.terms:
         return True
     width = loops.overflow.of(atom) * (1 if _is_natural(atom, loops) else 2)
@@ -237,8 +238,8 @@ def _is_narrow(
 
 
 def _is_natural(expr: Expr, loops: Loops) -> bool:
-    """True if an expression is not negative because its operands are loops that start at 0, and nothing
-    wraps."""
+    """Return whether an expression is not negative because its operands are loops that start at 0, and
+    nothing wraps."""
     match expr:
         case Var(name=name):
             return name in loops and integer_value(loops[name].start) == 0
@@ -251,7 +252,7 @@ def _is_natural(expr: Expr, loops: Loops) -> bool:
 
 
 def _is_independent_of(access: AccessForm, loop: str, varying: Set[str]) -> bool:
-    """True if every iteration accesses the same element."""
+    """Return whether every iteration accesses the same element."""
     return not any(
         form is None or loop in form.terms or form.opaque & varying for form in access.indices
     )

@@ -15,8 +15,8 @@ from gossamer_ir.nodes import For, Function
 def are_unshared(
     listed: Sequence[Access], loop: For, *, changing: Set[str], function: Function
 ) -> bool:
-    """True if different iterations of a loop are proved to access different elements of a buffer, for all
-    iterations of inner loops. `changing` are the buffers that the loop writes.
+    """Return whether different iterations of a loop are proved to access different elements of a buffer, for
+    all iterations of inner loops. `changing` are the buffers that the loop writes.
 
     Index forms are tried first (`verdict`), then the order of whole iterations (`are_ordered`).
 

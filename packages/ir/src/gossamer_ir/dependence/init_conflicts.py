@@ -31,7 +31,8 @@ def may_meet(
     values: Values,
     function: Function,
 ) -> bool:
-    """True unless different iterations of a loop around a block are proved to initialize different elements.
+    """Return whether different iterations of a loop around a block may initialize the same element: False only
+    if it is proved that they do not.
 
     False also for a loop that feeds no spatial iterator, or that allocates what is initialized: each of its
     iterations initializes the elements again. `between` are the loops and conditions between the loop and
@@ -66,7 +67,7 @@ def may_meet(
 
 
 def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> Iterator[Access]:
-    """The stores of an init, each with its context in terms of the loops around the block."""
+    """Yield the stores of an init, each with its context in terms of the loops around the block."""
     parts = tuple(around)
     loops = tuple(
         For(part.var, resolve(part.start, values), resolve(part.extent, values), ())
@@ -85,7 +86,8 @@ def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> 
 
 
 def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
-    """True if points of some loops around a block that share an element initialize it to the same value.
+    """Return whether points of some loops around a block that share an element initialize it to the same
+    value.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> from gossamer_ir.nodes import Load
@@ -107,7 +109,7 @@ def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
 
 
 def _bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
-    """The values of the lets and block variables in a body."""
+    """Return the values of the lets and block variables in a body."""
     values: dict[str, Expr] = {}
     for stmt in statements(body):
         if isinstance(stmt, Let):

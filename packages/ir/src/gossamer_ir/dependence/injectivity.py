@@ -23,8 +23,8 @@ from gossamer_ir.traversal.references import free_vars
 
 
 def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
-    """True if an index is injective in a loop because it reads one strictly increasing segment (one fibre,
-    at the position stage).
+    """Return whether an index is injective in a loop because it reads one strictly increasing segment (one
+    fibre, at the position stage).
 
     `facts` must hold wherever the loop runs (`invariant_facts`). Unused slots of a padded axis repeat one
     value, so padded arrays are never injective.
@@ -48,8 +48,8 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
 
 
 def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
-    """True if a position is the loop variable plus the beginning of a segment, and the loop ends where the
-    segment does. Without `indptr` the segment is a row, which any range of positions is part of."""
+    """Return whether a position is the loop variable plus the beginning of a segment, and the loop ends where
+    the segment does. Without `indptr` the segment is a row, which any range of positions is part of."""
     parts = along(affine_of(position), loop.var)
     if parts is None or parts[0] != UNIT:
         return False
@@ -63,7 +63,7 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
 
 
 def _is_in_one_fibre(positions: tuple[Expr, ...], loop: For, indptr: str) -> bool:
-    """True if the last position is the loop variable, and the loop runs over the fibre that the other
+    """Return whether the last position is the loop variable, and the loop runs over the fibre that the other
     positions select."""
     *outer, last = positions
     offset = offset_of_length(build.without_guard(loop.extent))

@@ -60,8 +60,8 @@ _Name = TypeVar("_Name")
 
 
 def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
-    """The names of digits in ascending order; None unless the lowest place value is 1, and each other place
-    value is the number of values of the digits below it.
+    """Return the names of digits in ascending order; None unless the lowest place value is 1, and each other
+    place value is the number of values of the digits below it.
 
     >>> from gossamer_ir.core.build import index
     >>> gapless({"high": Digit(Affine({}, 8), index(3)), "low": Digit(UNIT, index(8))})
@@ -83,7 +83,7 @@ def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
 
 
 def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
-    """The digits without gaps that have these numbers of values, highest first.
+    """Return the digits without gaps that have these numbers of values, highest first.
 
     >>> from gossamer_ir.core.build import index
     >>> [digit.coefficient.constant for digit in places([index(3), index(4), index(8)])]
@@ -96,17 +96,17 @@ def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
 
 
 def count_of(digits: Iterable[Digit]) -> Affine:
-    """The number of values of a number with these digits."""
+    """Return the number of values of a number with these digits."""
     return reduce(times, (affine_of(digit.extent) for digit in digits), UNIT)
 
 
 def digits_of(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> dict[str, Digit]:
-    """The terms of a form in some loops, as digits."""
+    """Return the terms of a form in some loops, as digits."""
     return {name: Digit(by, loops[name].extent) for name, by in form.terms.items() if name in names}
 
 
 def injectivity_key(form: LinearForm, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
-    """A key that describes how the form determines the iteration of a loop; None if it does not.
+    """Return a key that describes how the form determines the iteration of a loop; None if it does not.
 
     Accesses with equal keys access different elements in different iterations of the loop, for all values of
     the other `varying` loops. Loops that do not vary are part of the key.
@@ -141,8 +141,8 @@ def _negative(digit: Digit) -> Digit:
 
 
 def span(form: LinearForm, varying: Set[str], *, loops: Loops) -> int:
-    """A bound of the difference of two values of a form over all iterations of the `varying` loops. If it is
-    below 2**64, different values are different machine integers."""
+    """Return a bound of the difference of two values of a form over all iterations of the `varying` loops. If
+    it is below 2**64, different values are different machine integers."""
     digits = digits_of(form, varying, loops=loops)
     extents = [without_guard(digit.extent) for digit in digits.values()]
     whole = 0
@@ -156,13 +156,13 @@ def span(form: LinearForm, varying: Set[str], *, loops: Loops) -> int:
 
 
 def is_positive(form: Affine) -> bool:
-    """True if a form is a positive constant or a positive multiple of vscale."""
+    """Return whether a form is a positive constant or a positive multiple of vscale."""
     count, factors = factored(form)
     return count > 0 and all(isinstance(factor, VScale) for factor in factors)
 
 
 def _is_positive(coefficient: Affine, low: list[Digit]) -> bool:
-    """True if a coefficient is positive provided that the loops of the lower digits are not empty."""
+    """Return whether a coefficient is positive provided that the loops of the lower digits are not empty."""
     if not coefficient.terms:
         return coefficient.constant > 0
     extents = [digit.extent for digit in low]
@@ -174,7 +174,7 @@ def _is_positive(coefficient: Affine, low: list[Digit]) -> bool:
 
 
 def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
-    """A form as an integer times factors, among them the factors of some extents that divide it."""
+    """Return a form as an integer times factors, among them the factors of some extents that divide it."""
     if not form.terms:
         return form.constant, ()
     factors = (factor for extent in extents for factor in factors_of(extent))
@@ -182,7 +182,7 @@ def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, .
 
 
 def fits(low: list[Digit], below: Affine) -> bool:
-    """True if the sum of the digits, times their place values, is always less than `below`."""
+    """Return whether the sum of the digits, times their place values, is always less than `below`."""
     if not low:
         return True
     if any(_is_negative(digit.coefficient) for digit in low):
@@ -201,8 +201,8 @@ def fits(low: list[Digit], below: Affine) -> bool:
 
 
 def ascending(form: LinearForm, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
-    """The loops of a form in ascending order of digits; None unless the form consists of digits without
-    gaps."""
+    """Return the loops of a form in ascending order of digits; None unless the form consists of digits
+    without gaps."""
     if form.base != NOTHING:
         return None
     return lowest(form, form.terms.keys(), loops=loops)
@@ -211,8 +211,8 @@ def ascending(form: LinearForm, *, loops: Mapping[str, For]) -> tuple[str, ...] 
 def lowest(
     form: LinearForm, names: Set[str], *, loops: Mapping[str, For]
 ) -> tuple[str, ...] | None:
-    """Some loops of a form in ascending order of digits; None unless they are digits without gaps of a number
-    that is added to a term that does not depend on them."""
+    """Return some loops of a form in ascending order of digits; None unless they are digits without gaps of a
+    number that is added to a term that does not depend on them."""
     digits = digits_of(form, names, loops=loops)
     order = gapless(digits)
     if order is None or form.opaque & names:
@@ -221,7 +221,7 @@ def lowest(
 
 
 def number(digits: Mapping[str, Digit]) -> Expr:
-    """The number that has variables as its digits."""
+    """Return the number that has variables as its digits."""
     total: Expr = ZERO
     for name, digit in digits.items():
         total = add(total, mul(index_var(name), product_of(digit.coefficient)))
@@ -231,7 +231,7 @@ def number(digits: Mapping[str, Digit]) -> Expr:
 def parted(
     digits: Mapping[str, Digit], divisor: int
 ) -> tuple[dict[str, Digit], int, dict[str, Digit]] | None:
-    """Splits digits without gaps (highest first) at a place value that divides `divisor`.
+    """Split digits without gaps (highest first) at a place value that divides `divisor`.
 
     Returns the digits of the quotient by that place value, the place value, and the digits of the remainder;
     None if no place value but 1 divides it.
@@ -248,19 +248,20 @@ def parted(
 
 
 def without(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Expr:
-    """A form without its terms in some loops."""
+    """Return a form without its terms in some loops."""
     others = sorted(form.terms.keys() - names)
     digits = digits_of(form, set(others), loops=loops)
     return add(number({name: digits[name] for name in others}), expr_of(form.base))
 
 
 def several(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...]:
-    """Some loops without those of a single iteration: their variable is 0, so they contribute nothing."""
+    """Return some loops without those of a single iteration: their variable is 0, so they contribute
+    nothing."""
     return tuple(name for name in order if integer_value(loops[name].extent) != 1)
 
 
 def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> bool:
-    """True if a form takes all values in [0, extent), and possibly greater ones."""
+    """Return whether a form takes all values in [0, extent), and possibly greater ones."""
     every = ascending(form, loops=loops)
     if every is None:
         return False
@@ -274,7 +275,8 @@ def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> 
 
 
 def _reaches(count: Expr, step: Affine, extent: Expr) -> bool:
-    """True if count * step >= extent, for constants, multiples, and a count that is a rounded-up quotient."""
+    """Return whether count * step >= extent, for constants, multiples, and a count that is a rounded-up
+    quotient."""
     if step == UNIT and count == extent:
         return True
     number, bound = integer_value(count), integer_value(extent)
@@ -292,7 +294,7 @@ def _reaches(count: Expr, step: Affine, extent: Expr) -> bool:
 
 
 def ceildiv_by(extent: Expr, divisor: Affine) -> Expr:
-    """The quotient of an extent by a positive divisor, rounded up."""
+    """Return the quotient of an extent by a positive divisor, rounded up."""
     if divisor == UNIT:
         return extent
     if divisor.is_constant:

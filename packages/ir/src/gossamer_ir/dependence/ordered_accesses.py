@@ -36,8 +36,8 @@ def are_ordered(
     changing: Set[str],
     function: Function,
 ) -> bool:
-    """True if, along one dimension of the buffer, all accesses of each iteration of a loop are proved to come
-    after those of all earlier iterations, or all before them.
+    """Return whether, along one dimension of the buffer, all accesses of each iteration of a loop are proved
+    to come after those of all earlier iterations, or all before them.
 
     `outer` are the enclosing loops, `changing` the buffers that the loop writes.
     """
@@ -83,8 +83,8 @@ def _site(access: Access, *, function: Function, point: ProgramPoint) -> _Access
 
 
 def _weakest(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
-    """The sites with minimal assumptions. A proof for one of them holds for every site that has the same
-    indices and more assumptions."""
+    """Return the sites with minimal assumptions. A proof for one of them holds for every site that has the
+    same indices and more assumptions."""
     known = {(site.indices, site.held.assumptions()): site for site in sites}
     return [
         site
@@ -96,7 +96,8 @@ def _weakest(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
 def _is_ordered_along(
     sites: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
 ) -> bool:
-    """True if all accesses of later iterations come after those of earlier ones, or all before them."""
+    """Return whether all accesses of later iterations come after those of earlier ones, or all before
+    them."""
     return any(
         all(
             _is_apart(first, second, dim, point=point, loop=loop, falls=falls)
@@ -115,7 +116,7 @@ def _is_apart(
     loop: For,
     falls: bool,
 ) -> bool:
-    """True if a later iteration's access is proved to come after (before, if the index `falls`)."""
+    """Return whether a later iteration's access is proved to come after (before, if the index `falls`)."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     earlier, other = first.indices[dim], second.indices[dim]
@@ -129,7 +130,7 @@ def _is_apart(
 
 
 def _renamed(held: EnclosingContext, names: Values) -> EnclosingContext:
-    """The context in the later iteration, with renamed loop variables."""
+    """Return the context in the later iteration, with renamed loop variables."""
     loops = (replace(loop, var=loop.var + _LATER, body=()) for loop in held.loops)
     conditions = (substitute(condition, names) for condition in held.conditions)
     idle = frozenset(name + _LATER for name in held.idle)

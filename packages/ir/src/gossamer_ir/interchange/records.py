@@ -91,7 +91,7 @@ class Target(Record, frozen=True):
 
     @staticmethod
     def parse(text: str) -> Target:
-        """Parses `NAME` or `NAME:KEY=VALUE,...`; raises `ArgumentError` (`target.syntax`) otherwise."""
+        """Parse `NAME` or `NAME:KEY=VALUE,...`; raise `ArgumentError` (`target.syntax`) otherwise."""
         match = _TARGET.fullmatch(text)
         if match is None:
             raise ArgumentError(
@@ -118,7 +118,7 @@ class Target(Record, frozen=True):
         return f"{self.backend}:" + ",".join(f"{key}={value}" for key, value in self.options)
 
     def option(self, key: str, default: str = "") -> str:
-        """The value of an option, or `default` if it is not given."""
+        """Return the value of an option, or `default` if it is not given."""
         return dict(self.options).get(key, default)
 
 

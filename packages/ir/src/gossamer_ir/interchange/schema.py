@@ -28,7 +28,7 @@ _UNIONS: dict[str, Any] = {
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of all serialized text: `Module` and the records."""
+    """Return the JSON Schema of all serialized text: `Module` and the records."""
     texts = {"Module": ModuleText} | {name: kind for kind, name in RECORDS.items()}
     shapes, components = msgspec.json.schema_components(
         (*texts.values(), *_UNIONS.values()), ref_template="#/$defs/{name}"
@@ -46,7 +46,8 @@ def schema() -> dict[str, Any]:
 
 
 def _shorten(shape: Any, unions: Mapping[str, Any]) -> Any:
-    """The shape with unions replaced by references, without descriptions, and with sorted alternatives.
+    """Return the shape with unions replaced by references, without descriptions, and with sorted
+    alternatives.
 
     Inlined unions would repeat at every field; docstrings and the order of alternatives do not affect
     what can be read.
@@ -77,12 +78,12 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def schema_text() -> str:
-    """The text of `schema.json` for the current nodes."""
+    """Return the text of `schema.json` for the current nodes."""
     return msgspec.json.format(msgspec.json.encode(schema()), indent=1).decode() + "\n"
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
-    """The differences between two results of `schema`, classified.
+    """Return the differences between two results of `schema`, classified.
 
     >>> changes({"$defs": {}}, {"$defs": {"Barrier": {}}})
     (Change(kind='addition', where='Barrier'),)
@@ -123,7 +124,7 @@ def _shape_changes(where: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _choices(shape: Any) -> frozenset[str]:
-    """The alternatives of a field, as a set of texts: a field that accepts more has a larger set."""
+    """Return the alternatives of a field, as a set of texts: a field that accepts more has a larger set."""
     if not isinstance(shape, Mapping):
         return frozenset({str(shape)})
     if "enum" in shape:
@@ -136,7 +137,7 @@ def _choices(shape: Any) -> frozenset[str]:
 
 
 def main() -> None:
-    """Writes `schema.json`."""
+    """Write `schema.json`."""
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
 
 

@@ -47,7 +47,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 @typed
 def dumps(module: Module) -> bytes:
-    """The canonical JSON of a module.
+    """Return the canonical JSON of a module.
 
     Raises `ParseError` (`wire.depth`, `wire.size`) if it exceeds the limits of `loads`.
 
@@ -59,7 +59,7 @@ def dumps(module: Module) -> bytes:
 
 @typed
 def loads(data: bytes | str) -> Module:
-    """The module that `dumps` has written; raises `ParseError` (`wire.*`) for any other text.
+    """Return the module that `dumps` has written; raises `ParseError` (`wire.*`) for any other text.
 
     The result is well formed but not verified.
 
@@ -76,7 +76,7 @@ def loads(data: bytes | str) -> Module:
 
 @typed
 def dumps_record(record: Record) -> bytes:
-    """The canonical JSON of a record; raises `ParseError` if it exceeds the limits of `loads_record`.
+    """Return the canonical JSON of a record; raises `ParseError` if it exceeds the limits of `loads_record`.
 
     >>> dumps_record(Target("generic-cpu"))
     b'{"gossamer_ir":[0,1],"record":"Target","value":{"backend":"generic-cpu"}}'
@@ -87,7 +87,7 @@ def dumps_record(record: Record) -> bytes:
 
 @typed
 def loads_record(data: bytes | str, kind: type[R]) -> R:
-    """The record that `dumps_record` has written, which must have the type `kind`.
+    """Return the record that `dumps_record` has written, which must have the type `kind`.
 
     Raises `ParseError` (`wire.*`) for any other text.
 
@@ -206,8 +206,8 @@ multiple of the size in memory."""
 
 
 def nesting_of(data: bytes) -> int:
-    """The nesting depth of objects and arrays in a JSON text, found without decoding it; any greater number
-    if it exceeds `MAX_NESTING`.
+    """Return the nesting depth of objects and arrays in a JSON text, found without decoding it; any greater
+    number if it exceeds `MAX_NESTING`.
 
     >>> nesting_of(b'{"a[[[": [[1], []]}')
     3

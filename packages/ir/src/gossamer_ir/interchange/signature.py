@@ -31,7 +31,7 @@ Usage = tuple[Names, Names]
 
 @typed
 def signature_of(module: Module) -> Signature:
-    """The signature of the entry of a verified flat module.
+    """Return the signature of the entry of a verified flat module.
 
     Reads and writes include those of the functions that the entry calls. Raises `VerifyError`:
     `signature.stage` for another stage, `signature.unbound` for a pointer parameter without a buffer.
@@ -92,7 +92,7 @@ def _subject(fact: Fact) -> str:
 
 
 def _usage(function: Function, functions: Mapping[str, Function], done: dict[str, Usage]) -> Usage:
-    """The handle parameters that a function reads and writes, directly or through its calls."""
+    """Return the handle parameters that a function reads and writes, directly or through its calls."""
     usage = done.get(function.name)
     if usage is not None:
         return usage
@@ -113,7 +113,7 @@ def _usage(function: Function, functions: Mapping[str, Function], done: dict[str
 
 
 def _add_arguments(call: ParallelFor | Launch, callee: Function, below: Usage, into: Usage) -> None:
-    """Adds the arguments that the callee reads and writes through its parameters."""
+    """Add the arguments that the callee reads and write through its parameters."""
     skipped = 2 if isinstance(call, ParallelFor) else 0  # begin and end of a chunk
     for param, arg in zip(callee.params[skipped:], call.args, strict=True):
         name = _pointer(arg)

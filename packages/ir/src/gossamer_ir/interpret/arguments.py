@@ -16,7 +16,7 @@ Argument = Any
 
 
 def bind_arguments(function: Function, arguments: Mapping[str, Argument]) -> list[Any]:
-    """One value or array for each parameter, in order; raises `ArgumentError` if they do not match."""
+    """Return one value or array for each parameter, in order; raises `ArgumentError` if they do not match."""
     names = [param.name for param in function.params]
     _require_same(names, arguments, function=function.name)
     return [_bind(param, arguments[param.name]) for param in function.params]

@@ -9,7 +9,8 @@ from gossamer_ir.nodes import Block
 
 
 def block(node: Block, translator: Translator) -> Exec:
-    """A block as a function of the frame; its init, if hoisted, is added to the loop it runs before."""
+    """Return a block as a function of the frame; its init, if hoisted, is added to the loop it runs
+    before."""
     bind, check = (
         bind_iters(node.iters, translator),
         check_domains(node.iters, node.name, translator),

@@ -31,7 +31,7 @@ class Layouts(dict[str, Layout]):
 
 
 def open_buffers(frame: Frame, translator: Translator) -> None:
-    """Makes the levels, layouts and views of a frame."""
+    """Make the levels, layouts and views of a frame."""
 
     def evaluate(expr: Expr) -> int:
         return int(translator.size(expr)(frame))

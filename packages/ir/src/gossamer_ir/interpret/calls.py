@@ -17,7 +17,7 @@ Arguments = Callable[[Frame], list[Any]]
 
 
 def parallel_for(node: ParallelFor, translator: Translator) -> Exec:
-    """A parallel loop: calls its function for each chunk, last to first."""
+    """Return a parallel loop: calls its function for each chunk, last to first."""
     program, function = translator.program, node.function
     start, extent = translator.expr(node.start), translator.expr(node.extent)
     args, check = _arguments(node.args, translator), weigh(node, translator)
@@ -33,7 +33,7 @@ def parallel_for(node: ParallelFor, translator: Translator) -> Exec:
 
 
 def launch(node: Launch, translator: Translator) -> Exec:
-    """A launch: calls its function once, because the function's thread-bound loops cover the grid."""
+    """Return a launch: calls its function once, because the function's thread-bound loops cover the grid."""
     program, function = translator.program, node.function
     args = _arguments(node.args, translator)
     extents = translator.exprs(tuple(thread.extent for thread in node.threads))

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Combine, Expr, Load, Reducer, Store, Var
 
 
 def combine(node: Combine, translator: Translator) -> Exec:
-    """A combination: reads all elements and values, computes all results, then stores them.
+    """Return a combination: reads all elements and values, computes all results, then stores them.
 
     Raises `InterpreterError` if combining the reducer's identity with itself gives another value.
     """
@@ -45,7 +45,7 @@ def _values(node: Combine) -> tuple[Expr, ...]:
 
 
 def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], translator: Translator) -> Exec:
-    """Evaluates all values before it binds any of them."""
+    """Evaluate all values before it binds any of them."""
     names, parts = tuple(var.name for var in targets), translator.exprs(values)
 
     def run(frame: Frame) -> None:
@@ -55,7 +55,7 @@ def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], translator: Tr
 
 
 def _require_identity(reducer: Reducer, translator: Translator) -> None:
-    """Checks that the identity combined with itself is itself, a necessary condition that needs no data.
+    """Check that the identity combined with itself is itself, a necessary condition that needs no data.
 
     A sum with the identity 1 fails, as does one whose result is NaN. A maximum with the identity 0 passes.
     """

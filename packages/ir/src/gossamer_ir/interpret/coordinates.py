@@ -19,7 +19,7 @@ Locate = Callable[[Frame], tuple[Any, ...] | None]
 
 
 def coordinate_load(node: Load, translator: Translator) -> Eval:
-    """A load, which gives the buffer's fill value if the coordinates are absent."""
+    """Return a load, which gives the buffer's fill value if the coordinates are absent."""
     buffer = translator.buffers[node.buffer]
     assert isinstance(buffer, SparseBuffer)
     fill = constant_value(fill_of(buffer))
@@ -33,7 +33,7 @@ def coordinate_load(node: Load, translator: Translator) -> Eval:
 
 
 def coordinate_store(node: Store, translator: Translator) -> Exec:
-    """A store, which fails if the coordinates are absent. In an init it writes each element once."""
+    """Return a store, which fails if the coordinates are absent. In an init it writes each element once."""
     name, locate = node.buffer, _locate(node.buffer, node.indices, translator)
     value = translator.expr(node.value)
 
@@ -51,7 +51,7 @@ def coordinate_store(node: Store, translator: Translator) -> Exec:
 def positions_of(
     frame: Frame, layout: Layout, *, coordinates: tuple[Any, ...], variables: tuple[str | None, ...]
 ) -> tuple[Any, ...] | None:
-    """The positions of the element at some coordinates, None if it is absent.
+    """Return the positions of the element at some coordinates, None if it is absent.
 
     `variables` are the names of coordinates that are plain variables. If such a variable iterates the
     same fibre, its position is used without a lookup: this allows iterating axes that are unsorted or have

@@ -39,13 +39,13 @@ class Initialized:
         self._now: set[tuple[View, tuple[int, ...]]] = set()
 
     def is_new(self, view: View, indices: Indices) -> bool:
-        """True if no earlier run of the init wrote this element; records it as written by this run."""
+        """Return whether no earlier run of the init wrote this element; records it as written by this run."""
         element = view, tuple(int(index) for index in indices)
         self._now.add(element)
         return element not in self._done
 
     def end(self) -> None:
-        """Ends a run of the init."""
+        """End a run of the init."""
         self._done |= self._now
         self._now.clear()
 

@@ -28,7 +28,7 @@ from gossamer_ir.traversal.references import free_vars
 
 
 def place_init(node: Block, translator: Translator) -> Exec | None:
-    """Adds the init to the loop before which it runs; returns it if no loop feeds a reduction iterator."""
+    """Add the init to the loop before which it runs; return it if no loop feeds a reduction iterator."""
     feeding = _Feeding(node, translator.around)
     outermost = _forgets(node, feeding, translator)
     for depth, entry in enumerate(translator.around):
@@ -45,7 +45,7 @@ def place_init(node: Block, translator: Translator) -> Exec | None:
 
 
 def _forgets(node: Block, feeding: _Feeding, translator: Translator) -> int | None:
-    """Clears the record of initialized elements before the outermost loop that feeds an iterator.
+    """Clear the record of initialized elements before the outermost loop that feeds an iterator.
 
     Returns the index of that loop in `translator.around`, None if there is none.
     """
@@ -74,7 +74,7 @@ def _both(first: Exec, second: Exec) -> Exec:
 def _repeats(
     translator: Translator, feeding: _Feeding, outermost: int | None, depth: int
 ) -> tuple[str, ...]:
-    """The loops, between `outermost` and the place of the init, that feed no iterator: each of their
+    """Return the loops, between `outermost` and the place of the init, that feed no iterator: each of their
     iterations initializes all elements again."""
     if outermost is None:
         return ()
@@ -110,7 +110,7 @@ class _Feeding:
                 self.needed |= self._of((entry.node.start, entry.node.extent))
 
     def is_bound(self, name: str) -> bool:
-        """True if the loop nest of the init binds this variable of a loop or let."""
+        """Return whether the loop nest of the init binds this variable of a loop or let."""
         return name in self.needed or name not in self.reduction
 
     def _of(self, exprs: Iterable[Expr]) -> frozenset[str]:
@@ -126,7 +126,7 @@ class _Feeding:
 
 
 def _selecting(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
-    """The spatial iterators, those in `names`, and those that the domains of any of these use."""
+    """Return the spatial iterators, those in `names`, and those that the domains of any of these use."""
     iterators: list[BlockIter] = []
     wanted = set(names)
     for item in reversed(iters):
@@ -237,7 +237,7 @@ def _when(
 
 
 def bind_iters(iters: Iterable[BlockIter], translator: Translator) -> Exec:
-    """Binds block iterators to their values."""
+    """Bind block iterators to their values."""
     parts = tuple((iterator.var, translator.expr(iterator.value)) for iterator in iters)
 
     def run(frame: Frame) -> None:
@@ -248,7 +248,7 @@ def bind_iters(iters: Iterable[BlockIter], translator: Translator) -> Exec:
 
 
 def check_domains(iters: Iterable[BlockIter], block: str, translator: Translator) -> Exec:
-    """Raises an error if an iterator of a block is outside of its domain, or if that cannot be evaluated.
+    """Raise an error if an iterator of a block is outside of its domain, or if that cannot be evaluated.
 
     The error names no buffer, also if the domain loads out of bounds: kernels do not evaluate domains.
     """

@@ -25,7 +25,7 @@ class AllocationFailed(InterpreterError):  # noqa: N818  (names the event)
         )
 
     def __reduce__(self) -> tuple[type[AllocationFailed], tuple[tuple[int, ...], int]]:
-        """Another process gets the same message."""
+        """Return another process gets the same message."""
         return AllocationFailed, (self.shape, self.size)
 
 
@@ -37,12 +37,12 @@ class GuardFailed(InterpreterError):  # noqa: N818  (as above)
         super().__init__(f"The guard of buffer '{buffer}' failed{why}.", buffer=buffer)
 
     def __reduce__(self) -> tuple[type[GuardFailed], tuple[str, str]]:
-        """Another process gets the same message."""
+        """Return another process gets the same message."""
         return GuardFailed, (self.buffer, self._why)
 
 
 def out_of_bounds(buffer: str, indices: Sequence[object], shape: Sequence[int]) -> InterpreterError:
-    """The error for an access outside of a buffer."""
+    """Return the error for an access outside of a buffer."""
     place = ", ".join(str(index) for index in indices)
     return InterpreterError(
         f"{buffer}[{place}] is out of bounds: the shape there is {tuple(shape)}.", buffer=buffer

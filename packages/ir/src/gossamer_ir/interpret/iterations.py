@@ -31,7 +31,7 @@ class Loop(NamedTuple):
 
 
 def iteration(node: Iteration, translator: Translator) -> Exec:
-    """An iteration as a function of the frame, which runs all inits and then all updates.
+    """Return an iteration as a function of the frame, which runs all inits and then all updates.
 
     In a composable function the inits are added to `translator.inits`, which runs before the whole body.
     """
@@ -55,7 +55,7 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
 
 
 def _apart(nest: Exec) -> Exec:
-    """A nest that restores the current elements and coordinates when it ends."""
+    """Return a nest that restores the current elements and coordinates when it ends."""
 
     def run(frame: Frame) -> None:
         elements, coordinates = dict(frame.elements), dict(frame.coordinates)
@@ -107,7 +107,7 @@ def _loops(node: Iteration, function: Function) -> list[Loop]:
 
 
 def _needed_for_init(loops: list[Loop], node: Iteration) -> list[Loop]:
-    """The loops whose variables the init uses, and those that select their fibres, of either kind."""
+    """Return the loops whose variables the init uses, and those that select their fibres, of either kind."""
     names = {name for stmt in node.init for name in free_vars(stmt)}
     needed: list[Loop] = []
     parents: set[str | None] = set()
@@ -145,7 +145,8 @@ def _run_loop(loop: Loop, body: Exec) -> Exec:
 
 
 def _parent_element(loop: Loop, level: Level, frame: Frame) -> tuple[bool, int | None]:
-    """Whether a dense axis is iterated without its parent, and the parent's element, None if absent."""
+    """Return whether a dense axis is iterated without its parent, and the parent's element, None if
+    absent."""
     if loop.is_attached:
         return False, _attached_element(loop, level, frame)
     if loop.parent is None:
@@ -159,8 +160,8 @@ def _parent_element(loop: Loop, level: Level, frame: Frame) -> tuple[bool, int |
 
 
 def _attached_element(loop: Loop, level: Level, frame: Frame) -> int | None:
-    """The element of the axis's own parent at the coordinate of the iterator that it is attached to, None
-    if there is none."""
+    """Return the element of the axis's own parent at the coordinate of the iterator that it is attached to,
+    None if there is none."""
     if loop.parent not in frame.coordinates or level.parent is None:
         raise _no_parent(loop.axis, loop.parent)
     coordinate, parent = frame.coordinates[loop.parent], frame.levels[level.parent]

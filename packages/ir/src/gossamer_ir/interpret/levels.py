@@ -44,31 +44,32 @@ class Level(msgspec.Struct, frozen=True, eq=False):
     is_searchable: bool = True
 
     def count(self, parent: int) -> int:
-        """The number of positions in the fibre of a parent's element."""
+        """Return the number of positions in the fibre of a parent's element."""
         if self.width is not None:
             return self.width
         assert self.indptr is not None
         return self.indptr[parent + 1] - self.indptr[parent]
 
     def first(self, parent: int) -> int:
-        """The first element of the fibre of a parent's element."""
+        """Return the first element of the fibre of a parent's element."""
         if self.width is not None:
             return parent * self.width
         assert self.indptr is not None
         return self.indptr[parent]
 
     def coordinate(self, parent: int, position: int) -> int:
-        """The coordinate at a position."""
+        """Return the coordinate at a position."""
         if self.indices is None:
             return position
         return self.indices[self.first(parent) + position]
 
     def is_element(self, coordinate: int) -> bool:
-        """True if a slot with this coordinate is an element: unused slots of padded axes hold `length`."""
+        """Return whether a slot with this coordinate is an element: unused slots of padded axes hold
+        `length`."""
         return not (self.is_padded and coordinate == self.length)
 
     def find(self, parent: int, coordinate: int) -> int | None:
-        """The position of a coordinate in a fibre, None if it is absent.
+        """Return the position of a coordinate in a fibre, None if it is absent.
 
         A coordinate outside of a dense fixed axis is returned as it is; the bounds check reports it.
         """
@@ -111,18 +112,18 @@ class Levels(dict[str, Level]):
         return level
 
     def number(self, expr: Expr) -> int:
-        """The value of a size; raises `ArgumentError` if it is negative."""
+        """Return the value of a size; raises `ArgumentError` if it is negative."""
         value = self._evaluate(expr)
         if value < 0:
             raise ArgumentError("interpret.size", f"A size is {value}, which is negative.")
         return value
 
     def parent_size(self, axis: Axis) -> int:
-        """The number of fibres of an axis."""
+        """Return the number of fibres of an axis."""
         return self[axis.parent].size if axis.parent is not None else 1
 
     def indptr(self, axis: DenseVaried | CompressedVaried) -> list[int]:
-        """The checked indptr of a varied axis."""
+        """Return the checked indptr of a varied axis."""
         array = self._index_array(axis.indptr, axis.indptr_dtype, self.parent_size(axis) + 1)
         offsets: list[int] = array.tolist()
         if offsets[0] != 0 or np.any(array[1:] < array[:-1]):
@@ -138,7 +139,7 @@ class Levels(dict[str, Level]):
         return offsets
 
     def indices(self, axis: CompressedFixed | CompressedVaried, size: int) -> list[int]:
-        """The coordinates in all slots of a compressed axis."""
+        """Return the coordinates in all slots of a compressed axis."""
         array = self._index_array(axis.indices, axis.indices_dtype, size)
         coordinates: list[int] = array.tolist()
         return coordinates

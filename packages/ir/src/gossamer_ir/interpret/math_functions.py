@@ -13,7 +13,7 @@ from gossamer_ir.interpret.values import convert, rounding
 
 
 def math_function(name: str, dtype: str) -> Callable[..., Any]:
-    """The math function with this name, for values of a dtype."""
+    """Return the math function with this name, for values of a dtype."""
     if name in _BY_LANE:
         function = _BY_LANE[name]
         return lambda *args: convert(_by_lane(function, *args), dtype)
@@ -21,7 +21,7 @@ def math_function(name: str, dtype: str) -> Callable[..., Any]:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once.
+    """Return a * b + c, rounded once.
 
     The exact result is a fraction. For types narrower than float64 it is rounded to odd (the last bit is
     set if it is inexact), so that rounding it again to the type gives the correct result.

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
 
 
 def load(node: Load, translator: Translator) -> Eval:
-    """A load as a function of the frame."""
+    """Return a load as a function of the frame."""
     read = _read(node, translator)
     predicate, passthrough = (
         translator.optional(node.predicate),
@@ -31,7 +31,7 @@ def load(node: Load, translator: Translator) -> Eval:
 
 
 def store(node: Store, translator: Translator) -> Exec:
-    """A store as a function of the frame."""
+    """Return a store as a function of the frame."""
     write = _write(node, translator)
     predicate = translator.optional(node.predicate)
     if predicate is None or _is_wide(node.indices):
@@ -45,7 +45,7 @@ def store(node: Store, translator: Translator) -> Exec:
 
 
 def search(node: Search, translator: Translator) -> Eval:
-    """A search as a function of the frame: a linear scan, as the language defines it."""
+    """Return a search as a function of the frame: a linear scan, as the language defines it."""
     name, kind = node.buffer, node.kind
     prefix, value = translator.exprs(node.prefix), translator.expr(node.value)
     begin, end = translator.expr(node.begin), translator.expr(node.end)
@@ -61,7 +61,7 @@ def search(node: Search, translator: Translator) -> Eval:
 
 
 def is_by_coordinate(buffer: str, translator: Translator) -> bool:
-    """True if the indices of a buffer are coordinates rather than positions."""
+    """Return whether the indices of a buffer are coordinates rather than positions."""
     return translator.stage == "coordinate" and isinstance(translator.buffers[buffer], SparseBuffer)
 
 
@@ -119,7 +119,7 @@ def _scatter(node: Store, translator: Translator) -> Exec:
 
 
 def _new_lanes(done: Initialized, view: View, indices: Indices, mask: Array | None) -> Array:
-    """A mask of the lanes whose elements no earlier run of the init has written."""
+    """Return a mask of the lanes whose elements no earlier run of the init has written."""
     *outer, lanes = indices
     return np.array([
         (mask is None or bool(mask[at])) and done.is_new(view, (*outer, lane))

@@ -46,12 +46,12 @@ COMPARE: dict[str, Operator] = {
 
 
 def unary(op: str, dtype: str) -> Operator:
-    """The function of a unary operator, for values of a dtype."""
+    """Return the function of a unary operator, for values of a dtype."""
     return rounding(dtype, UNARY[op])
 
 
 def binary(op: str, dtype: str) -> Operator:
-    """The function of a binary operator, for values of a dtype."""
+    """Return the function of a binary operator, for values of a dtype."""
     kind = DType.parse(dtype)
     if kind.is_integer and op in ("floordiv", "floormod"):
         return _total_division(BINARY[op])
@@ -61,7 +61,7 @@ def binary(op: str, dtype: str) -> Operator:
 
 
 def _total_division(function: Operator) -> Operator:
-    """Integer division or remainder in which division by zero gives 0."""
+    """Return integer division or remainder in which division by zero gives 0."""
 
     def divide(lhs: Any, rhs: Any) -> Any:
         zero = rhs == 0
@@ -74,8 +74,8 @@ def _total_division(function: Operator) -> Operator:
 
 
 def _total_shift(function: Operator, op: str, dtype: str) -> Operator:
-    """A shift by an unsigned count. If the count is at least the number of bits, the result is 0, or -1
-    for a right shift of a negative value."""
+    """Return a shift by an unsigned count. If the count is at least the number of bits, the result is 0, or
+    -1 for a right shift of a negative value."""
     bits = DType.parse(dtype).bits
 
     def shift(lhs: Any, rhs: Any) -> Any:
@@ -90,7 +90,7 @@ def _total_shift(function: Operator, op: str, dtype: str) -> Operator:
 
 
 def reduce_lanes(op: str, dtype: str) -> Callable[[Any], Any]:
-    """A function that combines the lanes of a vector, from the first to the last."""
+    """Return a function that combines the lanes of a vector, from the first to the last."""
     combine = binary(op, dtype)
 
     def reduce(lanes: Any) -> Any:

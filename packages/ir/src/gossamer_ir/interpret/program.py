@@ -32,7 +32,7 @@ class Program:
         self._translated: dict[str, tuple[Translator, Exec]] = {}
 
     def function(self, name: str) -> Function:
-        """A function by name; raises `ArgumentError` if there is none."""
+        """Return a function by name; raises `ArgumentError` if there is none."""
         if name not in self._functions:
             raise ArgumentError(
                 "interpret.function",
@@ -42,7 +42,7 @@ class Program:
         return self._functions[name]
 
     def call(self, name: str, arguments: list[Any]) -> None:
-        """Runs a function; `arguments` has one value or array for each parameter."""
+        """Run a function; `arguments` has one value or array for each parameter."""
         translator, body = self._translate(name)
         values: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
@@ -69,7 +69,7 @@ def run(
     vscale: int = 1,
     chunks: int = 1,
 ) -> None:
-    """Runs a function of a module of any stage (the entry by default) and modifies arrays in place.
+    """Run a function of a module of any stage (the entry by default) and modify arrays in place.
 
     `arguments` has an array for every handle parameter (flat, or shaped by the fixed dimensions;
     bfloat16 as uint16) and an int or float for every scalar one. `vscale` is the machine's, for

@@ -123,7 +123,7 @@ def _ordered(parts: Iterable[range]) -> Iterator[int]:
 
 
 def _prefetch(node: Prefetch, translator: Translator) -> Exec:
-    """Evaluates the indices, whose loads may be out of bounds; the prefetched element may be anywhere."""
+    """Evaluate the indices, whose loads may be out of bounds; the prefetched element may be anywhere."""
     indices = translator.exprs(node.indices)
 
     def run(frame: Frame) -> None:

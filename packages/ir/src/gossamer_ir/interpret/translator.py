@@ -31,11 +31,11 @@ class Interpreter(Protocol):
     def statements(self) -> Mapping[type, Callable[..., Exec]]: ...
 
     def function(self, name: str) -> Function:
-        """A function of the module by name."""
+        """Return a function of the module by name."""
         ...
 
     def call(self, name: str, arguments: list[Any]) -> None:
-        """Runs a function."""
+        """Run a function."""
         ...
 
 
@@ -76,17 +76,17 @@ class Translator:
         return self.program.module.stage
 
     def expr(self, node: Expr) -> Eval:
-        """An expression as a function of the frame."""
+        """Return an expression as a function of the frame."""
         return self.program.expressions[type(node)](node, self)
 
     def size(self, node: Expr) -> Eval:
-        """A size as a function of the frame; each is translated once."""
+        """Return a size as a function of the frame; each is translated once."""
         if node not in self._sizes:
             self._sizes[node] = self.expr(node)
         return self._sizes[node]
 
     def exprs(self, nodes: tuple[Expr, ...]) -> Callable[[Any], tuple[Any, ...]]:
-        """Several expressions as one function of the frame that returns a tuple."""
+        """Return several expressions as one function of the frame that returns a tuple."""
         parts = tuple(self.expr(node) for node in nodes)
         if len(parts) == 1:
             (only,) = parts
@@ -97,11 +97,12 @@ class Translator:
         return lambda frame: tuple([part(frame) for part in parts])
 
     def optional(self, node: Expr | None) -> Eval | None:
-        """An expression as a function of the frame, None for None."""
+        """Return an expression as a function of the frame, None for None."""
         return self.expr(node) if node is not None else None
 
     def body(self, statements: tuple[Stmt, ...], under: Entry | None = None) -> Exec:
-        """Statements as one function of the frame; `under` is the statement that they are the body of."""
+        """Return statements as one function of the frame; `under` is the statement that they are the body
+        of."""
         depth = len(self.around)
         if under is not None:
             self.around.append(under)
@@ -110,7 +111,7 @@ class Translator:
         return in_order(steps)
 
     def lanes(self, lanes: Lanes) -> int:
-        """The number of lanes on the interpreted machine."""
+        """Return the number of lanes on the interpreted machine."""
         return lanes.count * (self.program.vscale if lanes.scalable else 1)
 
     def _statement(self, node: Stmt) -> Exec:
@@ -121,7 +122,7 @@ class Translator:
 
 
 def in_order(steps: tuple[Exec, ...]) -> Exec:
-    """Several functions of the frame as one that calls them in order."""
+    """Return several functions of the frame as one that calls them in order."""
     if len(steps) == 1:
         return steps[0]
 

@@ -42,32 +42,32 @@ _HALF = np.uint32(16)
 
 @lru_cache(maxsize=256)
 def value_type(dtype: str) -> Any:
-    """The NumPy scalar type for values of a dtype; for vectors, of their lanes."""
+    """Return the NumPy scalar type for values of a dtype; for vectors, of their lanes."""
     return _SCALARS[DType.parse(dtype).scalar]
 
 
 def storage_type(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype of arrays that store elements of a dtype."""
+    """Return the NumPy dtype of arrays that store elements of a dtype."""
     return np.dtype(np.uint16 if is_bfloat(dtype) else value_type(dtype))
 
 
 def is_vector(dtype: str) -> bool:
-    """True if the dtype is a vector."""
+    """Return whether the dtype is a vector."""
     return DType.parse(dtype).is_vector
 
 
 def is_bfloat(dtype: str) -> bool:
-    """True if the scalar or the lanes are bfloat16."""
+    """Return whether the scalar or the lanes are bfloat16."""
     return DType.parse(dtype).kind == "bfloat"
 
 
 def constant_value(const: Const) -> Any:
-    """A constant as a value."""
+    """Return a constant as a value."""
     return value_type(const.dtype)(value_of(const))
 
 
 def round_bfloat16(value: Any) -> Any:
-    """Float32 or float64 values rounded once to the nearest bfloat16, ties to even."""
+    """Return float32 or float64 values rounded once to the nearest bfloat16, ties to even."""
     wide = _to_odd_float32(value)
     bits = wide.view(np.uint32)
     up = np.uint32(0x7FFF) + ((bits >> _HALF) & np.uint32(1))
@@ -76,7 +76,7 @@ def round_bfloat16(value: Any) -> Any:
 
 
 def _to_odd_float32(value: Any) -> Array:
-    """The value as float32, rounded to odd: an inexact result is truncated and its last bit set.
+    """Return the value as float32, rounded to odd: an inexact result is truncated and its last bit set.
 
     Rounding it again, to bfloat16, then gives the same result as rounding the value once.
     """
@@ -90,34 +90,35 @@ def _to_odd_float32(value: Any) -> Array:
 
 
 def decode_bfloat16(stored: Any) -> Any:
-    """The values of elements that are stored as uint16."""
+    """Return the values of elements that are stored as uint16."""
     return np.asarray(np.asarray(stored, np.uint32) << _HALF, np.uint32).view(np.float32)[()]
 
 
 def encode_bfloat16(value: Any) -> Any:
-    """The uint16 storage of values that have been rounded to bfloat16."""
+    """Return the uint16 storage of values that have been rounded to bfloat16."""
     return (np.asarray(value, np.float32).view(np.uint32) >> _HALF).astype(np.uint16)[()]
 
 
 def decoded(stored: Any, dtype: str) -> Any:
-    """The values of the elements of an array of a dtype."""
+    """Return the values of the elements of an array of a dtype."""
     return decode_bfloat16(stored) if is_bfloat(dtype) else stored
 
 
 def encoded(value: Any, dtype: str) -> Any:
-    """The elements of an array of a dtype for values."""
+    """Return the elements of an array of a dtype for values."""
     return encode_bfloat16(value) if is_bfloat(dtype) else value
 
 
 def rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its result rounded to bfloat16 if that is the dtype; NumPy rounds to others."""
+    """Return the function with its result rounded to bfloat16 if that is the dtype; NumPy rounds to
+    others."""
     if not is_bfloat(dtype):
         return function
     return lambda *args: round_bfloat16(function(*args))
 
 
 def convert(value: Any, dtype: str) -> Any:
-    """A value or vector converted to another dtype.
+    """Return a value or vector converted to another dtype.
 
     Floats become integers by truncation, with saturation; integers wrap; bools compare with 0.
     """
@@ -130,7 +131,8 @@ def convert(value: Any, dtype: str) -> Any:
 
 
 def _saturated(value: Any, target: Any) -> Any:
-    """Floats converted to integers: rounded towards zero and clamped to the type's range; 0 for NaN."""
+    """Return floats converted to integers: rounded towards zero and clamped to the type's range; 0 for
+    NaN."""
     limits = np.iinfo(target)
     wide = np.trunc(np.asarray(value, np.float64))
     # A limit such as 2**63 - 1 is not a float64, and its float64 is one too large: every smaller one fits.
@@ -141,7 +143,7 @@ def _saturated(value: Any, target: Any) -> Any:
 
 
 def garbage(shape: tuple[int, ...], dtype: str) -> Array:
-    """A new array filled with garbage, on which no correct program depends: NaN, or a pattern of bits.
+    """Return a new array filled with garbage, on which no correct program depends: NaN, or a pattern of bits.
 
     Raises `AllocationFailed` if there is not enough memory.
     """

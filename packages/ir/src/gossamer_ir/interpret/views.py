@@ -45,19 +45,19 @@ class View:
         self.encode = encode_bfloat16 if is_bfloat else _same
 
     def read(self, indices: Indices) -> Any:
-        """The element at indices."""
+        """Return the element at indices."""
         where = self.locate(indices)
         return self.fill if where is None else self.decode(self.array[where])
 
     def write(self, indices: Indices, value: Any) -> None:
-        """Sets the element at indices; raises `GuardFailed` if there is none."""
+        """Set the element at indices; raise `GuardFailed` if there is none."""
         where = self.locate(indices)
         if where is None:
             raise GuardFailed(self.name, ": a store to an absent element")
         self.array[where] = self.encode(value)
 
     def gather(self, indices: Indices, mask: Array | None, passthrough: Any) -> Any:
-        """The elements at vector indices; lanes where `mask` is false give those of `passthrough`."""
+        """Return the elements at vector indices; lanes where `mask` is false give those of `passthrough`."""
         lanes = self._lanes(indices, mask)
         if mask is None:
             return self.decode(self.array[lanes])
@@ -68,13 +68,13 @@ class View:
         return result
 
     def scatter(self, indices: Indices, value: Any, mask: Array | None) -> None:
-        """Sets the elements at vector indices where `mask` is true, in the order of the lanes."""
+        """Set the elements at vector indices where `mask` is true, in the order of the lanes."""
         if mask is None or mask.any():
             values = self.encode(value if mask is None else value[mask])
             self.array[self._lanes(indices, mask)] = values
 
     def window(self, prefix: Indices, begin: int, end: int) -> Array:
-        """The elements at the last indices begin, ..., end - 1, as int64."""
+        """Return the elements at the last indices begin, ..., end - 1, as int64."""
         if begin >= end:
             return np.empty(0, np.int64)
         first, last = self.locate((*prefix, begin)), self.locate((*prefix, end - 1))
@@ -90,7 +90,7 @@ class View:
         return indices
 
     def _lanes(self, indices: Indices, mask: Array | None) -> Indices:
-        """The indices in the lanes that `mask` selects, after checking that they are in bounds."""
+        """Return the indices in the lanes that `mask` selects, after checking that they are in bounds."""
         lanes = tuple(
             index[mask] if mask is not None and np.ndim(index) else index for index in indices
         )

@@ -13,8 +13,8 @@ from gossamer_ir.nodes import For, ParallelFor
 
 
 def chunks(start: int, extent: int, *, number: int) -> list[range]:
-    """At most `number` consecutive parts of start, ..., start + extent - 1 of about equal length, the last
-    part first."""
+    """Return at most `number` consecutive parts of start, ..., start + extent - 1 of about equal length, the
+    last part first."""
     extent = max(0, extent)
     cuts = [start + extent * part // number for part in range(number + 1)]
     parts = [range(low, high) for low, high in pairwise(cuts) if low < high]
@@ -22,7 +22,7 @@ def chunks(start: int, extent: int, *, number: int) -> list[range]:
 
 
 def weigh(node: For | ParallelFor, translator: Translator) -> Exec:
-    """Evaluates the weight at both ends of a loop, and the grain, to detect errors in them.
+    """Evaluate the weight at both ends of a loop, and the grain, to detect errors in them.
 
     They have no effect otherwise. Raises `InterpreterError` if the weight at the end is smaller.
     """

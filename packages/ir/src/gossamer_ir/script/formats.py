@@ -24,7 +24,7 @@ from gossamer_ir.traversal.names import to_identifier
 
 
 def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
-    """The format description in a text or a decorated function.
+    """Return the format description in a text or a decorated function.
 
     A description declares axes, a sparse buffer (or several, for tensors that share the axes), index
     arrays, and optionally a map, which belongs to the first buffer. The published syntax is accepted, too:
@@ -49,7 +49,7 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
 
 @typed
 def print_format(description: FormatDescription) -> str:
-    """The text of a description; `parse_format` gives an equal description of it.
+    """Return the text of a description; `parse_format` gives an equal description of it.
 
     >>> ell = parse_format('''
     ... @T.format

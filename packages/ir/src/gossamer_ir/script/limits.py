@@ -31,7 +31,8 @@ _FLAT = (ast.Tuple, ast.List, ast.Slice, ast.Starred, ast.Attribute)
 
 
 def parse_syntax(text: str) -> ast.Module:
-    """Python's syntax tree of a text; raises `ParseError` if it is too large, too deep or not Python."""
+    """Return Python's syntax tree of a text; raises `ParseError` if it is too large, too deep or not
+    Python."""
     if len(text) > MAX_CHARACTERS:
         raise ParseError(
             "parse.size", f"The script has {len(text)} characters, more than {MAX_CHARACTERS}."
@@ -51,20 +52,20 @@ def parse_syntax(text: str) -> ast.Module:
 
 
 def check_parsed_depth(module: Module) -> None:
-    """Raises `ParseError` (`parse.depth`) if a module is nested too deep to be printed."""
+    """Raise `ParseError` (`parse.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
         raise _too_deep("parse.depth", "The script")
 
 
 def check_module_depth(module: Module) -> None:
-    """Raises `VerifyError` (`print.depth`) if a module is nested too deep to be printed."""
+    """Raise `VerifyError` (`print.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
         error = _too_deep("print.depth", "The module")
         raise VerifyError(error.code, error.diagnostics[0].message)
 
 
 def depth_of(node: Node) -> int:
-    """The number of nodes on the longest path from a node to a leaf, both included."""
+    """Return the number of nodes on the longest path from a node to a leaf, both included."""
     deepest = 1
     stack = [(node, 1)]
     while stack:
@@ -77,7 +78,7 @@ def depth_of(node: Node) -> int:
 
 
 def indent_error(place: Place) -> VerifyError:
-    """The error for statements nested deeper than `MAX_INDENT`."""
+    """Return the error for statements nested deeper than `MAX_INDENT`."""
     return VerifyError(
         "print.depth",
         f"The statements of the module are nested deeper than {MAX_INDENT} levels.",
@@ -107,7 +108,7 @@ def _check_syntax_depth(tree: ast.Module) -> None:
 
 
 def _characters(node: ast.stmt | ast.expr) -> int:
-    """An upper bound of the depth of a node: the length of its text, if that is on one line."""
+    """Return an upper bound of the depth of a node: the length of its text, if that is on one line."""
     if node.end_lineno != node.lineno or node.end_col_offset is None:
         return MAX_CHARACTERS
     return node.end_col_offset - node.col_offset

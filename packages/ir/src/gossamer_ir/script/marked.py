@@ -16,7 +16,7 @@ _AROUND = 6
 
 
 def marked(module: Module, place: Place) -> str:
-    """The text of the function that contains a place, with carets below the place.
+    """Return the text of the function that contains a place, with carets below the place.
 
     Of a long function, only the lines near the place and the heads of the enclosing statements are shown.
     The result is "" if the place has no text.
@@ -68,7 +68,7 @@ def marked(module: Module, place: Place) -> str:
 
 
 def _numbers(printed: Printed, place: Place, *, at: int) -> Iterable[int]:
-    """The numbers of the lines to show, in order, counted from 1."""
+    """Return the numbers of the lines to show, in order, counted from 1."""
     whole = printed.spans[place[:2]]
     every = range(whole.line, whole.end_line + 1)
     if len(every) <= _MOST_LINES:

@@ -43,13 +43,13 @@ class Namespace(Member):
     def prim_func(
         self, function: Callable[..., Any] | None = None, /, *, entry: bool = True
     ) -> Module | Callable[[Callable[..., Any]], Module]:
-        """Parses a function and returns the module whose entry it is."""
+        """Parse a function and return the module whose entry it is."""
         from gossamer_ir.script.parse import parse_function
 
         return parse_function if function is None else parse_function(function)
 
     def format(self, function: Callable[..., Any]) -> FormatDescription:
-        """Parses a function as a format description."""
+        """Parse a function as a format description."""
         from gossamer_ir.script.formats import parse_format
 
         return parse_format(function)

@@ -23,7 +23,7 @@ from gossamer_ir.support.typed_calls import typed
 
 @typed
 def parse_module(text: str) -> Module:
-    """The module in a script.
+    """Return the module in a script.
 
     The text has functions decorated with `@T.prim_func`, and may have imports and constants. It is parsed,
     never run. Raises `ParseError` (codes `parse.*`) with the line and carets.
@@ -41,7 +41,7 @@ def parse_module(text: str) -> Module:
 
 
 def parse_function(function: Callable[..., Any] | str) -> Module:
-    """The module of one function: a Python function, or text with its decorator.
+    """Return the module of one function: a Python function, or text with its decorator.
 
     The function may use numbers and strings of the enclosing scopes. Raises `ParseError`, with the code
     `parse.no_source` if Python has no source of the function, as for code made by `exec`.
@@ -60,7 +60,7 @@ def parse_function(function: Callable[..., Any] | str) -> Module:
 
 
 def parse_source(function: Callable[..., Any] | str) -> Parsed:
-    """The result of `parse_function` with its source and the positions of its nodes in it."""
+    """Return the result of `parse_function` with its source and the positions of its nodes in it."""
     if isinstance(function, str):
         return parse_text(Source(function), captured={})
     return parse_text(source_of(function), captured=CapturedNames(function), needs_decorator=False)
@@ -68,7 +68,7 @@ def parse_source(function: Callable[..., Any] | str) -> Parsed:
 
 @typed
 def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
-    """The expression in a text; `dtypes` has the dtypes of its variables and buffers by name.
+    """Return the expression in a text; `dtypes` has the dtypes of its variables and buffers by name.
 
     >>> parse_expr("i * 4 + 1", {"i": "int64"}).op
     'add'
@@ -85,7 +85,7 @@ def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
 
 
 def source_of(function: Callable[..., Any]) -> Source:
-    """The source text of a Python function, without common indentation."""
+    """Return the source text of a Python function, without common indentation."""
     try:
         lines, first = inspect.getsourcelines(function)
         name = inspect.getsourcefile(function) or ""

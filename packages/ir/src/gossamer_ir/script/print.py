@@ -34,7 +34,7 @@ class Printed(msgspec.Struct, frozen=True):
 
 @typed
 def print_module(module: Module) -> str:
-    """The script of a module; `parse_module` gives an equal module of it.
+    """Return the script of a module; `parse_module` gives an equal module of it.
 
     Raises `VerifyError` (`print.depth`) if the module is nested deeper than scripts may be.
 
@@ -64,7 +64,7 @@ def print_module(module: Module) -> str:
 
 
 def print_with_places(module: Module) -> Printed:
-    """The script of a module, with the span of each place."""
+    """Return the script of a module, with the span of each place."""
     check_module_depth(module)
     w = Writer()
     for number, function in enumerate(module.functions):
@@ -83,7 +83,7 @@ def print_with_places(module: Module) -> Printed:
 
 @typed
 def print_expr(expr: Expr) -> str:
-    """The text of an expression; `parse_expr` gives an equal one of it and the dtypes of its names.
+    """Return the text of an expression; `parse_expr` gives an equal one of it and the dtypes of its names.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> print_expr(add(mul(index_var("i"), index(4)), index(1)))
@@ -109,7 +109,7 @@ def _write_function(w: Writer, module: Module, function: Function) -> None:
 
 
 def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
-    """Writes `def name(...) -> None:`, with one parameter per line."""
+    """Write `def name(...) -> None:`, with one parameter per line."""
     if not params:
         return w.end_line(f"def {name}() -> None:")
     w.end_line(f"def {name}(")
@@ -137,7 +137,7 @@ def _write_attributes(w: Writer, module: Module, function: Function) -> None:
 
 
 def write_declarations(p: Printer, function: Function) -> None:
-    """Writes axes, buffers, reducers, relations and facts, one per line."""
+    """Write axes, buffers, reducers, relations and facts, one per line."""
     for buffer in function.buffers:
         p.declare(buffer)
     for field, write in (

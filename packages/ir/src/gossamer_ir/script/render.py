@@ -15,7 +15,7 @@ from gossamer_ir.support.typed_calls import typed
 
 @typed
 def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
-    """The message of each diagnostic, followed by the line of its place with carets.
+    """Return the message of each diagnostic, followed by the line of its place with carets.
 
     The lines are those of the printed module or, for a `Parsed`, of the user's source. A place without
     text of its own is shown at the nearest enclosing place with text.
@@ -52,7 +52,7 @@ def _render_one(source: Source, spans: Mapping[Place, Span], diagnostic: Diagnos
 
 
 def nearest(spans: Mapping[Place, Span], place: Place) -> Span | None:
-    """The span of a place, or of the nearest enclosing place that has one; None if there is none."""
+    """Return the span of a place, or of the nearest enclosing place that has one; None if there is none."""
     for length in range(len(place), 0, -1):
         span = spans.get(place[:length])
         if span is not None:

@@ -26,7 +26,7 @@ class Source:
         self.lines = text.replace("\r\n", "\n").split("\n")
 
     def span_of(self, node: ast.AST) -> Span:
-        """The span of a syntax node, whose columns Python counts in UTF-8 bytes."""
+        """Return the span of a syntax node, whose columns Python counts in UTF-8 bytes."""
         line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1)
         return Span(
             line,
@@ -36,7 +36,7 @@ class Source:
         )
 
     def carets(self, span: Span) -> str:
-        """The first line of a span with carets below it."""
+        """Return the first line of a span with carets below it."""
         line = self.line(span.line)
         end = span.end_column if span.end_line == span.line else len(line)
         width = max(end - span.column, 1)
@@ -45,7 +45,7 @@ class Source:
         return f"{head}\n    {line}\n    {' ' * span.column}{'^' * width}"
 
     def line(self, number: int) -> str:
-        """The line with this number, counted from 1; "" if there is none."""
+        """Return the line with this number, counted from 1; "" if there is none."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
     def _characters(self, line: int, offset: int) -> int:

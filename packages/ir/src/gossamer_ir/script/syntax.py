@@ -12,12 +12,12 @@ _LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comm
 
 @cache
 def _inner(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """The fields that may contain further nodes."""
+    """Return the fields that may contain further nodes."""
     return tuple(name for name in fields if name not in _LEAVES)
 
 
 def below(node: ast.AST) -> list[ast.AST]:
-    """The child nodes, without operators and contexts.
+    """Return the child nodes, without operators and contexts.
 
     >>> [type(node).__name__ for node in below(ast.parse("f(x, 1) + y").body[0].value)]
     ['Call', 'Name']
@@ -33,7 +33,7 @@ def below(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and all its descendants, without operators and contexts."""
+    """Yield the node and all its descendants, without operators and contexts."""
     stack = [node]
     while stack:
         current = stack.pop()

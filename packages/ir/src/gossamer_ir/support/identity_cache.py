@@ -15,7 +15,7 @@ few arguments recur; a small cache also releases old modules soon."""
 
 
 def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
-    """Memoizes the last `LIMIT` results, keyed by object identity.
+    """Memoize the last `LIMIT` results, keyed by object identity.
 
     Arguments must be immutable, such as nodes. Comparing identities takes constant time, comparing equal
     nodes takes time proportional to their size. The cache is thread-safe without a lock: it is an immutable

@@ -21,7 +21,7 @@ _LONGEST = 60
 
 
 def typed(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a function so that invalid arguments raise `ArgumentError`: `argument.type` if one is not of
+    """Decorate a function so that invalid arguments raise `ArgumentError`: `argument.type` if one is not of
     the declared type, `argument.names` if one is missing or unknown.
 
     Types are checked only after a call has failed, since evaluating annotations takes longer than most
@@ -56,7 +56,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
 def _argument_error(
     function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> ArgumentError | None:
-    """The error for arguments that a function does not accept; None if it accepts them."""
+    """Return the error for arguments that a function does not accept; None if it accepts them."""
     name, declared = function.__qualname__.removesuffix(".__init__"), signature(function)
     try:
         given = declared.bind(*args, **keywords)
@@ -78,7 +78,7 @@ def _argument_error(
 
 
 def _type_of(parameter: Parameter, function: Any) -> Any:
-    """The declared type of a parameter; `Any` if it does not exist at run time."""
+    """Return the declared type of a parameter; `Any` if it does not exist at run time."""
     declared = parameter.annotation
     if not isinstance(declared, str):
         return Any if declared is parameter.empty else declared
@@ -95,7 +95,7 @@ def _each(values: Any, kind: Any) -> Iterable[Any]:
 
 
 def fits(value: object, wanted: Any) -> bool:
-    """True if a value conforms to an annotation, or if the annotation cannot be checked at run time.
+    """Return whether a value conforms to an annotation, or if the annotation cannot be checked at run time.
 
     >>> fits((1, 2), tuple[int, ...]), fits((1, "2"), tuple[int, ...]), fits(None, int | None)
     (True, False, True)
@@ -120,7 +120,7 @@ def fits(value: object, wanted: Any) -> bool:
 
 
 def _elements(value: Any, of: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
-    """The elements of a container, each with its declared type."""
+    """Yield the elements of a container, each with its declared type."""
     if isinstance(value, tuple) and of:
         yield from (
             ((item, of[0]) for item in value) if of[-1] is ... else zip(value, of, strict=False)
@@ -139,7 +139,7 @@ def _shown(value: object) -> str:
 
 
 def _spelled(wanted: Any) -> str:
-    """A type as text, without module names."""
+    """Return a type as text, without module names."""
     origin, of = get_origin(wanted), get_args(wanted)
     if origin in (Union, UnionType):
         return " or ".join(map(_spelled, of))

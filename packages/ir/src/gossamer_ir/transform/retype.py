@@ -40,7 +40,7 @@ from gossamer_ir.traversal.walk import statements
 
 
 def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
-    """The function with other dtypes of buffers, by name.
+    """Return the function with other dtypes of buffers, by name.
 
     Constants that are combined with a retyped load take its dtype, and so do lets of retyped values.
     Casts that become redundant are removed. Raises `ArgumentError` (`specialize.dtype`) if a retyped value
@@ -53,7 +53,7 @@ def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
 
 
 def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]:
-    """The new dtypes of the operands of reducers, which are those of the buffers that they combine."""
+    """Return the new dtypes of the operands of reducers, which are those of the buffers that they combine."""
     reducers = {reducer.name: reducer for reducer in function.reducers}
     new: dict[str, str] = {}
     for node in statements(function.body):
@@ -174,8 +174,8 @@ _RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
 
 
 def _limit(value: Const, dtype: str) -> Const:
-    """A constant in another dtype. The least or greatest value of its dtype becomes that of the other one,
-    since it is the identity of a minimum or maximum."""
+    """Return a constant in another dtype. The least or greatest value of its dtype becomes that of the other
+    one, since it is the identity of a minimum or maximum."""
     for op in _LIMITS:
         if value == identity(op, value.dtype):
             return identity(op, dtype)
@@ -183,7 +183,7 @@ def _limit(value: Const, dtype: str) -> Const:
 
 
 def _agree(nodes: list[Expr]) -> list[Expr]:
-    """The operands with one dtype: expressions of constants are converted to that of the others."""
+    """Return the operands with one dtype: expressions of constants are converted to that of the others."""
     firm = [dtype_of(node) for node in nodes if not _is_literal(node)]
     if not firm:
         return nodes

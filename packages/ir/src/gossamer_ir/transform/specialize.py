@@ -36,7 +36,8 @@ def specialize(
     *,
     dtypes: Mapping[str, str] | None = None,
 ) -> Module:
-    """The module with scalar parameters of the entry replaced by constants, and buffers and axes retyped.
+    """Return the module with scalar parameters of the entry replaced by constants, and buffers and axes
+    retyped.
 
     `values` maps the names of parameters, which are removed, to their values. `dtypes` maps the names of
     buffers to the dtypes of their values, and the names of axes to the storage dtypes of their indices;
@@ -88,7 +89,7 @@ def _fixed(function: Function, values: Mapping[str, bool | int | float]) -> Func
 
 
 def _fold(node: Any) -> Expr | None:
-    """The result of an int64 operation on two constants."""
+    """Return the result of an int64 operation on two constants."""
     if not isinstance(node, Binary) or not _is_index(node.lhs) or not _is_index(node.rhs):
         return None
     return folded(node.op, node.lhs, node.rhs)
@@ -126,7 +127,7 @@ def _value_dtype(dtype: str) -> str:
 
 
 def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[str, str]:
-    """The handles of the index arrays that are retyped, with their new dtypes."""
+    """Return the handles of the index arrays that are retyped, with their new dtypes."""
     storage: dict[str, str] = {}
     for name in dtypes.keys() & axes.keys():
         if dtypes[name] not in INDEX_STORAGE:

@@ -98,7 +98,7 @@ class Effects(msgspec.Struct, frozen=True):
 
 
 def effects_of(stmt: Stmt) -> Effects:
-    """The effects of a statement itself, without those of its bodies.
+    """Return the effects of a statement itself, without those of its bodies.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
@@ -233,7 +233,7 @@ LAZY = {
 
 
 def always_evaluated(node: Any) -> tuple[Any, ...]:
-    """The operands of an expression, or of a statement, that are evaluated whenever it is.
+    """Return the operands of an expression, or of a statement, that are evaluated whenever it is.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> always_evaluated(IfThenElse(index_var("c"), ONE, ZERO)) == (index_var("c"),)
@@ -251,7 +251,7 @@ def always_evaluated(node: Any) -> tuple[Any, ...]:
 
 
 def _naming_a_buffer() -> frozenset[type[Any]]:
-    """The types of nodes with a field `buffer` that holds a name."""
+    """Return the types of nodes with a field `buffer` that holds a name."""
     return frozenset(
         kind for kind in (*EXPRESSIONS, *STATEMENTS) if kind.__annotations__.get("buffer") == "str"
     )
@@ -272,7 +272,7 @@ READS: tuple[type[Load], type[Search]] = (Load, Search)
 
 
 def buffers_named(*nodes: Node) -> frozenset[str]:
-    """The buffers that nodes access, guard or prefetch, at any depth.
+    """Return the buffers that nodes access, guard or prefetch, at any depth.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> sorted(buffers_named(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
@@ -282,7 +282,7 @@ def buffers_named(*nodes: Node) -> frozenset[str]:
 
 
 def buffers_accessed(*nodes: Node) -> frozenset[str]:
-    """The buffers that nodes access or prefetch, at any depth.
+    """Return the buffers that nodes access or prefetch, at any depth.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> sorted(buffers_accessed(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
@@ -300,8 +300,8 @@ def _buffers_named_by(node: Node) -> frozenset[str]:
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers and handles that statements write, by the names that occur in them. A called function
-    is assumed to write every buffer that it is passed.
+    """Return the buffers and handles that statements write, by the names that occur in them. A called
+    function is assumed to write every buffer that it is passed.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> sorted(buffers_written((Store("Y", (ZERO,), ONE), Store("Z", (ZERO,), ONE))))
@@ -311,12 +311,12 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
 
 
 def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers that statements allocate, at any depth."""
+    """Return the buffers that statements allocate, at any depth."""
     return frozenset([stmt.buffer.name for stmt in statements(body) if isinstance(stmt, Allocate)])
 
 
 def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers that statements write, without those that they allocate.
+    """Return the buffers that statements write, without those that they allocate.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> own = Allocate(Buffer("W", (ONE,), "int64"))
@@ -329,7 +329,7 @@ def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
 
 
 def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers that statements write themselves, without those written in their bodies."""
+    """Return the buffers that statements write themselves, without those written in their bodies."""
     names: set[str] = set()
     for stmt in every:
         if isinstance(stmt, Store):  # the common case; `effects_of` would build more than is needed
@@ -368,18 +368,18 @@ TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
 
 
 def binds(stmt: Stmt) -> tuple[str, ...]:
-    """Every name that a statement declares: variables, labels and buffers."""
+    """Return every name that a statement declares: variables, labels and buffers."""
     names = TAKING.get(type(stmt))
     return () if names is None else names(stmt)
 
 
 @memoize_by_identity
 def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
-    """The buffers that a function declares, then those that it allocates."""
+    """Return the buffers that a function declares, then those that it allocates."""
     allocated = [stmt.buffer for stmt in every_statement(function) if isinstance(stmt, Allocate)]
     return (*function.buffers, *allocated)
 
 
 def handles_of(function: Function) -> dict[str, str]:
-    """The handle of each buffer that is bound to a parameter."""
+    """Return the handle of each buffer that is bound to a parameter."""
     return {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}

@@ -57,7 +57,7 @@ Numbers = dict[str, int]
 
 
 def structural_equal(left: Node, right: Node) -> bool:
-    """True if two modules (or functions, statements, ...) are equal up to renaming.
+    """Return whether two modules (or functions, statements, ...) are equal up to renaming.
 
     >>> from gossamer_ir.nodes import Const, Let, Var
     >>> one = Const("int64", "1")
@@ -69,7 +69,7 @@ def structural_equal(left: Node, right: Node) -> bool:
 
 @typed
 def structural_hash(node: Node) -> str:
-    """The SHA-256 digest of the canonical form, in hex. Nodes that are `structural_equal` have equal
+    """Return the SHA-256 digest of the canonical form, in hex. Nodes that are `structural_equal` have equal
     digests, in every process.
 
     >>> from gossamer_ir.nodes import Param
@@ -80,7 +80,8 @@ def structural_hash(node: Node) -> str:
 
 
 def canonical_bytes(node: Node) -> bytes:
-    """A node as canonical JSON, with each name replaced by its order of first occurrence in the function."""
+    """Return a node as canonical JSON, with each name replaced by its order of first occurrence in the
+    function."""
     tokens: list[Any] = []
     _write(node, tokens, {})
     return msgspec.json.encode(tokens)

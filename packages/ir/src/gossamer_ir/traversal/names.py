@@ -15,12 +15,12 @@ _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
 
 
 def is_identifier(name: str) -> bool:
-    """True if a name is valid in a module: an ASCII identifier that is not a Python keyword."""
+    """Return whether a name is valid in a module: an ASCII identifier that is not a Python keyword."""
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def to_identifier(text: str) -> str:
-    """A valid identifier that resembles a text: other characters become underscores.
+    """Return a valid identifier that resembles a text: other characters become underscores.
 
     >>> to_identifier("rgcn-forward")
     'rgcn_forward'
@@ -49,7 +49,7 @@ class Namer:
         return set(self._given)
 
     def fresh(self, base: str) -> str:
-        """`base` itself if it is free, else the first free one of `base_1`, `base_2`, ..."""
+        """Return `base` itself if it is free, else the first free one of `base_1`, `base_2`, ..."""
         taken = self._taken
         count = self._counts.get(base, 0)  # lower numbers are taken, and names are never released
         name = f"{base}_{count}" if count else base
@@ -62,7 +62,7 @@ class Namer:
 
 
 def namer_of(function: Function) -> Namer:
-    """A namer for names that are not taken in a function.
+    """Return a namer for names that are not taken in a function.
 
     >>> from gossamer_ir.nodes import Function
     >>> namer_of(Function("scale", (), ())).fresh("scale")
@@ -72,7 +72,7 @@ def namer_of(function: Function) -> Namer:
 
 
 def names_of(function: Function) -> Iterator[str]:
-    """Every name that a function declares, its own included."""
+    """Yield every name that a function declares, its own included."""
     declared = (*function.params, *function.axes, *function.buffers, *function.reducers)
     yield from (function.name, *[declaration.name for declaration in declared])
     for reducer in function.reducers:
@@ -84,6 +84,6 @@ def names_of(function: Function) -> Iterator[str]:
 
 
 def bound_variables(body: Iterable[Stmt]) -> set[str]:
-    """The names of all variables that statements bind."""
+    """Return the names of all variables that statements bind."""
     binding = [stmt for stmt in statements(body) if type(stmt) in BINDING]
     return {name for stmt in binding for name in BINDING[type(stmt)](stmt)}

@@ -16,7 +16,7 @@ _STATEMENTS = frozenset(STATEMENTS)
 
 
 def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
-    """The nodes of a function that have one of some types: type by type, each in the order of `walk`.
+    """Yield the nodes of a function that have one of some types: type by type, each in the order of `walk`.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
@@ -32,13 +32,13 @@ def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
 
 @memoize_by_identity
 def nodes_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
-    """All nodes of a function by type, itself included."""
+    """Return all nodes of a function by type, itself included."""
     return grouped(function)
 
 
 @memoize_by_identity
 def statements_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
-    """All statements of a function by type."""
+    """Return all statements of a function by type."""
     by_kind: defaultdict[type[Node], list[Any]] = defaultdict(list)
     for stmt in every_statement(function):
         by_kind[type(stmt)].append(stmt)
@@ -47,7 +47,7 @@ def statements_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
 
 @memoize_by_identity
 def kinds_in(function: Function) -> frozenset[type[Any]]:
-    """The types of the nodes in the body of a function.
+    """Return the types of the nodes in the body of a function.
 
     Every pass checks first whether the function has nodes that it handles. Since passes leave most
     statements unchanged, the types below each statement are cached across passes.
@@ -62,7 +62,7 @@ def kinds_in(function: Function) -> frozenset[type[Any]]:
 
 
 def in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
-    """The expressions of a function, and its statements without bodies, that have one of some types.
+    """Yield the expressions of a function, and its statements without bodies, that have one of some types.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
@@ -76,7 +76,7 @@ def in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
 
 
 def _parts(function: Function) -> list[Node]:
-    """The statements without bodies, and the operands of those with bodies."""
+    """Return the statements without bodies, and the operands of those with bodies."""
     parts: list[Node] = []
     for stmt in every_statement(function):
         if has_bodies(type(stmt)):

@@ -11,7 +11,7 @@ _EXPRESSIONS = frozenset(EXPRESSIONS)
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:
-    """The names of all variables that occur in nodes."""
+    """Return the names of all variables that occur in nodes."""
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _free_vars_of(nodes[0])
     return frozenset([var.name for var in collect(Var, *nodes)])
@@ -23,7 +23,7 @@ def _free_vars_of(expr: Node) -> frozenset[str]:
 
 
 def buffers_read(*nodes: Node) -> frozenset[str]:
-    """The buffers that nodes load from or search in."""
+    """Return the buffers that nodes load from or search in."""
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _buffers_read_by(nodes[0])
     return frozenset([read.buffer for read in collect((Load, Search), *nodes)])

@@ -20,7 +20,7 @@ _EXPRESSIONS = frozenset(EXPRESSIONS)
 
 
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
-    """The node with a function applied to each of its direct children.
+    """Return the node with a function applied to each of its direct children.
 
     For an item of a tuple field the function may return a tuple (a statement that became several, or
     none), which is spliced in.
@@ -55,7 +55,7 @@ def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[
 
 
 def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True) -> Any:
-    """Applies a rule bottom-up.
+    """Apply a rule bottom-up.
 
     The rule returns None for "does not apply", a node, or (for a statement) a tuple of statements. It is
     called once for an expression object that occurs several times, and for nodes without children
@@ -67,7 +67,7 @@ def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True
 def rewrite_body(
     body: tuple[Any, ...], rule: Callable[[Any], Any | None], *, leaves: bool = True
 ) -> tuple[Any, ...]:
-    """`rewrite` for a tuple of statements."""
+    """Apply `rewrite` to a tuple of statements."""
     return _Rewriter(rule, leaves=leaves).each(body)
 
 
@@ -117,7 +117,7 @@ class _Rewriter:
         return result
 
     def each(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
-        """`_map_tuple` inlined."""
+        """Rewrite items as `_map_tuple` does, which is inlined here."""
         result: list[Any] = []
         is_same = True
         for item in items:

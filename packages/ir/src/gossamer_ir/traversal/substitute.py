@@ -28,7 +28,7 @@ def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
 
 
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
-    """`substitute` for a tuple of statements."""
+    """Apply `substitute` to a tuple of statements."""
 
     def rule(node: Any) -> Any | None:
         return values.get(node.name) if type(node) is Var else None
@@ -37,7 +37,7 @@ def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[
 
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
-    """`substitute`, repeated in the replacements until none of the variables is left."""
+    """Apply `substitute`, also to the replacements, until none of the variables is left."""
 
     def visit(current: Any) -> Any:
         if type(current) is Var:
@@ -51,5 +51,6 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
 
 
 def _is_without(node: Any, values: Mapping[str, Expr]) -> bool:
-    """True if a node is an expression (whose free variables are cached) without any of the variables."""
+    """Return whether a node is an expression (whose free variables are cached) without any of the
+    variables."""
     return type(node) in _EXPRESSIONS and free_vars(node).isdisjoint(values)

@@ -31,7 +31,7 @@ _SEARCHES = _Searches()
 
 
 def children(node: Node) -> list[Node]:
-    """The direct children of a node, in the order of its fields."""
+    """Return the direct children of a node, in the order of its fields."""
     nodes: list[Node] = []
     for name in FIELDS[type(node)]:
         below = getattr(node, name)
@@ -43,7 +43,7 @@ def children(node: Node) -> list[Node]:
 
 
 def walk(*nodes: Node) -> Iterator[Node]:
-    """The nodes and all their descendants, in pre-order.
+    """Yield the nodes and all their descendants, in pre-order.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
     >>> [type(node).__name__ for node in walk(add(index_var("i"), ONE), ZERO)]
@@ -76,7 +76,7 @@ def collect(
     kinds: tuple[type[A], type[B], type[C], type[D], type[E]], *nodes: Node
 ) -> list[A | B | C | D | E]: ...
 def collect(kinds: Any, *nodes: Node) -> list[Any]:
-    """The nodes of `walk` that have one of some types.
+    """Return the nodes of `walk` that have one of some types.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
     >>> from gossamer_ir.nodes import Var
@@ -103,7 +103,7 @@ def collect(kinds: Any, *nodes: Node) -> list[Any]:
 
 
 def contains(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
-    """True if `collect` finds any node.
+    """Return whether `collect` finds any node.
 
     >>> from gossamer_ir.core.build import ONE
     >>> from gossamer_ir.nodes import Var
@@ -128,7 +128,7 @@ def contains(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
 
 
 def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
-    """The nodes of `walk`, grouped by type.
+    """Return the nodes of `walk`, grouped by type.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var
     >>> from gossamer_ir.nodes import Var
@@ -151,7 +151,8 @@ def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements of a body and all those nested in them, in pre-order: `walk` without expressions."""
+    """Yield the statements of a body and all those nested in them, in pre-order: `walk` without
+    expressions."""
     stack = [*body][::-1]
     while stack:
         current = stack.pop()
@@ -161,8 +162,8 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
-    """The statements of a type in a body, at any depth but not inside another one of that type, in program
-    order."""
+    """Yield the statements of a type in a body, at any depth but not inside another one of that type, in
+    program order."""
     stack = [*body][::-1]
     while stack:
         current = stack.pop()
@@ -175,5 +176,5 @@ def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
 
 @memoize_by_identity
 def every_statement(function: Function) -> tuple[Stmt, ...]:
-    """The `statements` of a whole function."""
+    """Return the `statements` of a whole function."""
     return tuple(statements(function.body))

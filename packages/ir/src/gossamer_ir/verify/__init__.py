@@ -25,7 +25,7 @@ STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION
 @typed
 @memoize_by_identity
 def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
-    """All diagnostics of a module, in order; empty if the module is valid.
+    """Return all diagnostics of a module, in order; empty if the module is valid.
 
     >>> [diagnostic.code for diagnostic in diagnostics(Module("flat", (), "main"))]
     ['verify.module.entry']
@@ -55,7 +55,7 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
 
 @typed
 def verify(module: Module) -> Module:
-    """The module itself, if it is valid.
+    """Return the module itself, if it is valid.
 
     Raises `VerifyError` otherwise, with all diagnostics and the printed module with carets.
 

@@ -24,7 +24,7 @@ from gossamer_ir.verify.operands import check_expr
 
 
 def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
-    """Checks that the operation of an atomic update exists and that its element is a number."""
+    """Check that the operation of an atomic update exists and that its element is a number."""
     if node.op not in ATOMIC_OPS:
         ctx.report(
             "verify.atomic.op",
@@ -44,7 +44,7 @@ def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
 
 
 def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
-    """Checks that the iterations of a loop marked 'atomic' only accumulate into shared elements."""
+    """Check that the iterations of a loop marked 'atomic' only accumulate into shared elements."""
     if not is_atomic(loop):
         return
     # At the flat stage a function declares only the buffers that it accesses, so names may be missing.
@@ -66,7 +66,7 @@ def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
 
 
 def check_shared(ctx: Context, function: Function, at: At) -> None:
-    """Checks that each atomically updated buffer has one operation and no other access."""
+    """Check that each atomically updated buffer has one operation and no other access."""
     ops: dict[str, set[str]] = {}
     for stmt in statements(function.body):
         if isinstance(stmt, Atomic):

@@ -17,7 +17,7 @@ from gossamer_ir.verify.operands import check_length
 
 
 def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:
-    """Checks that parents are declared before children, sizes are int64 and index arrays are parameters."""
+    """Check that parents are declared before children, sizes are int64 and index arrays are parameters."""
     for count, axis in enumerate(axes):
         inner = at.down("axes", count)
         ctx.define_name(axis.name, inner)
@@ -55,7 +55,7 @@ def _check_lengths(ctx: Context, axis: Axis, at: At) -> None:
 
 
 def check_buffer_axes(ctx: Context, buffer: SparseBuffer, at: At) -> None:
-    """Checks the order of a buffer's axes.
+    """Check the order of a buffer's axes.
 
     Storage enumerates the axes as nested loops in this order, so that a parent must precede its child.
     """

@@ -12,7 +12,7 @@ SEARCHES = ("exact", "lower", "upper")
 
 
 def check_load(ctx: Context, node: Load, at: At) -> str | None:
-    """Checks that a load has the buffer's dtype with the lanes of its index; returns that dtype."""
+    """Check that a load has the buffer's dtype with the lanes of its index; return that dtype."""
     buffer, lanes = _check_access(ctx, node, at)
     if parse_dtype(node.dtype) is None:
         ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
@@ -44,7 +44,7 @@ def check_load(ctx: Context, node: Load, at: At) -> str | None:
 
 
 def check_store(ctx: Context, node: Store, at: At) -> None:
-    """Checks that the stored value has the buffer's dtype with the lanes of the index."""
+    """Check that the stored value has the buffer's dtype with the lanes of the index."""
     buffer, lanes = _check_access(ctx, node, at)
     dtype = check_expr(ctx, node.value, at.down("value"))
     if buffer is not None:
@@ -66,7 +66,7 @@ def check_store(ctx: Context, node: Store, at: At) -> None:
 
 
 def check_prefetch(ctx: Context, node: Prefetch, at: At) -> None:
-    """Checks the address of a prefetch as that of a load."""
+    """Check the address of a prefetch as that of a load."""
     _check_access(ctx, node, at)
 
 
@@ -83,7 +83,7 @@ def _check_predicate(ctx: Context, predicate: Expr | None, dtype: str, at: At) -
 def _check_access(
     ctx: Context, node: Load | Store | Prefetch, at: At
 ) -> tuple[KnownBuffer | None, str]:
-    """The buffer (None if undefined), and int64 with the lanes of the access."""
+    """Return the buffer (None if undefined), and int64 with the lanes of the access."""
     buffer = find_buffer(ctx, node.buffer, at)
     if buffer is not None:
         _check_rank(ctx, node.buffer, len(node.indices), buffer.rank, at)
@@ -113,7 +113,7 @@ def _check_access(
 
 
 def find_buffer(ctx: Context, name: str, at: At) -> KnownBuffer | None:
-    """The buffer with this name, or None after reporting that it is not defined here."""
+    """Return the buffer with this name, or None after reporting that it is not defined here."""
     buffer = ctx.buffers.get(name)
     if buffer is None:
         ctx.report(
@@ -136,8 +136,8 @@ def _check_rank(ctx: Context, name: str, given: int, rank: int, at: At) -> None:
 
 
 def check_search(ctx: Context, node: Search, at: At) -> str:
-    """Checks that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all
-    indices but the last. Returns int64, the dtype of the position found."""
+    """Check that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all indices
+    but the last. Returns int64, the dtype of the position found."""
     if node.kind not in SEARCHES:
         ctx.report(
             "verify.search.kind",
@@ -163,7 +163,7 @@ def check_search(ctx: Context, node: Search, at: At) -> str:
 
 
 def check_region(ctx: Context, region: Region, at: At) -> None:
-    """Checks that a region has one int64 range for each dimension of its buffer."""
+    """Check that a region has one int64 range for each dimension of its buffer."""
     buffer = find_buffer(ctx, region.buffer, at)
     if buffer is not None:
         _check_rank(ctx, region.buffer, len(region.ranges), buffer.rank, at)

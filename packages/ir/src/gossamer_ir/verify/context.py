@@ -29,11 +29,11 @@ class At(msgspec.Struct, frozen=True, gc=False):
     depth: int
 
     def down(self, field: str, item: int | None = None) -> At:
-        """The position of a child."""
+        """Return the position of a child."""
         return At(self, field, item, self.depth + 1)
 
     def place(self) -> Place:
-        """The path from the root as a tuple of field names and indices."""
+        """Return the path from the root as a tuple of field names and indices."""
         parts: list[str | int] = []
         at: At | None = self
         while at is not None:
@@ -113,15 +113,15 @@ class Context:
         self._is_too_deep = False
 
     def report(self, code: str, message: str, at: At, *, hint: str = "") -> None:
-        """Adds a diagnostic."""
+        """Add a diagnostic."""
         self.diagnostics.append(Diagnostic(code, message, at.place(), hint))
 
     def define_name(self, name: str, at: At) -> None:
-        """Declares the name of a value, axis or buffer: an identifier, unique in its function."""
+        """Declare the name of a value, axis or buffer: an identifier, unique in its function."""
         self._define(name, self.names, at)
 
     def define_label(self, name: str, at: At) -> None:
-        """Declares the name of a block or iteration, a namespace of its own: only schedules use it."""
+        """Declare the name of a block or iteration, a namespace of its own: only schedules use it."""
         self._define(name, self.labels, at)
 
     def _define(self, name: str, taken: set[str], at: At) -> None:
@@ -132,14 +132,14 @@ class Context:
         taken.add(name)
 
     def define(self, name: str, dtype: str, at: At) -> None:
-        """Declares a variable to the end of the scope."""
+        """Declare a variable to the end of the scope."""
         self.define_name(name, at)
         if name not in self.variables:
             self.variables[name] = dtype
             self._scoped.append(name)
 
     def define_buffer(self, buffer: AnyBuffer, rank: int, at: At) -> None:
-        """Declares a buffer to the end of the scope."""
+        """Declare a buffer to the end of the scope."""
         self.define_name(buffer.name, at)
         if buffer.name not in self.buffers:
             self.buffers[buffer.name] = KnownBuffer(buffer.dtype, rank)
@@ -147,7 +147,7 @@ class Context:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """A context manager that drops, when it exits, the variables and buffers defined in it."""
+        """Return a context manager that drops, when it exits, the variables and buffers defined in it."""
         mark = len(self._scoped)
         yield
         for name in self._scoped[mark:]:
@@ -156,7 +156,7 @@ class Context:
         del self._scoped[mark:]
 
     def is_too_deep(self, at: At) -> bool:
-        """True if the walk must stop at this depth; reported once per function."""
+        """Return whether the walk must stop at this depth; reported once per function."""
         if at.depth <= MAX_DEPTH:
             return False
         if not self._is_too_deep:
@@ -165,7 +165,7 @@ class Context:
         return True
 
     def refuse_node(self, node: object, at: At) -> None:
-        """Reports that the stage does not allow a node."""
+        """Report that the stage does not allow a node."""
         self.report(
             "verify.stage.node",
             f"{type(node).__name__} is not allowed here at the stage '{self.stage.name}'.",

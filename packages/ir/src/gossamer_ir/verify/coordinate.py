@@ -27,8 +27,8 @@ from gossamer_ir.verify.write_conflicts import check_write_conflicts
 
 
 def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
-    """Checks that an iteration has one variable and one kind per axis, iterates parents before children,
-    and does not assign one element from several points."""
+    """Check that an iteration has one variable and one kind per axis, iterates parents before children, and
+    does not assign one element from several points."""
     ctx.define_label(node.name, at)
     check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
     enclosing = ctx.iterated
@@ -52,7 +52,7 @@ def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
 
 
 def _iterated_axes(ctx: Context, node: Iteration, at: At) -> list[str]:
-    """The names of the axes in order. Adds them to the axes of the enclosing iterations."""
+    """Return the names of the axes in order. Adds them to the axes of the enclosing iterations."""
     names: list[str] = []
     for count, item in enumerate(node.axes):
         inner = at.down("axes", count)

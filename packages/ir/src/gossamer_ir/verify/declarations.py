@@ -24,7 +24,7 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 
 
 def check_params(ctx: Context, params: tuple[Param, ...], at: At) -> None:
-    """Checks that parameters are pointers or scalars, and declares them."""
+    """Check that parameters are pointers or scalars, and declare them."""
     for count, param in enumerate(params):
         inner = at.down("params", count)
         if param.dtype == "handle":
@@ -42,7 +42,7 @@ def check_params(ctx: Context, params: tuple[Param, ...], at: At) -> None:
 
 
 def check_buffer(ctx: Context, buffer: AnyBuffer, at: At) -> None:
-    """Checks that a buffer has a scalar dtype, a known memory scope and int64 sizes."""
+    """Check that a buffer has a scalar dtype, a known memory scope and int64 sizes."""
     if parse_dtype(buffer.dtype) is None or is_vector(buffer.dtype):
         ctx.report(
             "verify.buffer.dtype",
@@ -79,8 +79,8 @@ def _check_sparse_buffer(ctx: Context, buffer: SparseBuffer, at: At) -> None:
 
 
 def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
-    """Binds the index arrays of an axis to pointer parameters: `indptr` has one element more than the
-    parent, `indices` as many as the axis."""
+    """Bind the index arrays of an axis to pointer parameters: `indptr` has one element more than the parent,
+    `indices` as many as the axis."""
     chain = _chain(ctx, axis)
     if isinstance(axis, (DenseVaried, CompressedVaried)):
         shape = (_structure(chain[:-1]), 1)
@@ -103,7 +103,7 @@ def _bind_index(ctx: Context, handle: str, dtype: str, at: At, *, shape: IndexSh
 
 
 def _chain(ctx: Context, axis: Axis) -> list[Axis]:
-    """The axis and its declared ancestors, root first."""
+    """Return the axis and its declared ancestors, root first."""
     chain = [axis]
     while (parent := ctx.axes.get(chain[0].parent or "")) is not None and parent not in chain:
         chain.insert(0, parent)
@@ -111,7 +111,7 @@ def _chain(ctx: Context, axis: Axis) -> list[Axis]:
 
 
 def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
-    """Checks that each bound buffer has a pointer parameter, to which buffers of one shape are bound.
+    """Check that each bound buffer has a pointer parameter, to which buffers of one shape are bound.
 
     An index array of an axis may in addition be bound as an ordinary buffer.
     """
@@ -146,7 +146,7 @@ def _shape_of(ctx: Context, buffer: SparseBuffer) -> IndexShape:
 
 
 def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
-    """What determines the number of elements of each axis; equal for arrays of the same shape."""
+    """Return what determines the number of elements of each axis; equal for arrays of the same shape."""
     return tuple(
         (axis.indptr, axis.nnz) if isinstance(axis, (DenseVaried, CompressedVaried))
         else axis.width if isinstance(axis, CompressedFixed)
@@ -156,7 +156,7 @@ def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
 
 
 def _bind(ctx: Context, handle: str, dtype: str, at: At) -> bool:
-    """Binds a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
+    """Bind a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
     if not _require_handle(ctx, handle, at):
         return False
     bound = ctx.handles[handle]

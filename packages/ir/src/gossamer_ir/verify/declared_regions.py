@@ -14,7 +14,7 @@ from gossamer_ir.verify.context import At, Context
 
 
 def check_regions(ctx: Context, block: Block, at: At) -> None:
-    """Reports accesses that are outside of the declared region by a constant distance.
+    """Report accesses that are outside of the declared region by a constant distance.
 
     Buffers without a region are accepted: published programs omit those of index arrays, and passes
     derive the regions that they need (`gossamer_ir.analysis.regions`).
@@ -30,7 +30,7 @@ def check_regions(ctx: Context, block: Block, at: At) -> None:
 
 
 def outside(block: Block) -> Iterator[tuple[str, int]]:
-    """The declared regions, as field and index, that provably do not cover an access of the block.
+    """Yield the declared regions, as field and index, that provably do not cover an access of the block.
 
     If a buffer has several regions, and none covers the access, the last one is returned.
     """
@@ -47,7 +47,7 @@ def outside(block: Block) -> Iterator[tuple[str, int]]:
 
 
 def without_false_regions(block: Block) -> Block:
-    """The block without the regions that provably do not cover an access."""
+    """Return the block without the regions that provably do not cover an access."""
     false = list(outside(block))
     if not false:
         return block

@@ -12,7 +12,7 @@ _MOST_STEPS = 20
 
 
 def show_places(module: Module, reported: Iterable[Diagnostic]) -> str:
-    """The lines of the printed module with carets below the places, in order.
+    """Return the lines of the printed module with carets below the places, in order.
 
     If the module cannot be printed, the paths of the places instead.
     """
@@ -33,7 +33,7 @@ def show_places(module: Module, reported: Iterable[Diagnostic]) -> str:
 
 
 def path_text(place: Place) -> str:
-    """A place as text.
+    """Return a place as text.
 
     >>> path_text(("functions", 0, "body", 2, "value"))
     'functions[0].body[2].value'

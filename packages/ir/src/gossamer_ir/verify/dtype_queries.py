@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Const, Lanes
 
 @lru_cache(maxsize=1024)
 def parse_dtype(text: str) -> DType | None:
-    """The parsed dtype, or None for `handle` and for text that is not a dtype."""
+    """Return the parsed dtype, or None for `handle` and for text that is not a dtype."""
     try:
         dtype = DType.parse(text)
     except ArgumentError:
@@ -22,40 +22,40 @@ def parse_dtype(text: str) -> DType | None:
 
 @lru_cache(maxsize=1024)
 def is_integer(text: str) -> bool:
-    """True if the scalar or the lanes are integers."""
+    """Return whether the scalar or the lanes are integers."""
     dtype = parse_dtype(text)
     return dtype is not None and dtype.is_integer
 
 
 @lru_cache(maxsize=1024)
 def is_float(text: str) -> bool:
-    """True if the scalar or the lanes are floats."""
+    """Return whether the scalar or the lanes are floats."""
     dtype = parse_dtype(text)
     return dtype is not None and dtype.is_float
 
 
 @lru_cache(maxsize=1024)
 def is_bool(text: str) -> bool:
-    """True if the scalar or the lanes are bools."""
+    """Return whether the scalar or the lanes are bools."""
     dtype = parse_dtype(text)
     return dtype is not None and dtype.kind == "bool"
 
 
 def is_number(text: str) -> bool:
-    """True if the scalar or the lanes are integers or floats."""
+    """Return whether the scalar or the lanes are integers or floats."""
     return is_integer(text) or is_float(text)
 
 
 @lru_cache(maxsize=1024)
 def is_vector(text: str) -> bool:
-    """True if the dtype is a vector."""
+    """Return whether the dtype is a vector."""
     dtype = parse_dtype(text)
     return dtype is not None and dtype.is_vector
 
 
 @lru_cache(maxsize=1024)
 def with_lanes_of(scalar: str, vector: str) -> str:
-    """The scalar type of the first dtype with the lanes of the second."""
+    """Return the scalar type of the first dtype with the lanes of the second."""
     kind, lanes = parse_dtype(scalar), parse_dtype(vector)
     if kind is None or lanes is None:
         return scalar
@@ -64,11 +64,11 @@ def with_lanes_of(scalar: str, vector: str) -> str:
 
 @lru_cache(maxsize=1024)
 def vector_of(scalar: str, lanes: Lanes) -> str:
-    """The vector dtype with these lanes of a scalar."""
+    """Return the vector dtype with these lanes of a scalar."""
     return DType(scalar, lanes.count, lanes.scalable).text
 
 
 @lru_cache(maxsize=4096)
 def is_constant(dtype: str, text: str) -> bool:
-    """True if the text is the canonical text of a constant of this dtype."""
+    """Return whether the text is the canonical text of a constant of this dtype."""
     return is_canonical(Const(dtype, text))

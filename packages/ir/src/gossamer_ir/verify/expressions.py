@@ -57,7 +57,7 @@ _COMPARE: dict[str, Test] = dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), 
 
 
 def check_const(ctx: Context, node: Const, at: At) -> str:
-    """Checks that a constant has a scalar dtype and canonical text."""
+    """Check that a constant has a scalar dtype and canonical text."""
     if not is_constant(node.dtype, node.text):
         ctx.report(
             "verify.const.text",
@@ -69,7 +69,7 @@ def check_const(ctx: Context, node: Const, at: At) -> str:
 
 
 def check_var(ctx: Context, node: Var, at: At) -> str | None:
-    """Checks that a variable is defined before its use, with the same dtype."""
+    """Check that a variable is defined before its use, with the same dtype."""
     dtype = ctx.variables.get(node.name)
     if dtype is None:
         _report_unknown(ctx, node, at)
@@ -102,21 +102,21 @@ def _report_unknown(ctx: Context, node: Var, at: At) -> None:
 
 
 def check_unary(ctx: Context, node: Unary, at: At) -> str | None:
-    """Checks that a unary operator is defined for its operand."""
+    """Check that a unary operator is defined for its operand."""
     dtype = check_expr(ctx, node.operand, at.down("operand"))
     _check_operator(ctx, node.op, _UNARY, dtype, at)
     return dtype
 
 
 def check_binary(ctx: Context, node: Binary, at: At) -> str | None:
-    """Checks that both operands have one dtype, for which the operator is defined."""
+    """Check that both operands have one dtype, for which the operator is defined."""
     dtype = _check_operands(ctx, node.lhs, node.rhs, at)
     _check_operator(ctx, node.op, _BINARY, dtype, at)
     return dtype
 
 
 def check_compare(ctx: Context, node: Compare, at: At) -> str | None:
-    """Checks that both operands have one dtype; the result is bool."""
+    """Check that both operands have one dtype; the result is bool."""
     dtype = _check_operands(ctx, node.lhs, node.rhs, at)
     _check_operator(ctx, node.op, _COMPARE, dtype, at)
     return None if dtype is None else with_lanes_of("bool", dtype)
@@ -156,7 +156,7 @@ def _check_operator(
 
 
 def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
-    """Checks that a cast keeps the number of lanes."""
+    """Check that a cast keeps the number of lanes."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if parse_dtype(node.dtype) is None:
         ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
@@ -171,7 +171,7 @@ def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
 
 
 def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
-    """Checks that source and target have the same number of bits and lanes; a pointer becomes int64."""
+    """Check that source and target have the same number of bits and lanes; a pointer becomes int64."""
     if _is_address(ctx, node):
         return node.dtype
     dtype = check_expr(ctx, node.value, at.down("value"))
@@ -207,7 +207,7 @@ def _has_bits_of(left: str, right: str) -> bool:
 
 
 def check_select(ctx: Context, node: Select, at: At) -> str | None:
-    """Checks that both values have one dtype, and that the condition is a scalar or has their lanes."""
+    """Check that both values have one dtype, and that the condition is a scalar or has their lanes."""
     condition = check_expr(ctx, node.condition, at.down("condition"))
     dtype = _check_sides(ctx, node, at)
     if condition is not None and dtype is not None:
@@ -217,7 +217,7 @@ def check_select(ctx: Context, node: Select, at: At) -> str | None:
 
 
 def check_if_then_else(ctx: Context, node: IfThenElse, at: At) -> str | None:
-    """Checks that the condition is a scalar and that both values have one dtype."""
+    """Check that the condition is a scalar and that both values have one dtype."""
     condition = check_expr(ctx, node.condition, at.down("condition"))
     require_condition(ctx, condition, "bool", at.down("condition"))
     return _check_sides(ctx, node, at)
@@ -230,7 +230,7 @@ def _check_sides(ctx: Context, node: Select | IfThenElse, at: At) -> str | None:
 
 
 def check_call(ctx: Context, node: Call, at: At) -> str | None:
-    """Checks that a math function exists, and that its arguments and result have one dtype."""
+    """Check that a math function exists, and that its arguments and result have one dtype."""
     dtypes = [check_expr(ctx, arg, at.down("args", n)) for n, arg in enumerate(node.args)]
     function = FUNCTIONS.get(node.function)
     if function is None:

@@ -23,7 +23,7 @@ RELATIONS = ("subset", "disjoint", "covers")
 
 
 def check_relations(ctx: Context, relations: tuple[Relation, ...], at: At) -> None:
-    """Checks relations, which are between axes or, once these are lowered, between index buffers."""
+    """Check relations, which are between axes or, once these are lowered, between index buffers."""
     for count, relation in enumerate(relations):
         _check_relation(ctx, relation, at.down("relations", count))
 
@@ -47,7 +47,7 @@ def _check_relation(ctx: Context, relation: Relation, at: At) -> None:
 def check_facts(
     ctx: Context, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
 ) -> None:
-    """Checks that facts are about buffers that the caller passes, and marks these as read-only.
+    """Check that facts are about buffers that the caller passes, and mark these as read-only.
 
     Facts are checked when a kernel is called, which is not possible for buffers that it allocates.
     """

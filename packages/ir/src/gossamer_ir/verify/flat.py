@@ -34,13 +34,13 @@ RANGE = 2
 
 
 def check_guard(ctx: Context, node: Guard, at: At) -> None:
-    """Checks that a guard has a scalar condition and names an existing buffer."""
+    """Check that a guard has a scalar condition and names an existing buffer."""
     check_condition(ctx, node.condition, at.down("condition"))
     find_buffer(ctx, node.buffer, at)
 
 
 def check_parallel_for(ctx: Context, node: ParallelFor, at: At) -> None:
-    """Checks that a parallel loop has an int64 range, which its function takes as first parameters."""
+    """Check that a parallel loop has an int64 range, which its function takes as first parameters."""
     check_size(ctx, node.start, at.down("start"))
     check_size(ctx, node.extent, at.down("extent"))
     if node.grain is not None:
@@ -63,7 +63,7 @@ def check_parallel_for(ctx: Context, node: ParallelFor, at: At) -> None:
 
 
 def check_launch(ctx: Context, node: Launch, at: At) -> None:
-    """Checks that a launch has distinct thread axes and an existing function."""
+    """Check that a launch has distinct thread axes and an existing function."""
     tags = [thread.tag for thread in node.threads]
     for count, thread in enumerate(node.threads):
         inner = at.down("threads", count)
@@ -118,7 +118,7 @@ def _check_arguments(
 
 
 def _pointer_dtype(ctx: Context, arg: Expr, at: At) -> str | None:
-    """The element dtype of a pointer argument, or None if it cannot be determined."""
+    """Return the element dtype of a pointer argument, or None if it cannot be determined."""
     if isinstance(arg, Var) and arg.dtype == "handle":
         if arg.name in ctx.handles:
             return ctx.handles[arg.name]
@@ -133,7 +133,7 @@ def _pointer_dtype(ctx: Context, arg: Expr, at: At) -> str | None:
 
 
 def check_calls(contexts: Mapping[str, Context], module: Module) -> None:
-    """Checks that no function calls itself, even indirectly, and that the entry's pointers are bound."""
+    """Check that no function calls itself, even indirectly, and that the entry's pointers are bound."""
     entry = contexts.get(module.entry)
     if entry is not None:
         _check_bound(entry, module)
@@ -157,7 +157,7 @@ def _check_bound(entry: Context, module: Module) -> None:
 def _check_calls_of(
     contexts: Mapping[str, Context], name: str, above: tuple[str, ...], heights: dict[str, int]
 ) -> int:
-    """The maximum depth of nested calls below a function; memoized in `heights`."""
+    """Return the maximum depth of nested calls below a function; memoized in `heights`."""
     context = contexts.get(name)
     if context is None or name in heights:
         return heights.get(name, 0)

@@ -15,7 +15,7 @@ from gossamer_ir.verify.position import POSITION
 
 
 def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:
-    """All diagnostics of a format description; empty if it is valid.
+    """Return all diagnostics of a format description; empty if it is valid.
 
     Places are paths into the description, in which `buffers` are the value buffers and then the index
     arrays.

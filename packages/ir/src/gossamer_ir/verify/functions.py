@@ -18,7 +18,7 @@ from gossamer_ir.verify.statements import check_annotations, check_body
 
 
 def check_function(ctx: Context, function: Function, at: At) -> None:
-    """Checks one function at the stage of the context."""
+    """Check one function at the stage of the context."""
     check_params(ctx, function.params, at)
     if function.axes and not ctx.stage.has_axes:
         ctx.refuse_node(function.axes[0], at.down("axes", 0))
@@ -39,7 +39,7 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
 
 
 def check_aliases(ctx: Context, function: Function, at: At) -> None:
-    """Checks that a pointer that is written has one buffer bound to it, so that a store through one name
+    """Check that a pointer that is written has one buffer bound to it, so that a store through one name
     cannot change the elements of another."""
     handles = handles_of(function)
     names = Counter(handles.values())
@@ -56,7 +56,7 @@ def check_aliases(ctx: Context, function: Function, at: At) -> None:
 
 
 def check_buffers(ctx: Context, buffers: tuple[AnyBuffer, ...], at: At) -> None:
-    """Checks buffers in order, so that a shape reads earlier buffers only, and binds them to parameters."""
+    """Check buffers in order, so that a shape reads earlier buffers only, and bind them to parameters."""
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)
         if type(buffer) not in ctx.stage.buffers:

@@ -9,7 +9,7 @@ from gossamer_ir.verify.context import At, Context
 
 
 def check_expr(ctx: Context, expr: Expr, at: At) -> str | None:
-    """Checks an expression and returns its dtype, or None if the dtype cannot be determined."""
+    """Check an expression and return its dtype, or None if the dtype cannot be determined."""
     if ctx.is_too_deep(at):
         return None
     check = ctx.stage.expressions.get(type(expr))
@@ -20,7 +20,7 @@ def check_expr(ctx: Context, expr: Expr, at: At) -> str | None:
 
 
 def check_size(ctx: Context, expr: Expr, at: At) -> None:
-    """Checks that a start, extent, length or shape is int64."""
+    """Check that a start, extent, length or shape is int64."""
     dtype = check_expr(ctx, expr, at)
     if dtype is not None and dtype != "int64":
         ctx.report(
@@ -32,7 +32,7 @@ def check_size(ctx: Context, expr: Expr, at: At) -> None:
 
 
 def check_length(ctx: Context, expr: Expr, at: At) -> None:
-    """Checks that a number of elements is int64 and not a negative constant."""
+    """Check that a number of elements is int64 and not a negative constant."""
     check_size(ctx, expr, at)
     if not isinstance(expr, Const) or not is_canonical(expr):
         return
@@ -42,12 +42,12 @@ def check_length(ctx: Context, expr: Expr, at: At) -> None:
 
 
 def check_condition(ctx: Context, expr: Expr, at: At) -> None:
-    """Checks that a condition is a scalar bool."""
+    """Check that a condition is a scalar bool."""
     require_condition(ctx, check_expr(ctx, expr, at), "bool", at)
 
 
 def require_condition(ctx: Context, dtype: str | None, expected: str, at: At) -> None:
-    """Reports a condition whose dtype is known and not the expected one."""
+    """Report a condition whose dtype is known and not the expected one."""
     if dtype is not None and dtype != expected:
         ctx.report(
             "verify.condition.dtype", f"A condition has the dtype {dtype}; expected {expected}.", at

@@ -13,8 +13,8 @@ from gossamer_ir.verify.context import Context
 
 
 def check_pipelines(ctx: Context, function: Function) -> None:
-    """Checks that a pipelined loop is serial, has a supported number of stages and begins with copies
-    that may run ahead. At the flat stage the annotation is ignored: buffers have been allocated."""
+    """Check that a pipelined loop is serial, has a supported number of stages and begins with copies that may
+    run ahead. At the flat stage the annotation is ignored: buffers have been allocated."""
     for loop, at in ctx.pipelined if ctx.stage.name != "flat" else ():
         stages = dict(loop.annotations)[PIPELINE]
         is_number = isinstance(stages, int) and not isinstance(stages, bool)

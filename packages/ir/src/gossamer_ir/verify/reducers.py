@@ -16,8 +16,8 @@ from gossamer_ir.verify.operands import check_expr
 
 
 def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:
-    """Checks that each reducer has, for every component, a left and a right operand, a result and an
-    identity constant of one dtype, and that results use only the operands."""
+    """Check that each reducer has, for every component, a left and a right operand, a result and an identity
+    constant of one dtype, and that results use only the operands."""
     for count, reducer in enumerate(reducers):
         inner = at.down("reducers", count)
         ctx.define_name(reducer.name, inner)
@@ -82,8 +82,8 @@ def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> 
 
 
 def check_combine(ctx: Context, node: Combine, at: At) -> None:
-    """Checks that a combination stores each component of the reducer to a buffer of its own, and that
-    no index or value reads these buffers."""
+    """Check that a combination stores each component of the reducer to a buffer of its own, and that no index
+    or value reads these buffers."""
     for count, store in enumerate(node.stores):
         check_store(ctx, store, at.down("stores", count))
     reducer = ctx.reducers.get(node.reducer)

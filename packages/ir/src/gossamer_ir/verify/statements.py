@@ -38,7 +38,7 @@ LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_bindi
 
 
 def check_body(ctx: Context, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
-    """Checks statements in order, in a scope of their own."""
+    """Check statements in order, in a scope of their own."""
     with ctx.scope():
         for count, stmt in enumerate(body):
             inner = at.down(field, count)
@@ -52,7 +52,7 @@ def check_body(ctx: Context, body: tuple[Stmt, ...], at: At, *, field: str = "bo
 
 
 def check_let(ctx: Context, node: Let, at: At) -> None:
-    """Checks that a variable has the dtype of its value."""
+    """Check that a variable has the dtype of its value."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if parse_dtype(node.var.dtype) is None:
         ctx.report("verify.dtype.unknown", f"'{node.var.dtype}' is not a dtype of values.", at)
@@ -67,7 +67,7 @@ def check_let(ctx: Context, node: Let, at: At) -> None:
 
 
 def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
-    """Checks that an allocated buffer is not bound to a parameter."""
+    """Check that an allocated buffer is not bound to a parameter."""
     inner = at.down("buffer")
     if node.buffer.handle is not None:
         ctx.report(
@@ -80,21 +80,21 @@ def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
 
 
 def check_if(ctx: Context, node: If, at: At) -> None:
-    """Checks that the condition is a scalar bool, and both bodies."""
+    """Check that the condition is a scalar bool, and both bodies."""
     check_condition(ctx, node.condition, at.down("condition"))
     check_body(ctx, node.then_body, at, field="then_body")
     check_body(ctx, node.else_body, at, field="else_body")
 
 
 def check_while(ctx: Context, node: While, at: At) -> None:
-    """Checks that the condition is a scalar bool, and the body."""
+    """Check that the condition is a scalar bool, and the body."""
     check_condition(ctx, node.condition, at.down("condition"))
     check_body(ctx, node.body, at)
 
 
 def check_for(ctx: Context, node: For, at: At) -> None:
-    """Checks a loop: its range is int64, only `thread_binding` loops have a thread, and only `parallel`
-    loops have a weight or grain."""
+    """Check a loop: its range is int64, only `thread_binding` loops have a thread, and only `parallel` loops
+    have a weight or grain."""
     check_size(ctx, node.start, at.down("start"))
     check_size(ctx, node.extent, at.down("extent"))
     _check_loop_kind(ctx, node, at)
@@ -117,7 +117,7 @@ def check_for(ctx: Context, node: For, at: At) -> None:
 
 
 def _bind_thread(ctx: Context, node: For, at: At) -> None:
-    """Checks that loops bound to the same thread axis do not nest, and that they all have the same extent
+    """Check that loops bound to the same thread axis do not nest, and that they all have the same extent
     inside the outermost loop that is bound to any thread axis."""
     if not ctx.bound:
         ctx.threads = {}
@@ -165,7 +165,7 @@ def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
 
 
 def check_block(ctx: Context, node: Block, at: At) -> None:
-    """Checks iterators, predicate, init (which cannot use reduction variables), body and regions.
+    """Check iterators, predicate, init (which cannot use reduction variables), body and regions.
 
     Accesses are compared with the regions only if the block has no other diagnostic.
     """
@@ -190,7 +190,7 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
 
 
 def _unset_in_init(ctx: Context, node: Block) -> set[str]:
-    """The variables that have no value where the init of a block runs.
+    """Return the variables that have no value where the init of a block runs.
 
     These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
     """
@@ -204,8 +204,8 @@ def _unset_in_init(ctx: Context, node: Block) -> set[str]:
 
 
 def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
-    """The variables in the indices of an init's stores. These may be reduction iterators, as in a store
-    to the column of a compressed row, where several points write one element."""
+    """Return the variables in the indices of an init's stores. These may be reduction iterators, as in a
+    store to the column of a compressed row, where several points write one element."""
     stores = [stmt for stmt in statements(init) if isinstance(stmt, Store)]
     return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
 
@@ -221,7 +221,7 @@ def _check_block_iter(ctx: Context, node: BlockIter, at: At) -> None:
 
 
 def check_init(ctx: Context, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
-    """Checks an init, in which the reduction variables cannot be used."""
+    """Check an init, in which the reduction variables cannot be used."""
     hidden = ctx.hidden
     ctx.hidden = hidden | reductions
     check_body(ctx, init, at, field="init")
@@ -239,7 +239,7 @@ UNSUPPORTED_ANNOTATIONS = {
 def check_annotations(
     ctx: Context, annotations: Annotations, at: At, *, allowed: Set[str] = frozenset()
 ) -> None:
-    """Checks that keys are unique and supported, and that values are strings, integers or bools."""
+    """Check that keys are unique and supported, and that values are strings, integers or bools."""
     keys = [key for key, _ in annotations]
     for count, (key, value) in enumerate(annotations):
         if key in UNSUPPORTED_ANNOTATIONS and key not in allowed:

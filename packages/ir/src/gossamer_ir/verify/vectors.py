@@ -22,12 +22,12 @@ MAX_VALUES = 64
 
 
 def check_vscale(_ctx: Context, _node: VScale, _at: At) -> str:
-    """Returns int64, the dtype of `vscale`."""
+    """Return int64, the dtype of `vscale`."""
     return "int64"
 
 
 def check_ramp(ctx: Context, node: Ramp, at: At) -> str | None:
-    """Checks that base and stride are scalar integers of one dtype."""
+    """Check that base and stride are scalar integers of one dtype."""
     base = check_expr(ctx, node.base, at.down("base"))
     stride = check_expr(ctx, node.stride, at.down("stride"))
     if base is None or stride is None:
@@ -42,7 +42,7 @@ def check_ramp(ctx: Context, node: Ramp, at: At) -> str | None:
 
 
 def check_broadcast(ctx: Context, node: Broadcast, at: At) -> str | None:
-    """Checks that the value is a scalar."""
+    """Check that the value is a scalar."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if dtype is not None and is_vector(dtype):
         _refuse(ctx, f"The value of a broadcast has the dtype {dtype}; expected a scalar", at)
@@ -51,7 +51,7 @@ def check_broadcast(ctx: Context, node: Broadcast, at: At) -> str | None:
 
 
 def check_lane_reduce(ctx: Context, node: LaneReduce, at: At) -> str | None:
-    """Checks that the value is a vector whose lanes the reducer can combine."""
+    """Check that the value is a vector whose lanes the reducer can combine."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     kind = None if dtype is None else parse_dtype(dtype)
     _check_reducer(ctx, node.op, dtype, at)
@@ -59,7 +59,7 @@ def check_lane_reduce(ctx: Context, node: LaneReduce, at: At) -> str | None:
 
 
 def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str | None:
-    """Checks that the values are vectors of one dtype whose lanes the reducer can combine."""
+    """Check that the values are vectors of one dtype whose lanes the reducer can combine."""
     dtypes = [
         check_expr(ctx, value, at.down("values", number))
         for number, value in enumerate(node.values)

@@ -28,7 +28,7 @@ Lets = dict[str, Expr]
 
 
 def check_write_conflicts(ctx: Context, node: Iteration, axes: list[str], at: At) -> None:
-    """Checks the stores of an iteration over `axes`.
+    """Check the stores of an iteration over `axes`.
 
     The indices of a plain assignment must use every variable of the iteration. The value that an init
     stores may depend only on the element: several points may initialize it, in any order.
@@ -60,7 +60,7 @@ def check_write_conflicts(ctx: Context, node: Iteration, axes: list[str], at: At
 
 
 def is_order_independent_update(store: Store) -> bool:
-    """True if a store combines its element, by one reducer, with values that do not read the buffer.
+    """Return whether a store combines its element, by one reducer, with values that do not read the buffer.
 
     Examples: `X[i] = X[i] + a - b`, `X[i] = max(a, X[i])`. Differences count as sums.
     """
@@ -81,7 +81,7 @@ def is_order_independent_update(store: Store) -> bool:
 
 
 def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[tuple[bool, Expr]]:
-    """The operands of a chain of one reducer, each with whether it is added rather than subtracted."""
+    """Yield the operands of a chain of one reducer, each with whether it is added rather than subtracted."""
     if isinstance(value, Binary) and value.op in family:
         yield from _terms(value.lhs, family, is_added=is_added)
         yield from _terms(value.rhs, family, is_added=is_added == (value.op != "sub"))
@@ -99,7 +99,7 @@ def _has_one_element(ctx: Context, name: str) -> bool:
 def _stores(
     body: Iterable[Stmt], at: At, field: str, lets: Lets
 ) -> Iterator[tuple[Store, At, Lets]]:
-    """The stores in a body, each with its place and the values of the lets seen so far."""
+    """Yield the stores in a body, each with its place and the values of the lets seen so far."""
     for count, stmt in enumerate(body):
         inner = at.down(field, count)
         match stmt:
@@ -119,7 +119,7 @@ def _stores(
 
 
 def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
-    """The variables that values depend on, directly or through lets."""
+    """Return the variables that values depend on, directly or through lets."""
     pending = [name for value in values for name in free_vars(value)]
     names = set(pending)
     while pending:

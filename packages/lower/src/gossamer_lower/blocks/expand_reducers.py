@@ -16,7 +16,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(takes=("loop",), removes=("reducers",))
 def expand_reducers(module: Module) -> Module:
-    """Expands the combinations by declared reducers, and removes the reducers.
+    """Expand the combinations by declared reducers, and remove the reducers.
 
     All elements and values are read before the first result is stored: a result may depend on each.
 

@@ -54,7 +54,7 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 @lowering_pass(takes=("loop",), removes=("blocks",))
 def lower_blocks(module: Module) -> Module:
-    """Turns blocks into plain statements; `init` is hoisted before the reduction loops.
+    """Turn blocks into plain statements; `init` is hoisted before the reduction loops.
 
     Raises `UnsupportedError`: `lower.let_above_block` (a let above a block with `init` reads a buffer that
     the function writes), `lower.meeting_inits` (several points of a block may initialize an element, and
@@ -212,7 +212,7 @@ def _around_init(loop: For) -> For:
 
 
 def _require_allocated(loop: For, block: Block) -> None:
-    """Raises an error if the init uses a buffer that is allocated in the loop before which it runs."""
+    """Raise an error if the init uses a buffer that is allocated in the loop before which it runs."""
     inside = buffers_allocated(loop.body) - buffers_allocated(block.init)
     used = inside & buffers_accessed(*block.init)
     if used:

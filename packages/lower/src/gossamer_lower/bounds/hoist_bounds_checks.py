@@ -37,7 +37,7 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_bounds_checks(module: Module) -> Module:
-    """Moves bounds checks of indices that are affine in a loop variable before the loop.
+    """Move bounds checks of indices that are affine in a loop variable before the loop.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''

@@ -41,7 +41,7 @@ from gossamer_lower.statement_utils import with_body, with_sides
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def insert_bounds_checks(module: Module) -> Module:
-    """Inserts a `Guard` before each statement with an access that is not proved in bounds.
+    """Insert a `Guard` before each statement with an access that is not proved in bounds.
 
     It runs before vectorization, where there is one index to check; an access that is already a vector is
     checked as a whole.
@@ -86,7 +86,7 @@ class _BoundsCheckInserter:
         return tuple(result)
 
     def _learn(self, stmt: Stmt) -> None:
-        """Records what holds after a statement, up to the end of the body."""
+        """Record what holds after a statement, up to the end of the body."""
         if isinstance(stmt, Let) and free_vars(stmt.value) & self._unproved.lane_vars:
             self._unproved.lane_vars.add(stmt.var.name)
         if isinstance(stmt, Allocate) and self._names is None:
@@ -94,8 +94,8 @@ class _BoundsCheckInserter:
         self._point.after(stmt)
 
     def _require_lasting_size(self, stmt: Allocate) -> None:
-        """Raises an error for a size that is read from mutable memory: guards evaluate the size again, and
-        it may have changed."""
+        """Raise an error for a size that is read from mutable memory: guards evaluate the size again, and it
+        may have changed."""
         for extent in stmt.buffer.shape:
             for node in walk(extent):
                 if isinstance(node, Load) and node.buffer in self._point.written:
@@ -146,7 +146,7 @@ class _BoundsCheckInserter:
         return guards
 
     def _guard(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
-        """Appends the guards of a node; `unless` is the condition under which it is not evaluated."""
+        """Append the guards of a node; `unless` is the condition under which it is not evaluated."""
         kind = type(node)
         if kind is IfThenElse:
             self._guard_sides(node, unless, guards)
@@ -173,7 +173,7 @@ class _BoundsCheckInserter:
                 guards.require(condition, unless, node.buffer)
 
     def _guard_sides(self, node: IfThenElse, unless: Expr | None, guards: GuardList) -> None:
-        """Appends the guards of a condition, and of each value where it is evaluated."""
+        """Append the guards of a condition, and of each value where it is evaluated."""
         self._guard(node.condition, unless, guards)
         opposite = Unary("not", node.condition)
         with self._unproved.holding(node.condition):
@@ -182,8 +182,8 @@ class _BoundsCheckInserter:
             self._guard(node.if_false, either(unless, node.condition), guards)
 
     def _require_proved_weight(self, loop: For) -> None:
-        """Raises an error unless the weight is proved in bounds. Load balancing evaluates it at any
-        iteration and at the end of the range, outside of the loop, where no guard runs."""
+        """Raise an error unless the weight is proved in bounds. Load balancing evaluates it at any iteration
+        and at the end of the range, outside of the loop, where no guard runs."""
         if loop.weight is None or self._names is not None:
             return
         with self._point.scope():

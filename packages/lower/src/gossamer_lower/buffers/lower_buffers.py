@@ -55,7 +55,7 @@ ACCESSES = (Load, Search, Store, Prefetch)
 
 @lowering_pass(takes=("position",), gives="loop", removes=("axes",))
 def lower_buffers(module: Module) -> Module:
-    """Replaces sparse buffers by ordinary ones; properties of axes become facts about index buffers.
+    """Replace sparse buffers by ordinary ones; properties of axes become facts about index buffers.
 
     Raises `UnsupportedError` (`lower.storage`) for a buffer whose layout needs `offsets` and has none.
 

@@ -33,7 +33,7 @@ from gossamer_lower.vector.helpers.accumulated_by_lane import accumulated_by_lan
 
 @lowering_pass(takes=("flat",))
 def lower_atomics(module: Module) -> Module:
-    """Makes accumulations into shared elements atomic in loops annotated `atomic`.
+    """Make accumulations into shared elements atomic in loops annotated `atomic`.
 
     An accumulation of a vector becomes one for each lane. The annotation is removed. Raises
     `UnsupportedError` (`lower.atomic`) if such a buffer is read, or written in another way.

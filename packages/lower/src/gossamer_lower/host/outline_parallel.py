@@ -46,7 +46,7 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body
     removes=("parallel loops",),
 )
 def outline_parallel(module: Module) -> Module:
-    """Outlines parallel loops into functions, which are called for chunks of the range.
+    """Outline parallel loops into functions, which are called for chunks of the range.
 
     >>> from gossamer_ir.script import print_module
     >>> from gossamer_lower.examples import program

@@ -34,7 +34,7 @@ from gossamer_lower.specialize.remove_unused_args import remove_unused_args
 
 @lowering_pass(takes=("position", "loop"), on_request=True, checks_stage=False)
 def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
-    """Extracts the searches in index arrays into a kernel that writes their results to arrays.
+    """Extract the searches in index arrays into a kernel that writes their results to arrays.
 
     `use_inspector_results` is the kernel that reads them (the executor). The arrays are new parameters of
     `dtype`, with one element for each iteration of the loops on which a search depends; an int32 result that

@@ -12,7 +12,7 @@ from gossamer_lower.lowering_pass import lowering_pass
 
 @lowering_pass(takes=("position", "loop"), on_request=True, checks_stage=False)
 def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
-    """Replaces searches by loads from the arrays that the kernel of `extract_inspector` writes.
+    """Replace searches by loads from the arrays that the kernel of `extract_inspector` writes.
 
     The arrays are new parameters at the end, in the same order as there; the proved ranges of results become
     facts about them. If blocks are marked `preprocess`, these are removed instead. Searches that depend on

@@ -56,7 +56,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(takes=("coordinate",), gives="position", removes=("iterations",))
 def lower_iterations(module: Module) -> Module:
-    """Turns each iteration into a loop nest around one block; accesses are by positions.
+    """Turn each iteration into a loop nest around one block; accesses are by positions.
 
     The iterations of a function with the attribute `composable` are parts of one computation: the inits
     of all of them run before the first. Raises `UnsupportedError` (`lower.unsorted_lookup`,
@@ -117,7 +117,7 @@ class _IterationLowerer:
         return (*inits, *rest)
 
     def statements(self, body: tuple[Stmt, ...], scope: AxisIterators) -> tuple[Stmt, ...]:
-        """Lowers statements inside the outer iterations whose iterators are in `scope`."""
+        """Lower statements inside the outer iterations whose iterators are in `scope`."""
         return tuple(lowered for stmt in body for lowered in self._statement(stmt, scope))
 
     def _statement(self, stmt: Stmt, scope: AxisIterators) -> tuple[Stmt, ...]:
@@ -132,7 +132,7 @@ class _IterationLowerer:
         return (map_children(stmt, lambda child: self._below(child, scope)),)
 
     def _below(self, child: Any, scope: AxisIterators) -> Any:
-        """Lowers a child of a statement: a statement or an expression."""
+        """Lower a child of a statement: a statement or an expression."""
         if isinstance(child, STATEMENTS):
             return self._statement(child, scope)
         return self._value(child, scope)

@@ -22,8 +22,8 @@ LAST_APART = ("last", "apart")
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def peel_last_iteration(module: Module) -> Module:
-    """Peels the last iteration of loops with the annotation `last="apart"`, and removes the conditions
-    that hold in all others.
+    """Peel the last iteration of loops with the annotation `last="apart"`, and remove the conditions that
+    hold in all others.
 
     It runs before vectorization, which would turn the conditions into masks.
 

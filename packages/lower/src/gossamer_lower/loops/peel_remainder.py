@@ -46,7 +46,7 @@ from gossamer_lower.statement_utils import with_bodies, with_body
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def peel_remainder(module: Module) -> Module:
-    """Tests the bound of an unrolled loop around loops once for the group; the remainder runs serially.
+    """Test the bound of an unrolled loop around loops once for the group; the remainder runs serially.
 
     It runs before vectorization. All statements of the body under the same bound move with the loop, and so
     do buffers that only they access. A bound that depends on unrolled loops only becomes a constant when

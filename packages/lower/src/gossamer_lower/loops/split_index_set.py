@@ -36,7 +36,7 @@ from gossamer_lower.statement_utils import Body, each, with_bodies, with_body, w
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def split_index_set(module: Module) -> Module:
-    """Splits a serial loop whose body is one choice by a loop-invariant affine bound.
+    """Split a serial loop whose body is one choice by a loop-invariant affine bound.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''

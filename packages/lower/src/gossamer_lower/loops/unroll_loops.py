@@ -27,7 +27,7 @@ minutes."""
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("unrolled loops",))
 def unroll_loops(module: Module) -> Module:
-    """Replaces unrolled loops by copies of their body.
+    """Replace unrolled loops by copies of their body.
 
     Raises `UnsupportedError`: `lower.unroll` (an extent is not constant), `lower.unroll_size` (more than
     `MAX_NODES` nodes).

@@ -17,7 +17,7 @@ from gossamer_lower.statement_utils import Body, each, with_bodies, with_body
 
 @lowering_pass(takes=("flat",))
 def unswitch_on_alignment(module: Module) -> Module:
-    """Unswitches outermost loops on conditions on the address of an array.
+    """Unswitch outermost loops on conditions on the address of an array.
 
     Inner loops are not unswitched themselves: the outermost loop is cloned with all of them. It runs at the
     flat stage, where the address of an array is a parameter of the function.

@@ -29,7 +29,7 @@ from gossamer_lower.statement_utils import each, with_bodies, with_body, with_si
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def unswitch_uniform_conditions(module: Module) -> Module:
-    """Moves the parts of conditions that are uniform across lanes out of vectorized loops.
+    """Move the parts of conditions that are uniform across lanes out of vectorized loops.
 
     They move before the vectorized loop, and before the serial and unrolled loops around it that contain
     nothing else and leave them invariant. A part that reads memory moves only out of loops with at least

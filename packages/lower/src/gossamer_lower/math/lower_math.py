@@ -50,7 +50,7 @@ _DEEPEST = 16
 
 @lowering_pass(takes=("flat",), on_request=True)
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
-    """Lowers calls of math functions, and `//` and `%` of floats, to arithmetic.
+    """Lower calls of math functions, and `//` and `%` of floats, to arithmetic.
 
     `instructions` are the functions that the target has. The arithmetic is in lets before the statement.
     Half precision is computed in float32. Raises `UnsupportedError` (`lower.math`) for a call in the

@@ -54,7 +54,7 @@ Intervals = list[Interval | None]
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("declared scratch",))
 def contract_buffers(module: Module) -> Module:
-    """Allocates buffers where they are live, with the extents that are live there.
+    """Allocate buffers where they are live, with the extents that are live there.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''

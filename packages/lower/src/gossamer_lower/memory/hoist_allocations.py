@@ -43,7 +43,7 @@ from gossamer_lower.statement_utils import same, with_bodies, with_body
 
 @lowering_pass(takes=("flat",))
 def hoist_allocations(module: Module) -> Module:
-    """Moves allocations of variable size out of serial loops, with the maximum of their sizes.
+    """Move allocations of variable size out of serial loops, with the maximum of their sizes.
 
     The size must be computable before the loops: it may read only memory that the function does not write.
 

@@ -42,7 +42,7 @@ _Window = tuple[str, str, Expr, Expr]
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("searches",))
 def expand_search(module: Module) -> Module:
-    """Expands searches into loops. Each search must be the value of a let (`hoist_searches`).
+    """Expand searches into loops. Each search must be the value of a let (`hoist_searches`).
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -81,7 +81,7 @@ class _SearchExpander:
         self._overflow = overflow_of(function)
 
     def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
-        """Expands statements; `cursors` are the cells with the last result of the searches in a window."""
+        """Expand statements; `cursors` are the cells with the last result of the searches in a window."""
         cursors = dict(cursors)
         result: list[Stmt] = []
         shared = _shared_windows(body, self._function)

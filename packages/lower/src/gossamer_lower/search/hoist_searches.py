@@ -53,7 +53,7 @@ from gossamer_lower.statement_utils import with_bodies
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_searches(module: Module) -> Module:
-    """Makes each search the value of a let, as far outside as its operands are bound.
+    """Make each search the value of a let, as far outside as its operands are bound.
 
     It runs after vectorization and unrolling. Raises `UnsupportedError` (`lower.search`) if a weight, or the
     condition of a while loop, contains a search that depends on the loop.
@@ -215,7 +215,7 @@ class _SearchHoister:
         return let.var
 
     def _parts(self, condition: Expr | None) -> frozenset[Expr]:
-        """The parts of a condition that stay as they are."""
+        """Return the parts of a condition that stay as they are."""
         return frozenset(
             part for part in _conjuncts(condition) if is_constant(part, function=self._function)
         )

@@ -46,7 +46,7 @@ of a binary search among a few hundred elements."""
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def merge_searches(module: Module) -> Module:
-    """Turns searches for ascending values in one sorted window into a walk along it.
+    """Turn searches for ascending values in one sorted window into a walk along it.
 
     Each search must be the value of a let. Facts must state that the window is sorted; it must be invariant
     in a serial loop, and the value must be proved not to decrease from one iteration to the next. Each run
@@ -151,8 +151,8 @@ class _SearchMerger:
         return (let,)
 
     def _resolve(self, let: Let) -> None:
-        """Records the value of a let with other lets inlined, unless that would be very long: each let may
-        use others several times, so the length may grow exponentially."""
+        """Record the value of a let with other lets inlined, unless that would be very long: each let may use
+        others several times, so the length may grow exponentially."""
         size = sum(self._sizes.get(var.name, 1) for var in collect(Var, let.value))
         if size <= _MOST_MENTIONS:
             self._sizes[let.var.name] = size

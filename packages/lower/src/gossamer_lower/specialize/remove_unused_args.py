@@ -29,7 +29,7 @@ _CHUNK = 2
 
 @lowering_pass(on_request=True)
 def remove_unused_args(module: Module) -> Module:
-    """Removes unused parameters and buffers from each function, and the arguments for them from calls.
+    """Remove unused parameters and buffers from each function, and the arguments for them from calls.
 
     The index arrays of declared axes stay.
 

@@ -29,7 +29,7 @@ def specialize_buffer(
     value: str = "",
     shape: tuple[int, ...] = (),
 ) -> Module:
-    """Replaces each load from a buffer of the entry by an expression, or fixes its shape.
+    """Replace each load from a buffer of the entry by an expression, or fix its shape.
 
     `value` is an expression of the indices, by the names in `indices`, and of scalar parameters. It is not
     checked that the array has these values (an index array of a banded matrix, all ones). The parameter is

@@ -48,7 +48,7 @@ MAX_VALUES = 64
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def combine_lane_reductions(module: Module) -> Module:
-    """Combines lane reductions that are stored to consecutive elements, in straight-line code.
+    """Combine lane reductions that are stored to consecutive elements, in straight-line code.
 
     It runs after unrolling, whose copies make the consecutive elements. A group has 4, 8, ... reductions;
     no statement in between may access the elements. The stores may go through a local element that starts

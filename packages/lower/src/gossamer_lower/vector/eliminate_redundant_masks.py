@@ -23,7 +23,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def eliminate_redundant_masks(module: Module) -> Module:
-    """Replaces comparisons of ramps that hold in all lanes by true.
+    """Replace comparisons of ramps that hold in all lanes by true.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''

@@ -27,7 +27,7 @@ registers. More would be spilled."""
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_invariant_loads(module: Module) -> Module:
-    """Loads vectors before the outermost serial loop in which they are invariant.
+    """Load vectors before the outermost serial loop in which they are invariant.
 
     It runs after vectorization and unrolling. Only loads of consecutive elements are hoisted that the
     function does not write and that are in bounds whenever the loop has an iteration.

@@ -36,7 +36,7 @@ from gossamer_lower.vector.helpers.vector_form import Vectors
 
 @lowering_pass(takes=("loop",), without=("blocks",), removes=("vectorized loops",))
 def vectorize_loops(module: Module) -> Module:
-    """Turns vectorized loops into vector code, with conditions as masks.
+    """Turn vectorized loops into vector code, with conditions as masks.
 
     Raises `UnsupportedError` (`lower.vectorize`) for statements and expressions without a vector form.
 

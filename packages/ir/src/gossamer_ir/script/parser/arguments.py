@@ -9,7 +9,7 @@ from gossamer_ir.support.counted import counted
 
 
 def dotted(node: ast.expr) -> str | None:
-    """`sp.iteration` for `T.sp.iteration`; None if the expression is not a member of T."""
+    """Return `sp.iteration` for `T.sp.iteration`; None if the expression is not a member of T."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -20,12 +20,12 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def call_name(node: ast.AST) -> str | None:
-    """The dotted name of the member of T that is called; None for anything else."""
+    """Return the dotted name of the member of T that is called; None for anything else."""
     return dotted(node.func) if isinstance(node, ast.Call) else None
 
 
 def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str, ast.expr]:
-    """The arguments of a call by parameter name.
+    """Return the arguments of a call by parameter name.
 
     `names` lists the parameters, of which the first `required` must be given. Raises `parse.arguments` if
     there are too many, unknown, repeated or missing arguments.
@@ -49,19 +49,19 @@ def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str
 
 
 def items(ctx: Context, node: ast.expr, what: str) -> list[ast.expr]:
-    """The items of a list or tuple display; raises `parse.list` for anything else."""
+    """Return the items of a list or tuple display; raises `parse.list` for anything else."""
     if not isinstance(node, ast.List | ast.Tuple):
         raise ctx.error("list", f"Expected {what} as a list or tuple.", node)
     return node.elts
 
 
 def items_or_one(node: ast.expr) -> list[ast.expr]:
-    """The items of a list or tuple display, or the expression itself."""
+    """Return the items of a list or tuple display, or the expression itself."""
     return node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
 
 
 def parameter_names(ctx: Context, arguments: ast.arguments) -> list[str]:
-    """The names of the parameters of a function or lambda.
+    """Return the names of the parameters of a function or lambda.
 
     They must be plain and distinct. Python's grammar accepts repeated names, which only its compiler
     refuses.

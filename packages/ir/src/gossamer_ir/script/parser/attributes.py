@@ -17,7 +17,7 @@ _STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
 
 
 def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
-    """The annotations in a dictionary display that maps strings to bools, integers and strings."""
+    """Return the annotations in a dictionary display that maps strings to bools, integers and strings."""
     if not isinstance(node, ast.Dict):
         raise ctx.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
     annotations = []
@@ -29,7 +29,7 @@ def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
 
 
 def func_attr(ctx: Context, call: ast.Call) -> None:
-    """`T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
+    """Read `T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
     node = bind(ctx, call, "attributes", required=1)["attributes"]
     for key, value in read_annotations(ctx, _without_map(ctx, node)):
         if key != STAGE_KEY:
@@ -42,7 +42,7 @@ def func_attr(ctx: Context, call: ast.Call) -> None:
 
 
 def _without_map(ctx: Context, node: ast.expr) -> ast.expr:
-    """The attributes without the published `inv_idx_map`, which becomes the map of the format."""
+    """Return the attributes without the published `inv_idx_map`, which becomes the map of the format."""
     if not isinstance(node, ast.Dict):
         return node
     pairs = list(zip(node.keys, node.values, strict=True))
@@ -56,7 +56,7 @@ def _without_map(ctx: Context, node: ast.expr) -> ast.expr:
 
 
 def stage(ctx: Context, call: ast.Call) -> None:
-    """`T.stage("flat")`, or another stage by name."""
+    """Read `T.stage("flat")`, or another stage by name."""
     node = bind(ctx, call, "name", required=1)["name"]
     text = require_text(ctx, node, "a stage")
     for name in _STAGES:
@@ -67,7 +67,7 @@ def stage(ctx: Context, call: ast.Call) -> None:
 
 
 def block_attr(ctx: Context, call: ast.Call) -> None:
-    """`T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
+    """Read `T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
     node = bind(ctx, call, "attributes", required=1)["attributes"]
     if ctx.parts is None:
         raise ctx.error(

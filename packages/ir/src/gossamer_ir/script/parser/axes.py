@@ -29,7 +29,7 @@ _FLAGS = "sorted unique padded"
 
 
 def handle_argument(ctx: Context, node: ast.expr) -> str:
-    """The name of a handle parameter; raises `parse.not_a_handle` for anything else."""
+    """Return the name of a handle parameter; raises `parse.not_a_handle` for anything else."""
     if isinstance(node, ast.Name):
         value = lookup(ctx, node)
         if isinstance(value, Param):
@@ -40,7 +40,7 @@ def handle_argument(ctx: Context, node: ast.expr) -> str:
 
 
 def axis_argument(ctx: Context, node: ast.expr) -> str:
-    """The name of an axis; raises `parse.not_an_axis` for anything else."""
+    """Return the name of an axis; raises `parse.not_an_axis` for anything else."""
     if isinstance(node, ast.Name):
         value = lookup(ctx, node)
         if isinstance(value, AXIS_KINDS):
@@ -50,7 +50,7 @@ def axis_argument(ctx: Context, node: ast.expr) -> str:
 
 
 def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
-    """`T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
+    """Read `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     if len(call.args) > 1 and static_text(ctx, call.args[1]) is None:
         given = bind(ctx, call, "length parent idtype", required=1)
     else:
@@ -62,7 +62,7 @@ def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
 
 
 def dense_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
-    """`T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
+    """Read `T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
     given = bind(ctx, call, "parent shape indptr idtype indptr_dtype", required=3)
     length, nnz = _sizes(ctx, given["shape"])
     return DenseVaried(
@@ -76,7 +76,7 @@ def dense_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
 
 
 def compressed_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
-    """`T.sp.compressed_fixed(P, (n, width), indices)`."""
+    """Read `T.sp.compressed_fixed(P, (n, width), indices)`."""
     names = f"parent shape indices idtype {_FLAGS} indices_dtype"
     given = bind(ctx, call, names, required=3)
     length, width = _sizes(ctx, given["shape"])
@@ -94,7 +94,7 @@ def compressed_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
 
 
 def compressed_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
-    """`T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
+    """Read `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
     given = bind(ctx, call, names, required=3)
     data = items(ctx, given["data"], "(indptr, indices)")

@@ -25,14 +25,15 @@ AXIS_CALLS = {
 
 
 def require_parts(ctx: Context, node: ast.AST) -> BlockParts:
-    """The parts of the block whose body has this statement; raises `parse.outside_block` if none does."""
+    """Return the parts of the block whose body has this statement; raises `parse.outside_block` if none
+    does."""
     if ctx.parts is None or ctx.parts.kind != "block":
         raise ctx.error("outside_block", "This is allowed only directly in a block.", node)
     return ctx.parts
 
 
 def read_iterators(ctx: Context, target: ast.expr, call: ast.Call) -> None:
-    """`vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
+    """Read `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
     parts = require_parts(ctx, call)
     name = call_name(call) or ""
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
@@ -50,7 +51,7 @@ def read_iterators(ctx: Context, target: ast.expr, call: ast.Call) -> None:
 
 
 def where(ctx: Context, call: ast.Call) -> None:
-    """`T.where(predicate)`."""
+    """Read `T.where(predicate)`."""
     parts = require_parts(ctx, call)
     if parts.predicate is not None:
         raise ctx.error("repeated", "T.where is given twice.", call)
@@ -58,7 +59,7 @@ def where(ctx: Context, call: ast.Call) -> None:
 
 
 def reads(ctx: Context, call: ast.Call) -> None:
-    """`T.reads(A[i, 0:n], ...)`."""
+    """Read `T.reads(A[i, 0:n], ...)`."""
     parts = require_parts(ctx, call)
     if parts.reads is not None:
         raise ctx.error("repeated", "T.reads is given twice.", call)
@@ -66,7 +67,7 @@ def reads(ctx: Context, call: ast.Call) -> None:
 
 
 def writes(ctx: Context, call: ast.Call) -> None:
-    """`T.writes(C[i, k])`."""
+    """Read `T.writes(C[i, k])`."""
     parts = require_parts(ctx, call)
     if parts.writes is not None:
         raise ctx.error("repeated", "T.writes is given twice.", call)
@@ -74,7 +75,7 @@ def writes(ctx: Context, call: ast.Call) -> None:
 
 
 def to_block(name: str, parts: BlockParts, body: tuple[object, ...]) -> Block:
-    """The block with these parts and this body."""
+    """Return the block with these parts and this body."""
     return Block(
         name,
         tuple(parts.iters),
@@ -108,7 +109,7 @@ def _remap(ctx: Context, parts: BlockParts, targets: list[ast.expr], call: ast.C
 
 
 def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
-    """A loop's range, with the variables of outer loops replaced by the iterators bound to them."""
+    """Return a loop's range, with the variables of outer loops replaced by the iterators bound to them."""
     values: dict[str, Expr] = {
         iterator.value.name: Var(iterator.var, "int64")
         for iterator in iters

@@ -27,7 +27,7 @@ _SPARSE = "dtype scope extra_storage default default_value offsets"
 
 
 def match_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
-    """`T.sp.match_buffer(a, (I, J), "float32")`; a number as fourth argument is the published
+    """Read `T.sp.match_buffer(a, (I, J), "float32")`; a number as fourth argument is the published
     `extra_storage`."""
     order = _SPARSE
     if len(call.args) > 3 and static_value(ctx, call.args[3]) is not None:
@@ -37,7 +37,7 @@ def match_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
 
 
 def alloc_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
-    """`T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
+    """Read `T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
     given = bind(ctx, call, f"axes {_SPARSE}", required=1)
     return _sparse(ctx, name, given, None)
 
@@ -46,24 +46,24 @@ _DENSE = "dtype scope strides elem_offset align offset_factor"
 
 
 def match_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
-    """`T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
+    """Read `T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
     given = bind(ctx, call, f"handle shape {_DENSE}", required=2)
     return _dense(ctx, name, given, handle_argument(ctx, given["handle"]))
 
 
 def alloc_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
-    """`T.alloc_buffer((m, n), "float32", scope="local")`."""
+    """Read `T.alloc_buffer((m, n), "float32", scope="local")`."""
     given = bind(ctx, call, f"shape {_DENSE}", required=1)
     return _dense(ctx, name, given, None)
 
 
 def parameter_buffer(ctx: Context, name: str, call: ast.Call, handle: str) -> Buffer:
-    """The buffer of `A: T.Buffer((m, n), "float32")`, bound to the handle."""
+    """Return the buffer of `A: T.Buffer((m, n), "float32")`, bound to the handle."""
     return _dense(ctx, name, bind(ctx, call, f"shape {_DENSE}", required=1), handle)
 
 
 def shape_argument(ctx: Context, node: ast.expr) -> tuple[Expr, ...]:
-    """The sizes of a buffer."""
+    """Return the sizes of a buffer."""
     return tuple([index_expr(ctx, item) for item in items_or_one(node)])
 
 
@@ -100,14 +100,14 @@ def _dense(ctx: Context, name: str, given: Arguments, handle: str | None) -> Buf
 
 
 def _require_hints(ctx: Context, given: Arguments) -> None:
-    """Checks `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
+    """Check `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
         if name in given and require_int(ctx, given[name], name) < -1:
             raise ctx.error("alignment", f"{name} is not a size.", given[name])
 
 
 def _offset(ctx: Context, given: Arguments) -> Expr:
-    """The number of elements of the array before the first one of the buffer (`elem_offset`)."""
+    """Return the number of elements of the array before the first one of the buffer (`elem_offset`)."""
     node = given.get("elem_offset")
     if node is None or _is_none(node):
         return ZERO

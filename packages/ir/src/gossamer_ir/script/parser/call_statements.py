@@ -34,7 +34,7 @@ DeclarationReader = Callable[[Context, ast.Call], None]
 
 
 def store_to(ctx: Context, target: list[ast.expr], value: ast.expr) -> Store:
-    """A store; `target` has the buffer and then its indices."""
+    """Return a store; `target` has the buffer and then its indices."""
     element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     given = ctx.mark(stored(ctx, expr(ctx, value, element.dtype), element.dtype), value)
     return Store(element.buffer, element.indices, require_dtype(ctx, value, given, element.dtype))
@@ -51,7 +51,7 @@ def _store(ctx: Context, call: ast.Call) -> Stmt:
 
 
 def _atomic(op: AtomicOp) -> StatementReader:
-    """The reader of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
+    """Return the reader of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
 
     def read(ctx: Context, call: ast.Call) -> Stmt:
         given = bind(ctx, call, "element value", required=2)
@@ -88,7 +88,7 @@ def _argument(ctx: Context, node: ast.expr) -> Expr:
 
 
 def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
-    """`T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start and stop."""
+    """Read `T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start and stop."""
     if not 3 <= len(call.args) <= 4:
         message = "T.parallel_for needs a function, a variable and a range."
         raise ctx.error("arguments", message, call)
@@ -108,7 +108,7 @@ def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
 
 
 def _launch(ctx: Context, call: ast.Call) -> Stmt:
-    """`T.launch("f", [...], threads={"blockIdx.x": n})`."""
+    """Read `T.launch("f", [...], threads={"blockIdx.x": n})`."""
     given = bind(ctx, call, "function args threads", required=1)
     function = require_text(ctx, given["function"], "a function's name")
     args = _arguments(ctx, given.get("args"))
@@ -130,7 +130,7 @@ def _threads(ctx: Context, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
 
 
 def _evaluate(ctx: Context, call: ast.Call) -> None:
-    """The published `T.evaluate(0)`, a placeholder for an empty body."""
+    """Read the published `T.evaluate(0)`, a placeholder for an empty body."""
     node = bind(ctx, call, "value", required=1)["value"]
     if not isinstance(node, ast.Constant):
         raise ctx.error("evaluate", "An expression is not a statement.", call)
@@ -170,7 +170,7 @@ FUNCTION_DECLARATIONS: Mapping[str, DeclarationReader] = {
 
 
 def read_call(ctx: Context, call: ast.Call) -> Stmt | None:
-    """Reads a call as a statement; None if it is a declaration. Raises `parse.unknown_call` if neither."""
+    """Read a call as a statement; None if it is a declaration. Raises `parse.unknown_call` if neither."""
     name = call_name(call)
     if name is None:
         raise ctx.error("statement", "This call is not a statement.", call)

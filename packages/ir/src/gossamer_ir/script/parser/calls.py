@@ -49,13 +49,13 @@ _SEARCHES = ("exact", "lower", "upper")
 
 
 def dtype_argument(ctx: Context, node: ast.expr) -> str:
-    """A dtype, given as a string or as `T.float32`; raises `parse.dtype_name` for anything else."""
+    """Return a dtype, given as a string or as `T.float32`; raises `parse.dtype_name` for anything else."""
     text = node.attr if isinstance(node, ast.Attribute) else require_text(ctx, node, "a dtype")
     return known_dtype(ctx, node, text)
 
 
 def value_dtype(ctx: Context, node: ast.expr) -> str:
-    """A dtype of values; raises `parse.dtype_name` for `handle`."""
+    """Return a dtype of values; raises `parse.dtype_name` for `handle`."""
     dtype = dtype_argument(ctx, node)
     if dtype == "handle":
         raise ctx.error("dtype_name", "Expected the dtype of a value, not 'handle'.", node)
@@ -63,7 +63,7 @@ def value_dtype(ctx: Context, node: ast.expr) -> str:
 
 
 def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
-    """The dtype itself; raises `parse.dtype_name` if the text is not a dtype."""
+    """Return the dtype itself; raises `parse.dtype_name` if the text is not a dtype."""
     try:
         return DType.parse(text).text
     except ArgumentError as error:
@@ -72,7 +72,7 @@ def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
 
 
 def lanes_argument(ctx: Context, node: ast.expr) -> Lanes:
-    """`16`, or `4 * T.vscale()`."""
+    """Return `16`, or `4 * T.vscale()`."""
     if call_name(node) == "vscale":
         return ctx.mark(Lanes(1, scalable=True), node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -121,7 +121,7 @@ def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    """`T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
+    """Read `T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
     given = bind(ctx, call, "value dtype", required=2)
     if static_text(ctx, given["value"]) is not None:
         given = {"value": given["dtype"], "dtype": given["value"]}
@@ -197,7 +197,7 @@ def _broadcast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
-    """The name of a built-in reducer; raises `parse.reducer` for anything else."""
+    """Return the name of a built-in reducer; raises `parse.reducer` for anything else."""
     name = require_text(ctx, node, "a reducer")
     for op in REDUCE_OPS:
         if op == name:
@@ -212,7 +212,7 @@ def _lane_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    """`T.transpose_reduce("add", a, b, ...)`."""
+    """Read `T.transpose_reduce("add", a, b, ...)`."""
     first, *rest = call.args or [call]
     if not rest or call.keywords:
         message = "T.transpose_reduce needs a reducer and vectors, all as positional arguments."
@@ -221,7 +221,7 @@ def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Exp
 
 
 def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    """`T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
+    """Read `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access(ctx, call)
     plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     given = bind(ctx, named, "predicate passthrough", required=2)
@@ -232,7 +232,7 @@ def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def access(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
-    """The buffer and indices given as positional arguments, and the call with only its keywords."""
+    """Return the buffer and indices given as positional arguments, and the call with only its keywords."""
     if not call.args:
         raise ctx.error("arguments", f"T.{call_name(call)} needs a buffer.", call)
     target = list(call.args)

@@ -16,7 +16,7 @@ from gossamer_ir.traversal.walk import walk
 
 
 def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) -> Expr:
-    """A constant of the expected dtype. The default is int64 for integers and bool for bools."""
+    """Return a constant of the expected dtype. The default is int64 for integers and bool for bools."""
     if expected is None:
         if isinstance(value, float):
             raise ctx.error(
@@ -39,7 +39,7 @@ def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) ->
 
 
 def widened(value: Expr) -> Expr:
-    """An expression of narrower integers in int64, with each load and variable widened.
+    """Return an expression of narrower integers in int64, with each load and variable widened.
 
     Widening operands rather than results keeps sums and products from wrapping in the narrower type.
     Anything else is returned as it is.
@@ -58,7 +58,7 @@ def widened(value: Expr) -> Expr:
 
 
 def common_dtype(values: Sequence[Expr]) -> str | None:
-    """The dtype to which several operands are converted: int64 if one has it, else the first one's."""
+    """Return the dtype to which several operands are converted: int64 if one has it, else the first one's."""
     dtypes = [dtype_of(item) for item in values]
     if not dtypes:
         return None
@@ -67,7 +67,7 @@ def common_dtype(values: Sequence[Expr]) -> str | None:
 
 
 def matched(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
-    """The expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
+    """Return the expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
     if DType.parse(dtype).scalar == "int64":
         value = ctx.mark(widened(value), node)
     if dtype_of(value) != dtype:
@@ -81,12 +81,13 @@ def matched(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
 
 
 def require_dtype(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
-    """The expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
+    """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
     return value if dtype_of(value) == dtype else matched(ctx, node, value, dtype)
 
 
 def stored(ctx: Context, value: Expr, dtype: str) -> Expr:
-    """A value converted as published programs expect of a store; other values are returned as they are.
+    """Return a value converted as published programs expect of a store; other values are returned as they
+    are.
 
     An integer that is stored to a buffer of floats becomes a float. An expression of sizes that the text
     declares with a narrower dtype, such as `m + 1` of an int32 `m`, takes that dtype for a store, although
@@ -102,7 +103,7 @@ def stored(ctx: Context, value: Expr, dtype: str) -> Expr:
 
 
 def _is_declared(ctx: Context, value: Expr, dtype: str) -> bool:
-    """True if all operands of an expression are declared with a dtype in the text, or fit it."""
+    """Return whether all operands of an expression are declared with a dtype in the text, or fit it."""
     match value:
         case Binary():
             return _is_declared(ctx, value.lhs, dtype) and _is_declared(ctx, value.rhs, dtype)
@@ -126,7 +127,7 @@ def _fits(value: Const, dtype: str) -> bool:
 
 
 def load_dtype(dtype: str, indices: Sequence[Expr]) -> str:
-    """The dtype of a load: that of the buffer, with the lanes of a vector index."""
+    """Return the dtype of a load: that of the buffer, with the lanes of a vector index."""
     for index in indices:
         kind = DType.parse(dtype_of(index))
         if kind.is_vector:

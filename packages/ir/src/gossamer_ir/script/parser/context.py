@@ -56,39 +56,39 @@ class Context:
         self.origins: dict[int, tuple[Node, ast.AST]] = {}
 
     def lookup(self, name: str) -> Entity | None:
-        """What a name refers to, in the innermost scope that has it; None if it is not defined."""
+        """Return what a name refers to, in the innermost scope that has it; None if it is not defined."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
         return None
 
     def fresh(self, name: str) -> str:
-        """The name for the module: an identifier, unique in the function."""
+        """Return the name for the module: an identifier, unique in the function."""
         return self.namer.fresh(to_identifier(name))
 
     def bind(self, name: str, entity: Entity) -> None:
-        """Binds a name of the text to an entity, to the end of the scope."""
+        """Bind a name of the text to an entity, to the end of the scope."""
         self.scopes[-1][name] = entity
 
     def bind_var(self, name: str, dtype: str = "int64") -> Var:
-        """Binds a name of the text to a new variable."""
+        """Bind a name of the text to a new variable."""
         var = Var(self.fresh(name), dtype)
         self.bind(name, var)
         return var
 
     def mark(self, node: N, origin: ast.AST) -> N:
-        """Records the syntax node that a node was read from. Keeps the node alive: `origins` is keyed by
-        its id, which Python could otherwise reuse."""
+        """Record the syntax node that a node was read from. Keeps the node alive: `origins` is keyed by its
+        id, which Python could otherwise reuse."""
         self.origins.setdefault(id(node), (node, origin))
         return node
 
     def error(self, code: str, message: str, node: ast.AST, *, hint: str = "") -> ParseError:
-        """A `ParseError` with the source line and carets under a syntax node."""
+        """Return a `ParseError` with the source line and carets under a syntax node."""
         carets = self.source.carets(self.source.span_of(node))
         return ParseError(f"parse.{code}", message, hint=hint, text=carets)
 
     def text_of(self, node: ast.AST) -> str:
-        """The first 40 characters of a syntax node's text, for a message."""
+        """Return the first 40 characters of a syntax node's text, for a message."""
         span = self.source.span_of(node)
         line = self.source.line(span.line)
         end = span.end_column if span.end_line == span.line else len(line)
@@ -96,7 +96,7 @@ class Context:
         return text if len(text) <= 40 else text[:37] + "..."
 
     def names(self, kinds: type | tuple[type, ...]) -> str:
-        """The names in scope that refer to entities of these types, for a hint."""
+        """Return the names in scope that refer to entities of these types, for a hint."""
         names = [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]
         return ", ".join(names) or "none"
 

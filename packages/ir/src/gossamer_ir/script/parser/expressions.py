@@ -60,7 +60,7 @@ UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
 
 
 def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
-    """Reads an expression."""
+    """Read an expression."""
     constant = static_value(ctx, node)
     if constant is not None:
         return ctx.mark(literal(ctx, node, constant, expected), node)
@@ -80,12 +80,12 @@ def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
 
 
 def index_expr(ctx: Context, node: ast.expr) -> Expr:
-    """Reads an int64 expression, such as an index, an extent or a size."""
+    """Read an int64 expression, such as an index, an extent or a size."""
     return expr(ctx, node, "int64")
 
 
 def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
-    """Reads operands that must have one dtype.
+    """Read operands that must have one dtype.
 
     Literals take the dtype of the first operand that is not a literal. If an operand is int64, those of
     narrower integers are widened. Raises `parse.dtype` if other dtypes differ.
@@ -106,7 +106,7 @@ def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list
 
 
 def load_of(ctx: Context, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]) -> Load:
-    """Reads a load; it has the lanes of a vector index."""
+    """Read a load; it has the lanes of a vector index."""
     indices = []
     for node in nodes:
         if isinstance(node, ast.Slice):
@@ -160,7 +160,7 @@ def _binary(ctx: Context, node: ast.BinOp, expected: str | None) -> Expr:
 
 
 def unsupported_operator(ctx: Context, node: ast.AST, op: ast.operator | ast.cmpop) -> ParseError:
-    """The error for an operator of Python that the language does not have."""
+    """Return the error for an operator of Python that the language does not have."""
     hint = "Use T.pow for powers." if isinstance(op, ast.Pow) else ""
     message = f"The operator '{_OTHER_SYMBOLS[type(op)]}' is not supported."
     return ctx.error("operator", message, node, hint=hint)

@@ -32,7 +32,7 @@ _FACTS = (
 
 
 def assume_axes(ctx: Context, call: ast.Call) -> None:
-    """`T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
+    """Read `T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
     inner = _claim(ctx, call, _RELATIONS)
     given = bind(ctx, inner, "left right", required=2)
     left, right = axis_argument(ctx, given["left"]), axis_argument(ctx, given["right"])
@@ -40,13 +40,13 @@ def assume_axes(ctx: Context, call: ast.Call) -> None:
 
 
 def assume_buffers(ctx: Context, call: ast.Call) -> None:
-    """`T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
+    """Read `T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
     inner = _claim(ctx, call, _FACTS)
     ctx.function.facts.append(ctx.mark(_fact(ctx, inner), call))
 
 
 def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
-    """The published `T.assume_buffer_domain(X, [low, high])`, an `in_range` fact.
+    """Read the published `T.assume_buffer_domain(X, [low, high])`, an `in_range` fact.
 
     The upper bound is exclusive for indices and inclusive for an indptr, which is recognized by its extra
     storage. For a buffer that the function writes it is dropped as a hint: values that are read from such a

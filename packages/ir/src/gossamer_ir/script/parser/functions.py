@@ -25,7 +25,7 @@ Origins = dict[int, tuple[Node, ast.AST]]
 def read_function(
     source: Source, node: ast.FunctionDef, *, captured: Captured, origins: Origins
 ) -> tuple[Function, StageName]:
-    """Reads a function and its stage; adds the syntax nodes of its nodes to `origins`."""
+    """Read a function and its stage; add the syntax nodes of its nodes to `origins`."""
     ctx, body = read_parts(source, node, captured)
     parts = ctx.function
     if parts.map is not None:
@@ -47,7 +47,7 @@ def read_function(
 
 
 def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
-    """The function without the hints about buffers that it writes, which could not be checked."""
+    """Return the function without the hints about buffers that it writes, which could not be checked."""
     if not hints:
         return function
     written = mutable_buffers(function)
@@ -59,7 +59,7 @@ def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
 def read_parts(
     source: Source, node: ast.FunctionDef, captured: Captured
 ) -> tuple[Context, tuple[Stmt, ...]]:
-    """Reads the declarations and the body of a function."""
+    """Read the declarations and the body of a function."""
     ctx = Context(source, captured, CALLS)
     read_parameters(ctx, node)
     ctx.scopes.append({})
@@ -70,7 +70,7 @@ def read_parts(
 
 
 def _guessed_stage(function: Function) -> StageName:
-    """The stage of a published script without a level.
+    """Return the stage of a published script without a level.
 
     Programs with axes are at the position stage if they have loops, else at the coordinate stage.
     """

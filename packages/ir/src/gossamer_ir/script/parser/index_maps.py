@@ -11,20 +11,20 @@ from gossamer_ir.script.parser.expressions import index_expr
 
 
 def declare_map(ctx: Context, call: ast.Call) -> None:
-    """`T.sp.map(lambda ...)`: maps coordinates of the axes to logical coordinates."""
+    """Read `T.sp.map(lambda ...)`: maps coordinates of the axes to logical coordinates."""
     set_map(ctx, bind(ctx, call, "function", required=1)["function"])
 
 
 def set_map(ctx: Context, node: ast.expr) -> None:
-    """Sets a lambda as the map of the format."""
+    """Set a lambda as the map of the format."""
     if ctx.function.map is not None:
         raise ctx.error("repeated", "The map is given twice.", node)
     ctx.function.map = _read(ctx, node)
 
 
 def _read(ctx: Context, node: ast.expr) -> IndexMap:
-    """Reads a map. In the published `(lambda i: i // 4, i % 4)`, a tuple in Python, the lambda's body and
-    the other items are all results."""
+    """Read a map. In the published `(lambda i: i // 4, i % 4)`, a tuple in Python, the lambda's body and the
+    other items are all results."""
     function, *rest = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]
     if not isinstance(function, ast.Lambda):
         raise ctx.error("map", "Expected a lambda of the axes' coordinates.", node)

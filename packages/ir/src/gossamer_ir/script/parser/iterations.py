@@ -18,7 +18,7 @@ ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
 
 
 def read_head(ctx: Context, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
-    """The name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
+    """Return the name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
     given = bind(ctx, call, "axes kinds name", required=3)
     nodes = items(ctx, given["axes"], "axes")
     axes = tuple([ctx.mark(_axis(ctx, node), node) for node in nodes])
@@ -33,7 +33,7 @@ def read_head(ctx: Context, call: ast.Call) -> tuple[str, tuple[IterationAxis, .
 
 
 def read_vars(ctx: Context, target: ast.expr | None, call: ast.Call, count: int) -> tuple[str, ...]:
-    """Binds the variables after `as`."""
+    """Bind the variables after `as`."""
     nodes: Sequence[ast.expr] = ()
     if isinstance(target, ast.List | ast.Tuple):
         nodes = target.elts

@@ -42,7 +42,7 @@ AnyLayout = Layout | FlatLayout
 
 
 def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The indices of an element in the stored buffer.
+    """Return the indices of an element in the stored buffer.
 
     >>> from gossamer_ir.core.build import index
     >>> at = (index(2), index(3))
@@ -61,7 +61,7 @@ def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr,
 
 
 def ranges_in(layout: AnyLayout | None, ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """The ranges of the stored buffer that contain the elements of some ranges."""
+    """Return the ranges of the stored buffer that contain the elements of some ranges."""
     match layout:
         case Layout() if len(ranges) == len(layout.order):
             last = (Range(ZERO, ONE),) if layout.is_spaced else ()
@@ -73,7 +73,7 @@ def ranges_in(layout: AnyLayout | None, ranges: Sequence[Range]) -> tuple[Range,
 
 
 def span(shape: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
-    """The number of slots from the first element of a buffer to the last one, both included.
+    """Return the number of slots from the first element of a buffer to the last one, both included.
 
     >>> from gossamer_ir.core.build import index
     >>> span((index(2), index(5)), (index(5), index(2))).text
@@ -86,7 +86,7 @@ def span(shape: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
 
 
 def _position(layout: FlatLayout, indices: Sequence[Expr]) -> Expr:
-    """The position of an element; a vector if an index is one."""
+    """Return the position of an element; a vector if an index is one."""
     vectors = [vector for vector in map(_lanes_of, indices) if vector is not None]
     lanes = vectors[0] if vectors else None
     result = _in_lanes(layout.offset, lanes)

@@ -11,7 +11,7 @@ from gossamer_ir.script.parser.context import Context
 
 
 def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
-    """The buffer that a name refers to; raises `parse.not_a_buffer` if it is not one."""
+    """Return the buffer that a name refers to; raises `parse.not_a_buffer` if it is not one."""
     if not isinstance(node, ast.Name):
         raise ctx.error("not_a_buffer", "Expected the name of a buffer.", node)
     value = lookup(ctx, node)
@@ -26,7 +26,7 @@ def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
 
 
 def plain_buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
-    """The buffer that a name refers to; raises `parse.strides` if it has strides or an offset."""
+    """Return the buffer that a name refers to; raises `parse.strides` if it has strides or an offset."""
     buffer = buffer_named(ctx, node)
     if buffer.name in ctx.layouts:
         raise ctx.error(
@@ -39,7 +39,7 @@ def plain_buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
 
 
 def lookup(ctx: Context, node: ast.Name) -> object:
-    """What a name refers to; raises `parse.unknown_name` if it is not defined."""
+    """Return what a name refers to; raises `parse.unknown_name` if it is not defined."""
     value = ctx.lookup(node.id)
     if value is None:
         raise ctx.error(
@@ -52,14 +52,14 @@ def lookup(ctx: Context, node: ast.Name) -> object:
 
 
 def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
-    """The indices of a subscript."""
+    """Return the indices of a subscript."""
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def unknown_member(
     ctx: Context, node: ast.AST, name: str, known: Mapping[str, object]
 ) -> Exception:
-    """The error for a member of T that does not exist or is not allowed here, with similar names."""
+    """Return the error for a member of T that does not exist or is not allowed here, with similar names."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     names = ", ".join(f"T.{item}" for item in near or sorted(known))
     hint = f"Did you mean {names}?" if near else f"Allowed are: {names}."
@@ -67,7 +67,7 @@ def unknown_member(
 
 
 def kind_of(value: object) -> str:
-    """The kind of an entity with its kind_of, for a message."""
+    """Return the kind of an entity with its article, for a message."""
     if isinstance(value, (SparseBuffer, Buffer)):
         return "a buffer"
     if isinstance(value, Reducer):

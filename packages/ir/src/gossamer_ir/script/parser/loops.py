@@ -43,7 +43,7 @@ class Head(msgspec.Struct, frozen=True):
     annotations: Annotations = ()
 
     def loop(self, body: tuple[Stmt, ...]) -> For:
-        """The loop with this body."""
+        """Return the loop with this body."""
         return For(
             self.var,
             self.range.start,
@@ -58,7 +58,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def read_heads(ctx: Context, node: ast.For) -> list[Head]:
-    """The loops of one `for`, outermost first; binds their variables in the current scope."""
+    """Return the loops of one `for`, outermost first; binds their variables in the current scope."""
     call = node.iter
     name = call_name(call)
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range":
@@ -111,7 +111,7 @@ def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
 
 
 def thread_tag(ctx: Context, node: ast.expr) -> ThreadTag:
-    """The name of a thread axis; raises `parse.thread` for anything else."""
+    """Return the name of a thread axis; raises `parse.thread` for anything else."""
     text = require_text(ctx, node, "a thread axis")
     for tag in get_args(ThreadTag):
         if tag == text:

@@ -28,7 +28,7 @@ class Parsed(msgspec.Struct, frozen=True):
 
 
 def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = True) -> Parsed:
-    """Reads a module; errors are `ParseError` with the source line and carets."""
+    """Read a module; errors are `ParseError` with the source line and carets."""
     tree = parse_syntax(source.text)
     nodes, constants = top_level(source, tree, captured)
     for node in nodes if needs_decorator else ():
@@ -58,7 +58,7 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
 def top_level(
     source: Source, tree: ast.Module, captured: Captured
 ) -> tuple[list[ast.FunctionDef], Captured]:
-    """The functions of a text, and the captured values together with the text's own constants."""
+    """Return the functions of a text, and the captured values together with the text's own constants."""
     constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
     ctx = Context(source, constants, {})
     definitions = []
@@ -85,7 +85,7 @@ def _constant(ctx: Context, node: ast.expr) -> object:
 
 
 def decorator_name(node: ast.FunctionDef) -> str | None:
-    """`prim_func` or `format`; None if there is no such decorator."""
+    """Return `prim_func` or `format`; None if there is no such decorator."""
     for item in node.decorator_list:
         name = dotted(item.func if isinstance(item, ast.Call) else item)
         if name in ("prim_func", "format"):

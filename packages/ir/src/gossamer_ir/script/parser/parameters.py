@@ -19,7 +19,7 @@ _SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
 
 
 def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
-    """Reads the parameters, binds their names and appends them to the function's parts."""
+    """Read the parameters, bind their names and append them to the function's parts."""
     arguments = node.args
     parameter_names(ctx, arguments)
     for item in arguments.args:
@@ -33,7 +33,7 @@ def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
 
 
 def _called(annotation: ast.expr | None) -> ast.expr | None:
-    """The annotation, with the older `T.Buffer[(m, n), "float32"]` as the equivalent call."""
+    """Return the annotation, with the older `T.Buffer[(m, n), "float32"]` as the equivalent call."""
     if not isinstance(annotation, ast.Subscript) or dotted(annotation.value) != "Buffer":
         return annotation
     given = annotation.slice
@@ -47,7 +47,7 @@ def _is_dtype(node: ast.expr) -> bool:
 
 
 def size_names(node: ast.AST) -> frozenset[str]:
-    """The names that occur in a length, nnz, width or shape."""
+    """Return the names that occur in a length, nnz, width or shape."""
     names: set[str] = set()
     for call in walk(node):
         if isinstance(call, ast.Call) and call_name(call) in _SIZED:
@@ -89,7 +89,7 @@ def _dtype(ctx: Context, item: ast.arg) -> str:
 
 
 def _buffer(ctx: Context, name: str, call: ast.Call) -> None:
-    """`A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
+    """Read `A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
     handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
     buffer = parameter_buffer(ctx, ctx.fresh(f"{handle.name}_buffer"), call, handle.name)
     ctx.function.buffers.append(ctx.mark(buffer, call))

@@ -16,7 +16,7 @@ from gossamer_ir.script.parser.range_stops import extent_between
 
 
 def read_range(ctx: Context, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
-    """A range given by one argument (stop, or `T.from_extent`) or two (start, stop)."""
+    """Return a range given by one argument (stop, or `T.from_extent`) or two (start, stop)."""
     if not 1 <= len(nodes) <= 2:
         raise ctx.error("range", "Expected (stop) or (start, stop).", origin)
     first = nodes[0]
@@ -31,7 +31,7 @@ def read_range(ctx: Context, nodes: Sequence[ast.expr], origin: ast.AST) -> Rang
 
 
 def read_region(ctx: Context, node: ast.expr) -> Region:
-    """A region such as `A[vi, 0:n]`; an index is a range of extent 1."""
+    """Return a region such as `A[vi, 0:n]`; an index is a range of extent 1."""
     if not isinstance(node, ast.Subscript):
         raise ctx.error("region", "Expected a region such as A[i, 0:n].", node)
     buffer = buffer_named(ctx, node.value)

@@ -9,7 +9,7 @@ _LIMIT = 2**63
 
 
 def extent_between(start: Expr, stop: Expr) -> Expr:
-    """The extent of `start:stop`.
+    """Return the extent of `start:stop`.
 
     This is `stop` if the start is 0, `e` for `start:start + e`, the difference of two constants, and the
     expression `stop - start` otherwise.
@@ -26,7 +26,7 @@ def extent_between(start: Expr, stop: Expr) -> Expr:
 
 
 def stop_of(bounds: Range) -> Expr | None:
-    """A stop for which `extent_between` gives exactly this extent; None if there is none."""
+    """Return a stop for which `extent_between` gives exactly this extent; None if there is none."""
     for stop in _candidates(bounds.start, bounds.extent):
         if extent_between(bounds.start, stop) == bounds.extent:
             return stop

@@ -17,7 +17,7 @@ COMM_REDUCER = "comm_reducer"
 
 
 def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
-    """Reads a reducer: a lambda of all left and then all right operands, and the identity constants."""
+    """Read a reducer: a lambda of all left and then all right operands, and the identity constants."""
     given = bind(ctx, call, "fcombine identity", required=2)
     identity = tuple([_constant(ctx, node) for node in items_or_one(given["identity"])])
     function = given["fcombine"]
@@ -61,7 +61,7 @@ def _constant(ctx: Context, node: ast.expr) -> Const:
 
 
 def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
-    """The reducer that an expression calls, None if it calls none."""
+    """Return the reducer that an expression calls, None if it calls none."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
         return None
     reducer = ctx.lookup(value.func.id)
@@ -71,7 +71,7 @@ def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
 def read_combine(
     ctx: Context, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
 ) -> Combine:
-    """Reads `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
+    """Read `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
     if len(targets) != count or len(call.args) != 2 * count or call.keywords:
         given = counted(len(call.args) + len(call.keywords), "argument")

@@ -36,7 +36,7 @@ Statements = tuple[Stmt, ...]
 def read_body(
     ctx: Context, nodes: Sequence[ast.stmt], parts: BlockParts | None = None
 ) -> Statements:
-    """Reads a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
+    """Read a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
     outer, was_top, ctx.parts, ctx.is_top = ctx.parts, ctx.is_top, parts, False
     ctx.scopes.append({})
     result: list[Stmt] = []
@@ -48,7 +48,7 @@ def read_body(
 
 
 def read_statement(ctx: Context, node: ast.stmt, result: list[Stmt]) -> None:
-    """Reads a statement and appends it to `result`; declarations append nothing."""
+    """Read a statement and append it to `result`; declarations append nothing."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
         kind = type(node).__name__

@@ -36,7 +36,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 
 def static_value(ctx: Context, node: ast.expr) -> Value | None:
-    """The number or bool that an expression evaluates to in Python, None if it is not constant."""
+    """Return the number or bool that an expression evaluates to in Python, None if it is not constant."""
     match node:
         case ast.Constant(value=value):
             return value if isinstance(value, (bool, int, float)) else None
@@ -55,7 +55,7 @@ def static_value(ctx: Context, node: ast.expr) -> Value | None:
 
 
 def static_text(ctx: Context, node: ast.expr) -> str | None:
-    """The string that an expression evaluates to in Python, None if it is not one."""
+    """Return the string that an expression evaluates to in Python, None if it is not one."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.Name) and ctx.lookup(node.id) is None:
@@ -65,7 +65,7 @@ def static_text(ctx: Context, node: ast.expr) -> str | None:
 
 
 def require_text(ctx: Context, node: ast.expr, what: str) -> str:
-    """A constant string; raises `parse.string` for anything else."""
+    """Return a constant string; raises `parse.string` for anything else."""
     text = static_text(ctx, node)
     if text is None:
         raise ctx.error("string", f"Expected {what} as a string.", node)
@@ -73,7 +73,7 @@ def require_text(ctx: Context, node: ast.expr, what: str) -> str:
 
 
 def require_int(ctx: Context, node: ast.expr, what: str) -> int:
-    """A constant integer; raises `parse.integer` for anything else."""
+    """Return a constant integer; raises `parse.integer` for anything else."""
     value = static_value(ctx, node)
     if type(value) is not int:
         raise ctx.error("integer", f"Expected {what} as an integer.", node)
@@ -81,7 +81,7 @@ def require_int(ctx: Context, node: ast.expr, what: str) -> int:
 
 
 def require_bool(ctx: Context, node: ast.expr, what: str) -> bool:
-    """A constant bool; raises `parse.bool` for anything else."""
+    """Return a constant bool; raises `parse.bool` for anything else."""
     value = static_value(ctx, node)
     if not isinstance(value, bool):
         raise ctx.error("bool", f"Expected {what} as True or False.", node)

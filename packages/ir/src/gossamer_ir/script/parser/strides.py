@@ -35,7 +35,8 @@ Monomial = tuple[int, "Counter[Expr]"]
 
 
 def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
-    """The layout of a buffer with a shape and these strides; raises `parse.strides` if there is none."""
+    """Return the layout of a buffer with a shape and these strides; raises `parse.strides` if there is
+    none."""
     strides = [index_expr(ctx, item) for item in items_or_one(node)]
     if strides in ([], [ONE]):  # as published, whatever the number of dimensions
         return Layout(tuple(range(len(shape))), shape, is_spaced=False)
@@ -55,7 +56,7 @@ def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLay
 
 
 def with_offset(layout: AnyLayout, offset: Expr) -> FlatLayout:
-    """A layout whose first element is at an offset in the array."""
+    """Return a layout whose first element is at an offset in the array."""
     if isinstance(layout, FlatLayout):
         return FlatLayout((add(offset, layout.shape[0]),), offset, layout.strides)
     strides: dict[int, Expr] = {}
@@ -70,7 +71,7 @@ def with_offset(layout: AnyLayout, offset: Expr) -> FlatLayout:
 
 
 def _is_nested(shape: Sequence[Expr], steps: Sequence[Monomial]) -> bool:
-    """True if each stride divides the next larger one and its dimension fits between them."""
+    """Return whether each stride divides the next larger one and its dimension fits between them."""
     sizes = [(step[0], integer_value(extent)) for step, extent in zip(steps, shape, strict=True)]
     ordered = sorted((item for item in sizes if item[1] != 1), key=lambda item: item[0])
     return all(
@@ -80,7 +81,7 @@ def _is_nested(shape: Sequence[Expr], steps: Sequence[Monomial]) -> bool:
 
 
 def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
-    """True if no two elements of a buffer are proved to coincide.
+    """Return whether no two elements of a buffer are proved to coincide.
 
     Two dimensions are decided by their extents; more of them by enumeration, if there are at most
     `MOST_ELEMENTS` elements.
@@ -103,7 +104,8 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
 
 
 def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]) -> Layout:
-    """The layout for nested strides: each stride is a multiple of that of the dimension inside of it."""
+    """Return the layout for nested strides: each stride is a multiple of that of the dimension inside of
+    it."""
     single = [at for at, extent in enumerate(shape) if integer_value(extent) == 1]
     left = [at for at in range(len(shape)) if at not in single]
     order: list[int] = []
@@ -138,7 +140,7 @@ def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[M
 def _innermost(
     left: Sequence[int], shape: tuple[Expr, ...], steps: list[Monomial], inner: Monomial
 ) -> int | None:
-    """The dimension whose stride divides those of all others in `left`, None if there is none.
+    """Return the dimension whose stride divides those of all others in `left`, None if there is none.
 
     Dimensions with equal strides overlap, so that none of them qualifies.
     """
@@ -151,7 +153,7 @@ def _innermost(
 
 
 def _extent(ctx: Context, node: ast.expr, extent: Expr, count: Monomial) -> Expr:
-    """The stored extent of a dimension: `count`, the quotient of the next stride and its own.
+    """Return the stored extent of a dimension: `count`, the quotient of the next stride and its own.
 
     Raises `parse.strides` if it is smaller than `extent`.
     """
@@ -176,7 +178,7 @@ def _stride_error(ctx: Context, node: ast.expr, why: str) -> Exception:
 
 
 def _product(expr: Expr) -> Monomial:
-    """A size as a product of factors."""
+    """Return a size as a product of factors."""
     value = integer_value(expr)
     if value is not None:
         return value, Counter()
@@ -187,7 +189,7 @@ def _product(expr: Expr) -> Monomial:
 
 
 def _quotient(whole: Monomial, part: Monomial) -> Monomial | None:
-    """The exact quotient of two products, None if `part` does not divide `whole`."""
+    """Return the exact quotient of two products, None if `part` does not divide `whole`."""
     if whole[0] % part[0] or part[1] - whole[1]:
         return None
     return whole[0] // part[0], whole[1] - part[1]

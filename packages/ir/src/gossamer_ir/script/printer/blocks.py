@@ -12,7 +12,7 @@ from gossamer_ir.script.printer.ranges import write_bounds, write_region
 
 
 def write_block_head(p: Printer, node: Block) -> None:
-    """Writes iterators, `T.where`, `T.reads` and `T.writes`.
+    """Write iterators, `T.where`, `T.reads` and `T.writes`.
 
     Consecutive iterators that are equal to their loops are written as one `T.axis.remap`.
     """
@@ -36,7 +36,7 @@ def write_block_head(p: Printer, node: Block) -> None:
 
 
 def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
-    """The number of iterators from `first` on that one `T.axis.remap` reproduces exactly."""
+    """Return the number of iterators from `first` on that one `T.axis.remap` reproduces exactly."""
     count = 0
     while first + count < len(iters):
         iterator = iters[first + count]

@@ -18,16 +18,16 @@ class Printer:
         self._dtypes: dict[str, str] = {}
 
     def declare(self, buffer: AnyBuffer) -> None:
-        """Records the dtype of a buffer."""
+        """Record the dtype of a buffer."""
         self._dtypes[buffer.name] = buffer.dtype
 
     def store_dtype(self, buffer: str, indices: Sequence[Expr]) -> str | None:
-        """The dtype of values stored to a buffer at indices; None for an unknown buffer."""
+        """Return the dtype of values stored to a buffer at indices; None for an unknown buffer."""
         dtype = self._dtypes.get(buffer)
         return None if dtype is None else load_dtype(dtype, indices)
 
     def range_of(self, loop: str) -> Range | None:
-        """The range of an enclosing loop, by its variable."""
+        """Return the range of an enclosing loop, by its variable."""
         for enclosing in self.loops:
             if enclosing.var == loop:
                 return Range(enclosing.start, enclosing.extent)

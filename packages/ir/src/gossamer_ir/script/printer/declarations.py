@@ -29,20 +29,20 @@ from gossamer_ir.script.printer.writer import Writer
 
 
 def write_axis(w: Writer, axis: Any) -> None:
-    """Writes `I = T.sp.dense_fixed(m)`."""
+    """Write `I = T.sp.dense_fixed(m)`."""
     w.put(f"{axis.name} = T.sp.")
     _AXES[type(axis)](w, axis)
 
 
 def write_buffer(w: Writer, buffer: AnyBuffer) -> None:
-    """Writes the declaration of a buffer of a function."""
+    """Write the declaration of a buffer of a function."""
     if isinstance(buffer, SparseBuffer):
         return _sparse(w, buffer)
     return write_dense(w, buffer, "decl_buffer" if buffer.handle is None else "match_buffer")
 
 
 def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
-    """Writes `X = T.match_buffer(x, (n,), "float32")` or an allocation."""
+    """Write `X = T.match_buffer(x, (n,), "float32")` or an allocation."""
     w.put(f"{buffer.name} = T.{function}(")
     w.put("" if buffer.handle is None else f"{buffer.handle}, ")
     w.put("(")
@@ -55,7 +55,7 @@ def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
 
 
 def write_reducer(w: Writer, reducer: Reducer) -> None:
-    """Writes `argmax = T.comm_reducer(lambda i, x, j, y: (...), (T.int64(-1), ...))`."""
+    """Write `argmax = T.comm_reducer(lambda i, x, j, y: (...), (T.int64(-1), ...))`."""
     names = ", ".join(var.name for var in (*reducer.lhs, *reducer.rhs))
     w.put(f"{reducer.name} = T.comm_reducer(lambda {names}: (")
     for number, (result, var) in enumerate(zip(reducer.results, reducer.lhs, strict=True)):
@@ -70,14 +70,14 @@ def write_reducer(w: Writer, reducer: Reducer) -> None:
 
 
 def write_fact(w: Writer, fact: Any) -> None:
-    """Writes `T.assume(monotone(X))`."""
+    """Write `T.assume(monotone(X))`."""
     w.put("T.assume(")
     _FACTS[type(fact)](w, fact)
     w.put(")")
 
 
 def write_relation(w: Writer, relation: Relation) -> None:
-    """Writes `T.sp.assume(subset(J1, J2))`."""
+    """Write `T.sp.assume(subset(J1, J2))`."""
     w.put(f"T.sp.assume({relation.kind}({relation.left}, {relation.right}))")
 
 

@@ -52,7 +52,7 @@ _UNARY: Mapping[str, tuple[str, int]] = {"neg": ("-", 11), "not": ("not ", 3), "
 def write_expr(
     w: Writer, node: Expr, step: str, *, expected: str | None = None, level: int = 0, item: int = -1
 ) -> None:
-    """Writes an expression that is the field `step` (and its item `item`) of the current place."""
+    """Write an expression that is the field `step` (and its item `item`) of the current place."""
     w.path.append(step)
     if item >= 0:
         w.path.append(item)
@@ -63,12 +63,12 @@ def write_expr(
 
 
 def write_index(w: Writer, node: Expr, step: str, *, item: int = -1, level: int = 0) -> None:
-    """Writes an int64 expression."""
+    """Write an int64 expression."""
     write_expr(w, node, step, expected="int64", item=item, level=level)
 
 
 def write_indices(w: Writer, nodes: Sequence[Expr], step: str) -> None:
-    """Writes indices separated by commas; `()` if there are none."""
+    """Write indices separated by commas; `()` if there are none."""
     if not nodes:
         w.put("()")
     for number, node in enumerate(nodes):
@@ -80,7 +80,7 @@ def write_indices(w: Writer, nodes: Sequence[Expr], step: str) -> None:
 def operand_dtypes(
     nodes: Sequence[Expr], expected: str | None, *, folds: bool = False
 ) -> list[str | None]:
-    """The dtype that the parser expects for each of several operands of one dtype.
+    """Return the dtype that the parser expects for each of several operands of one dtype.
 
     `folds`: the parser would evaluate the operator if all operands were bare literals.
     """
@@ -94,12 +94,12 @@ def operand_dtypes(
 
 
 def lanes_text(lanes: Lanes) -> str:
-    """`16` or `4 * T.vscale()`."""
+    """Return `16` or `4 * T.vscale()`."""
     return f"{lanes.count} * T.vscale()" if lanes.scalable else str(lanes.count)
 
 
 def quoted(text: str) -> str:
-    """A string literal, in double quotes where it needs no escapes."""
+    """Return a string literal, in double quotes where it needs no escapes."""
     plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
     return f'"{text}"' if plain else repr(text)
 
@@ -202,7 +202,7 @@ def _load(w: Writer, node: Load, expected: str | None, level: int) -> None:
 
 
 def write_access(w: Writer, name: str, buffer: str, indices: Sequence[Expr]) -> None:
-    """Writes `T.load(A, i, j`. The caller closes the bracket, so that a node needs only one."""
+    """Write `T.load(A, i, j`. The caller closes the bracket, so that a node needs only one."""
     w.put(f"T.{name}({buffer}")
     for number, index in enumerate(indices):
         w.put(", ")

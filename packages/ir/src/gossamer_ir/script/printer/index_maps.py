@@ -8,7 +8,7 @@ from gossamer_ir.script.printer.writer import Writer
 
 
 def write_map(w: Writer, index_map: IndexMap) -> None:
-    """Writes the call that `declare_map` reads."""
+    """Write the call that `declare_map` reads."""
     w.put(
         f"T.sp.map(lambda {', '.join(index_map.vars)}: ("
         if index_map.vars

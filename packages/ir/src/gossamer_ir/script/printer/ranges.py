@@ -10,7 +10,7 @@ from gossamer_ir.script.printer.writer import Writer
 
 
 def write_bounds(w: Writer, start: Expr, extent: Expr, *, separator: str = ", ") -> None:
-    """Writes `extent` if the start is zero (except in slices), else start and stop."""
+    """Write `extent` if the start is zero (except in slices), else start and stop."""
     stop = stop_of(Range(start, extent))
     if stop is None:
         w.put("T.from_extent(")
@@ -27,7 +27,7 @@ def write_bounds(w: Writer, start: Expr, extent: Expr, *, separator: str = ", ")
 
 
 def write_region(w: Writer, node: Region) -> None:
-    """Writes `A[vi, 0:n]`."""
+    """Write `A[vi, 0:n]`."""
     w.put(f"{node.buffer}[")
     if not node.ranges:
         w.put("()")
@@ -45,5 +45,5 @@ def write_region(w: Writer, node: Region) -> None:
 
 
 def _write_sum(w: Writer, start: Expr, extent: Expr) -> None:
-    """Writes the stop `start + extent`, of which the right operand is at the place of the extent."""
+    """Write the stop `start + extent`, of which the right operand is at the place of the extent."""
     write_index(w, Binary("add", start, extent), "extent")

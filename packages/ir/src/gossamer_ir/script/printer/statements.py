@@ -50,7 +50,7 @@ _LOOPS = {
 
 
 def write_body(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
-    """Writes the statements of a body, indented; `pass` if there are none."""
+    """Write the statements of a body, indented; `pass` if there are none."""
     p.w.indent()
     write_statements(p, body, step)
     if not body:
@@ -59,7 +59,7 @@ def write_body(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
 
 
 def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
-    """Writes statements in order."""
+    """Write statements in order."""
     w = p.w
     for number, node in enumerate(body):
         w.path += (step, number)
@@ -70,7 +70,7 @@ def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
 
 
 def annotations_text(annotations: Annotations) -> str:
-    """The annotations as a dictionary display."""
+    """Return the annotations as a dictionary display."""
     return "{" + ", ".join(f"{quoted(key)}: {_value(item)}" for key, item in annotations) + "}"
 
 

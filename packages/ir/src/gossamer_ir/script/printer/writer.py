@@ -31,20 +31,20 @@ class Writer:
         return len(self._lines) + 1, self._column
 
     def put(self, text: str) -> None:
-        """Appends text to the current line, which is indented first if it is empty."""
+        """Append text to the current line, which is indented first if it is empty."""
         if not self._parts:
             text = _INDENT * self._depth + text
         self._parts.append(text)
         self._column += len(text)
 
     def start(self) -> tuple[int, int]:
-        """The position of the next text, after the indentation of its line."""
+        """Return the position of the next text, after the indentation of its line."""
         if not self._parts:
             self.put("")
         return self.position
 
     def end_line(self, text: str = "") -> None:
-        """Ends the current line, after appending a text to it."""
+        """End the current line, after appending a text to it."""
         if text:
             self.put(text)
         self._lines.append("".join(self._parts))
@@ -52,17 +52,17 @@ class Writer:
         self._column = 0
 
     def indent(self) -> None:
-        """Begins a body; raises `VerifyError` (`print.depth`) if it is indented too deep."""
+        """Begin a body; raise `VerifyError` (`print.depth`) if it is indented too deep."""
         self._depth += 1
         if self._depth > MAX_INDENT:
             raise indent_error(tuple(self.path))
 
     def dedent(self) -> None:
-        """Ends a body."""
+        """End a body."""
         self._depth -= 1
 
     def close(self, start: tuple[int, int]) -> None:
-        """Records the span of the current place, from `start` to the current position."""
+        """Record the span of the current place, from `start` to the current position."""
         line, column = self.position
         if column == 0 and self._lines:
             line, column = line - 1, len(self._lines[-1])

@@ -163,7 +163,7 @@ def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
 def _require_no_repetition(
     around: Sequence[EnclosingStmt], before: For | None, block: Block
 ) -> None:
-    """Raises an error if a loop that does not feed the block, or a `while`, repeats it: the elements would
+    """Raise an error if a loop that does not feed the block, or a `while`, repeats it: the elements would
     have to be initialized again in each of its iterations."""
     for stmt in around:
         if stmt is before:

@@ -63,7 +63,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
         return stmt
 
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
-        """Raises an error if an init after the let is to be hoisted before one of the enclosing loops."""
+        """Raise an error if an init after the let is to be hoisted before one of the enclosing loops."""
         moving = loops | {let.var.name}
         changed = changed_in(self.function.body, let.value, function=self.function)
         for block in _blocks_with_init(body):

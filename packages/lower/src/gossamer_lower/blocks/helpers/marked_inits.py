@@ -112,7 +112,7 @@ def require_markable(
     *,
     function: Function,
 ) -> None:
-    """Raises `UnsupportedError` (`lower.meeting_inits`) unless elements can be marked.
+    """Raise `UnsupportedError` (`lower.meeting_inits`) unless elements can be marked.
 
     The size of a buffer must not be read from a buffer that the function writes. Runs of an init that may
     write an element several times must not be concurrent, since they are numbered.

@@ -99,7 +99,7 @@ class OrdinaryBuffers:
         return _declared_before_use([*bound, *added, *self.offsets.values()])
 
     def _declare(self, handle: str) -> SparseBuffer:
-        """Declares a buffer for an index array of an axis for which the function has none."""
+        """Declare a buffer for an index array of an axis for which the function has none."""
         declared = IndexBuffers(self.axes.values(), self._namer).declared()
         buffer = next(other for other in declared if other.handle == handle)
         assert isinstance(buffer, SparseBuffer)

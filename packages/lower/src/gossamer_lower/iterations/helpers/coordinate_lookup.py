@@ -41,7 +41,7 @@ class AxisIterator(msgspec.Struct, frozen=True):
     above: tuple[Expr, ...] | None = ()
 
     def path(self) -> tuple[Expr, ...] | None:
-        """The positions along the ancestors and the axis."""
+        """Return the positions along the ancestors and the axis."""
         return None if self.above is None else (*self.above, self.position)
 
 
@@ -62,7 +62,7 @@ class ElementLocation(msgspec.Struct):
     conditions: tuple[Expr, ...] = ()
 
     def add(self, *conditions: Expr) -> None:
-        """Appends the conditions that are not present yet."""
+        """Append the conditions that are not present yet."""
         self.conditions += tuple(
             condition for condition in conditions if condition not in self.conditions
         )

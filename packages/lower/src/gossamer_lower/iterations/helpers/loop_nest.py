@@ -88,7 +88,7 @@ class NestBuilder:
     def _enter(
         self, scope: AxisIterators, item: OverAxis | AttachAxis, *, name: str, position: Expr
     ) -> Expr:
-        """Adds an iterator to the scope, and returns the number of positions in its fibre."""
+        """Add an iterator to the scope, and return the number of positions in its fibre."""
         axis = self._index_buffers.axis(item.axis)
         place = ElementLocation()
         above = self._fibre(axis, item, scope=scope, place=place)
@@ -157,7 +157,7 @@ class NestBuilder:
     def _enter_fused(
         self, scope: AxisIterators, item: FuseAxes, *, names: tuple[str, ...], count: Expr
     ) -> Expr:
-        """Adds the iterators of fused axes to the scope, and returns the number of elements."""
+        """Add the iterators of fused axes to the scope, and return the number of elements."""
         axes = tuple(self._index_buffers.axis(name) for name in item.axes)
         above = self._fibre(axes[0], OverAxis(axes[0].name), scope=scope, place=ElementLocation())
         if above is None:
@@ -170,7 +170,7 @@ class NestBuilder:
         return fused.extent()
 
     def _skip_padding(self, nest: LoopNest, name: str) -> None:
-        """Adds the predicate that a slot of a padded axis is an element: padding holds the coordinate
+        """Add the predicate that a slot of a padded axis is an element: padding holds the coordinate
         `length`."""
         iterator = nest.in_block[name]
         axis = iterator.axis

@@ -9,7 +9,7 @@ from gossamer_lower.math.helpers.terms import Term
 
 
 def erf(x: Term, *, precise: bool) -> Term:
-    """The error function; below 2 ulp."""
+    """Return the error function; below 2 ulp."""
     code = x.code
     size = x.magnitude()
     square = x * x

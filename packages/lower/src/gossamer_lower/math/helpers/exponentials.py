@@ -41,14 +41,14 @@ class Reduced(NamedTuple):
 
 
 def exp(x: Term, *, precise: bool) -> Term:
-    """e^x; below 1 ulp."""
+    """Return e^x; below 1 ulp."""
     kind = FORMATS[x.scalar]
     bounded = clamped(x, -float(kind.bias + kind.fraction) * 0.7, kind.bias * 0.7)
     return scaled(reduced(bounded, precise=precise))
 
 
 def exp2(x: Term, *, precise: bool) -> Term:
-    """2^x; below 1 ulp, exact for whole x."""
+    """Return 2^x; below 1 ulp, exact for whole x."""
     kind = FORMATS[x.scalar]
     x = clamped(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
     n = rounded(x)
@@ -57,7 +57,7 @@ def exp2(x: Term, *, precise: bool) -> Term:
 
 
 def expm1(x: Term, *, precise: bool) -> Term:
-    """e^x - 1; below 2 ulp. Of float64 only."""
+    """Return e^x - 1; below 2 ulp. Of float64 only."""
     bounded = clamped(x, -60.0, 709.9)
     reduction = reduced(bounded, precise=precise)
     # Half of 2^n, which is finite for every n that the result is finite for.
@@ -67,7 +67,7 @@ def expm1(x: Term, *, precise: bool) -> Term:
 
 
 def tanh(x: Term, *, precise: bool) -> Term:
-    """(e^2a - 1) / (e^2a + 1) of the magnitude a; below 3 ulp."""
+    """Return (e^2a - 1) / (e^2a + 1) of the magnitude a; below 3 ulp."""
     size = x.magnitude()
     bounded = x.code.select(size > 22.0, 22.0, size)
     t = expm1(bounded * 2.0, precise=precise)
@@ -75,7 +75,7 @@ def tanh(x: Term, *, precise: bool) -> Term:
 
 
 def sigmoid(x: Term, *, precise: bool) -> Term:
-    """1 / (1 + e^-x), by e^-|x|, which never overflows; below 3 ulp."""
+    """Return 1 / (1 + e^-x), by e^-|x|, which never overflows; below 3 ulp."""
     small = exp(-x.magnitude(), precise=precise)
     return x.code.select(x < 0.0, small, 1.0) / (small + 1.0)
 
@@ -102,7 +102,7 @@ def reduced(x: Term, *, precise: bool) -> Reduced:
 
 
 def powers(r: Term, *, precise: bool) -> Term:
-    """e^r - 1 for |r| <= ln(2) / 2."""
+    """Return e^r - 1 for |r| <= ln(2) / 2."""
     tail = r.code.horner(r, known.EXP if precise else known.EXP_32)
     return r.code.fma(r * r, tail, r)
 

@@ -39,7 +39,7 @@ class Near(NamedTuple):
 
 
 def log(x: Term, *, precise: bool) -> Term:
-    """The natural logarithm; below 1 ulp."""
+    """Return the natural logarithm; below 1 ulp."""
     k, f = parts(x)
     series = near_one(f, precise=precise)
     lower = x.code.fma(k, known.LN2[1], series.rest)
@@ -47,17 +47,17 @@ def log(x: Term, *, precise: bool) -> Term:
 
 
 def log2(x: Term, *, precise: bool) -> Term:
-    """The logarithm to base 2; below 1 ulp, exact for powers of two."""
+    """Return the logarithm to base 2; below 1 ulp, exact for powers of two."""
     return at_edges(x, _to_base(x, known.LOG2_E, (1.0, 0.0), precise=precise))
 
 
 def log10(x: Term, *, precise: bool) -> Term:
-    """The logarithm to base 10; below 1 ulp."""
+    """Return the logarithm to base 10; below 1 ulp."""
     return at_edges(x, _to_base(x, known.LOG10_E, known.LOG10_2, precise=precise))
 
 
 def log1p(x: Term, *, precise: bool) -> Term:
-    """log(1 + x); below 1 ulp. The rounding error of the sum is added to the logarithm of the sum."""
+    """Return log(1 + x); below 1 ulp. The rounding error of the sum is added to the logarithm of the sum."""
     sum_ = x + 1.0
     lost = (x - (sum_ - 1.0)) / sum_
     k, f = parts(sum_)
@@ -87,7 +87,7 @@ def parts(x: Term) -> MantissaExponent:
 
 
 def near_one(f: Term, *, precise: bool) -> Near:
-    """The logarithm of 1 + f: with s = f / (2 + f), 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2."""
+    """Return the logarithm of 1 + f: with s = f / (2 + f), 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2."""
     s = f / (f + 2.0)
     z = s * s
     series = z * f.code.horner(z, known.LOG if precise else known.LOG_32)
@@ -98,7 +98,7 @@ def near_one(f: Term, *, precise: bool) -> Near:
 def _to_base(
     x: Term, factor: tuple[float, ...], of_two: tuple[float, ...], *, precise: bool
 ) -> Term:
-    """k log(2) + factor log(m), both in two parts."""
+    """Return k log(2) + factor log(m), both in two parts."""
     code = x.code
     k, f = parts(x)
     series = near_one(f, precise=precise)

@@ -16,7 +16,7 @@ _MOST = 720.0
 
 
 def power(x: Term, y: Term, *, precise: bool) -> Term:
-    """x^y; below 1 ulp."""
+    """Return x^y; below 1 ulp."""
     code = x.code
     size = x.magnitude()
     is_usual = (size > 0.0) & (size < _INFINITY)
@@ -50,7 +50,7 @@ def _trunc(x: Term) -> Term:
 
 
 def _exp(high: Term, low: Term, *, precise: bool) -> Term:
-    """e^(high + low)."""
+    """Return e^(high + low)."""
     code = high.code
     is_beyond = high.magnitude() > _MOST + 60
     n, _ = reduced(clamped(high, -_MOST - 60, _MOST), precise=precise)
@@ -61,7 +61,7 @@ def _exp(high: Term, low: Term, *, precise: bool) -> Term:
 
 
 def _log(x: Term) -> Pair:
-    """The logarithm in one part."""
+    """Return the logarithm in one part."""
     k, f = parts(x)
     series = near_one(f, precise=True)
     lower = x.code.fma(k, known.LN2[1], series.rest)
@@ -70,7 +70,7 @@ def _log(x: Term) -> Pair:
 
 
 def _long_log(x: Term) -> Pair:
-    """The logarithm with about 68 bits: with s = f / (2 + f) and z = s^2, 2 s (1 + z / 3 + ...), all
+    """Return the logarithm with about 68 bits: with s = f / (2 + f) and z = s^2, 2 s (1 + z / 3 + ...), all
     but the tail of the series in two parts."""
     code = x.code
     k, f = parts(x)

@@ -39,8 +39,8 @@ def _one_where(condition: Term, like: Term) -> Term:
 
 
 def fma_by_wider(a: Term, b: Term, c: Term) -> Term:
-    """a * b + c of float32, as float64 rounded to odd, so that rounding it again is exact
-    (S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums, 2008)."""
+    """Return a * b + c of float32, as float64 rounded to odd, so that rounding it again is exact (S. Boldo
+    and G. Melquiond, Emulation of FMA and correctly rounded sums, 2008)."""
     code = a.code
     product, addend = a * b, c
     total = product + addend

@@ -53,7 +53,7 @@ class Code:
         self.statements: list[Stmt] = []
 
     def dtype(self, scalar: str) -> str:
-        """A scalar dtype with the lanes of the values here."""
+        """Return a scalar dtype with the lanes of the values here."""
         return self.lanes.with_scalar(scalar).text
 
     def term(self, value: Expr) -> Term:
@@ -65,15 +65,15 @@ class Code:
         return Term(self, var)
 
     def number(self, value: Number, scalar: str) -> Term:
-        """A constant in every lane."""
+        """Return a constant in every lane."""
         return Term(self, self.everywhere(constant(value, scalar)))
 
     def everywhere(self, scalar: Expr) -> Expr:
-        """A scalar in every lane."""
+        """Return a scalar in every lane."""
         return Broadcast(scalar, self._lanes()) if self.lanes.is_vector else scalar
 
     def select(self, condition: Term, if_true: Term | Number, if_false: Term | Number) -> Term:
-        """One of two values, by condition."""
+        """Return one of two values, by condition."""
         like = if_true if isinstance(if_true, Term) else if_false
         assert isinstance(like, Term)
         sides = like.matched(if_true).expr, like.matched(if_false).expr
@@ -87,11 +87,11 @@ class Code:
         return self.term(Call("fma", args, a.dtype))
 
     def call(self, function: str, *args: Term) -> Term:
-        """A function that is an instruction."""
+        """Return a function that is an instruction."""
         return self.term(Call(function, tuple(arg.expr for arg in args), args[0].dtype))
 
     def horner(self, x: Term, coefficients: Sequence[float]) -> Term:
-        """The polynomial of x, its coefficients lowest first."""
+        """Return the polynomial of x, its coefficients lowest first."""
         total = x.matched(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
             total = self.fma(total, x, coefficient)
@@ -131,7 +131,7 @@ class Code:
         return [self.term(place) for place in places]
 
     def _put(self, places: Sequence[Load], values: Sequence[Term], more: Term) -> None:
-        """Stores the values and the condition of the loop."""
+        """Store the values and the condition of the loop."""
         operands = [*(value.expr for value in values), self._any(more)]
         for place, value in zip(places, operands, strict=True):
             self.statements.append(Store(place.buffer, place.indices, value))
@@ -183,19 +183,19 @@ class Term:
         return DType.parse(self.dtype).scalar
 
     def matched(self, other: Term | Number) -> Term:
-        """A number as a constant of this dtype."""
+        """Return a number as a constant of this dtype."""
         return other if isinstance(other, Term) else self.code.number(other, self.scalar)
 
     def bits(self) -> Term:
-        """The bits as an unsigned integer."""
+        """Return the bits as an unsigned integer."""
         return self.read_as(BITS[self.scalar])
 
     def read_as(self, scalar: str) -> Term:
-        """The bits as another dtype."""
+        """Return the bits as another dtype."""
         return self.code.term(Reinterpret(self.code.dtype(scalar), self.expr))
 
     def to(self, scalar: str) -> Term:
-        """The value as another dtype."""
+        """Return the value as another dtype."""
         if scalar == self.scalar:
             return self
         return self.code.term(Cast(self.code.dtype(scalar), self.expr))
@@ -204,7 +204,7 @@ class Term:
         return self.code.call("abs", self)
 
     def with_sign_of(self, other: Term) -> Term:
-        """The magnitude of this and the sign of other."""
+        """Return the magnitude of this and the sign of other."""
         sign = 1 << (DType.parse(self.dtype).bits - 1)
         merged = (self.bits() & (sign - 1)) | (other.bits() & sign)
         return merged.read_as(self.scalar)

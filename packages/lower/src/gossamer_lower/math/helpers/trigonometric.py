@@ -33,7 +33,7 @@ class Angle(NamedTuple):
 
 
 def sin(x: Term, *, precise: bool) -> Term:
-    """The sine; below 1 ulp."""
+    """Return the sine; below 1 ulp."""
     angle = reduced(x, precise=precise)
     result = _of_quadrant(angle, angle.quadrant, precise=precise)
     # If x^3 / 6 is less than the last bit, x is the sine; this keeps the sign of zero, too.
@@ -41,7 +41,7 @@ def sin(x: Term, *, precise: bool) -> Term:
 
 
 def cos(x: Term, *, precise: bool) -> Term:
-    """The cosine; below 1 ulp."""
+    """Return the cosine; below 1 ulp."""
     angle = reduced(x, precise=precise)
     return _finite_only(x, _of_quadrant(angle, angle.quadrant + 1, precise=precise))
 
@@ -66,7 +66,7 @@ def _of_quadrant(angle: Angle, quadrant: Term, *, precise: bool) -> Term:
 
 
 def reduced(x: Term, *, precise: bool) -> Angle:
-    """The angle within its quadrant."""
+    """Return the angle within its quadrant."""
     usual = _by_parts(x, precise=precise)
     is_large = x.magnitude() > LARGEST_BY_PARTS
     return Angle(*x.code.rarely(is_large, usual, lambda code: _by_bits(Term(code, x.expr))))
@@ -135,7 +135,7 @@ def _window(code: Code, skipped: Term) -> list[Term]:
 
 
 def _times(window: list[Term], factor: list[Term]) -> list[Term]:
-    """The lowest six words of a product."""
+    """Return the lowest six words of a product."""
     zero = window[0].matched(0)
     result, carry, before = [], zero, zero
     for word in window:
@@ -152,5 +152,5 @@ def _words(pair: Term) -> list[Term]:
 
 
 def _as_float(word: Term) -> Term:
-    """A whole number below 2^52."""
+    """Return a whole number below 2^52."""
     return (word | _UNIT).read_as("float64") - 2.0**52
