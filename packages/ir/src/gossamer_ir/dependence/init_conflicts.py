@@ -31,12 +31,12 @@ def may_meet(
     values: Values,
     function: Function,
 ) -> bool:
-    """Return whether different iterations of a loop around a block may initialize the same element: False only
-    if it is proved that they do not.
+    """Return whether different iterations of a loop around a block may initialize the same element.
 
-    False also for a loop that feeds no spatial iterator, or that allocates what is initialized: each of its
-    iterations initializes the elements again. `between` are the loops and conditions between the loop and
-    the block; `values` are the values of block variables and of enclosing lets.
+    False if it is proved that they initialize different elements. False also for a loop that feeds no
+    spatial iterator, or that allocates what is initialized: each of its iterations initializes the elements
+    again. `between` are the loops and conditions between the loop and the block; `values` are the values of
+    block variables and of enclosing lets.
 
     >>> from gossamer_ir.core.build import index, index_var, zero_of
     >>> from gossamer_ir.nodes import BlockIter, Range
