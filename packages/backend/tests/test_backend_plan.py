@@ -101,7 +101,8 @@ def test_a_read_only_operand_is_usual(plan, fixed):
 def test_arguments_are_checked_directly_before_each_run(plan):
     seen, verdict = [], [True]
 
-    def check(given):
+    def check(given, workspace):
+        assert workspace
         seen.append(given)
         return verdict[0]
 

@@ -124,7 +124,38 @@ def _replace(name: str, value: Any) -> Callable[[Any], None]:
     return change
 
 
+def _wrong_column(change: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """The array of columns as `change` makes it, with a column after the last."""
+
+    def changed(found: Any) -> None:
+        found.indices[7] = COLUMNS
+        found.indices = change(found.indices)
+
+    return changed
+
+
+def _read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+def _unaligned(array: Any) -> Any:
+    memory = np.zeros(array.nbytes + 1, np.uint8)[1:]
+    memory[:] = array.view(np.uint8)
+    return memory.view(array.dtype)
+
+
+def _wrapping(array: Any) -> Any:
+    """64-bit columns, one of which would be valid in 32 bits."""
+    return np.where(array == COLUMNS, 2**32, array.astype(np.int64))
+
+
 BROKEN = {
+    "a read-only wrong column": _wrong_column(_read_only),
+    "an unaligned wrong column": _wrong_column(_unaligned),
+    "a wrong column with strides": _wrong_column(lambda array: np.repeat(array, 2)[::2]),
+    "a wrong column of the other byte order": _wrong_column(lambda array: array.astype(">i4")),
+    "a column that would wrap around": _wrong_column(_wrapping),
     "a negative column": _set("indices", 3, -1),
     "a column after the last": _set("indices", -1, COLUMNS),
     "a large column": _set("indices", 0, 2**31 - 1),

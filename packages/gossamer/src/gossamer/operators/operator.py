@@ -8,11 +8,13 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
 
 import numpy as np
+from numpy import ndarray
 
 from gossamer.operators.operands import CHECKED, Operands, output
 from gossamer.operators.program import Program
-from gossamer.operators.structure import POINTERS, SCALARS, Structure, key_of, structure_of
+from gossamer.operators.structure import POINTERS, SCALARS, key_of, structure_of
 from gossamer_backend import BoundCall, CallPlan, Kernel
+from gossamer_backend.call.plan import FixedArguments
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -106,32 +108,35 @@ class Operator(Generic[P]):
             target: str | Target | None = None,
             **named: Any,
         ) -> Array:
-            if operands and not named:
-                structure = structure_of(operands[0])
+            if len(operands) > 1 and not named:
+                first = operands[1]
+                structure = structure_of(operands[0]) if type(first) is ndarray else None
                 if structure is not None:
-                    found = self._by_plan(structure, operands, out, target)
-                    if found is not None:
-                        return found
+                    key, arguments, _ = structure
+                    plan = self._plans.get((key, target, first.shape[1:]))
+                    if plan is not None:
+                        found = self._by_plan(plan, arguments, operands, out)
+                        if found is not None:
+                            return found
             return self._function(*operands, out=out, target=target, **named)
 
     def _by_plan(
         self,
-        structure: Structure,
+        plan: CallPlan,
+        arguments: FixedArguments,
         operands: tuple[Any, ...],
         out: Array | None,
-        target: str | Target | None,
     ) -> Array | None:
-        """Return the result by the plan of an earlier call; None if there is none for such operands."""
-        first = operands[1] if len(operands) > 1 else None
-        if type(first) is not np.ndarray:
-            return None
-        plan = self._plans.get((structure.key, target, first.shape[1:]))
-        if plan is None:
-            return None
-        dense = operands[1:] if self._adapt is None else self._adapt(*operands[1:])
-        if len(dense) != plan.inputs:
-            return None
-        return plan.run(structure.arguments, *dense, out)
+        """Return the result by a plan; None if it refuses the operands."""
+        if self._adapt is None:
+            if (
+                len(operands) == 2 and plan.inputs == 1
+            ):  # the usual number: no further tuple is made
+                return plan.run(arguments, operands[1], out)
+            dense = operands[1:]
+        else:
+            dense = self._adapt(*operands[1:])
+        return plan.run(arguments, *dense, out) if len(dense) == plan.inputs else None
 
     def operands(self, *given: Any) -> Checked:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
