@@ -146,7 +146,14 @@ def lowering_pass(
 
 
 def record_of(function: object) -> Pass | None:
-    """Return the record of a pass; None for anything else."""
+    """Return the record of a pass; None for anything else.
+
+    >>> from gossamer_lower.loops.unroll_loops import unroll_loops
+    >>> record = record_of(unroll_loops)
+    >>> record.name, record.takes, record.removes
+    ('unroll_loops', ('loop',), ('unrolled loops',))
+    >>> record_of(print)
+    """
     record = getattr(function, "lowering_pass", None)
     return record if isinstance(record, Pass) else None
 

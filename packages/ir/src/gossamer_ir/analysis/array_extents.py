@@ -92,7 +92,14 @@ array_extents = lru_cache(maxsize=64)(ArrayExtents)
 
 
 def extents_passed(function: Function) -> tuple[Expr, ...]:
-    """Return the extents of the arrays that are passed to a function. They are not negative."""
+    """Return the extents of the arrays that are passed to a function. They are not negative.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> n = index_var("n")
+    >>> buffers = Buffer("X", (n,), "float32", "x"), Buffer("Y", (index(4),), "float32", None)
+    >>> extents_passed(Function("f", (), (), buffers=buffers)) == (n,)
+    True
+    """
     return array_extents(function.buffers, function.axes).every
 
 

@@ -30,7 +30,14 @@ class Loops(dict[str, For]):
 @memoize_by_identity
 def loops_of(function: Function) -> Loops:
     """Return every loop by name, including those of inits, with start and extent in terms of loop
-    variables."""
+    variables.
+
+    >>> from gossamer_ir.core.build import ZERO, index, index_var
+    >>> rows = Let(index_var("rows"), index(8))
+    >>> function = Function("f", (), (rows, For("i", ZERO, index_var("rows"), ())))
+    >>> loops_of(function)["i"].extent == index(8)
+    True
+    """
     values: dict[str, Expr] = {}
     loops = Loops(function)
     for node in every_statement(function):

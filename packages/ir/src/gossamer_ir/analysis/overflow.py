@@ -83,7 +83,16 @@ _index_facts = lru_cache(maxsize=64)(_IndexFacts)
 
 
 class OverflowAnalysis:
-    """Bounds of the absolute values of sizes, variables, elements of index buffers, and expressions."""
+    """Bounds of the absolute values of sizes, variables, elements of index buffers, and expressions.
+
+    >>> from gossamer_ir.core.build import ZERO, add, index, index_var, mul
+    >>> analysis, i = OverflowAnalysis(Function("f", (), ())), index_var("i")
+    >>> analysis.bind_loop(For("i", ZERO, index(100), ()))
+    >>> analysis.of(mul(i, index(8))), analysis.is_exact(mul(i, index(8)))
+    (792, True)
+    >>> analysis.is_exact(add(index_var("unknown"), index(1)))
+    False
+    """
 
     def __init__(self, function: Function) -> None:
         self._passed = array_extents(function.buffers, function.axes)

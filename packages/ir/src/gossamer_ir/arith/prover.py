@@ -81,12 +81,31 @@ class Prover:
         return answer
 
     def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
-        """Return whether 0 <= expr < extent is proved."""
+        """Return whether 0 <= expr < extent is proved.
+
+        >>> from gossamer_ir.nodes import InRange, Load
+        >>> n, nnz = build.index_var("n"), build.index_var("nnz")
+        >>> column = Load("J_indices", (build.index_var("p"),), "int64")
+        >>> Prover([InRange("J_indices", build.ZERO, n)]).proves_in_range(column, n)
+        True
+        >>> Prover().proves_in_range(column, n)
+        False
+        """
         upper = Binary("sub", Binary("sub", extent, expr), build.ONE)
         return self.proves_nonnegative(expr) and self.proves_nonnegative(upper)
 
     def proves(self, condition: Expr) -> bool:
-        """Return whether a condition made of comparisons of integers is proved."""
+        """Return whether a condition made of comparisons of integers is proved.
+
+        >>> i, n = build.index_var("i"), build.index_var("n")
+        >>> below, rounded = Compare("lt", i, n), Binary("floordiv", i, build.index(4))
+        >>> prover = Prover()
+        >>> prover.assume_range("i", build.ZERO, n)
+        >>> prover.proves(Binary("and", below, Compare("le", rounded, i)))
+        True
+        >>> prover.proves(Compare("lt", rounded, i))  # false for i = 0
+        False
+        """
         match connected(condition):
             case Const(text=text):
                 return text == "True"

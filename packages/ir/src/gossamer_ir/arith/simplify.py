@@ -49,7 +49,15 @@ def simplify(node: Node) -> Any:
 
 
 def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Apply `simplify` to statements; loops and choices without a body are removed."""
+    """Apply `simplify` to statements; loops and choices without a body are removed.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, index_var
+    >>> store = Store("Y", (index_var("i"),), ONE)
+    >>> loop = For("i", ZERO, ONE, (If(Compare("lt", ZERO, ONE), (store,)), For("j", ZERO, ONE, ())))
+    >>> (simplified,) = simplify_body((loop,))
+    >>> simplified.body == (store,)
+    True
+    """
     return rewrite_body(body, simplify_node, leaves=False)
 
 

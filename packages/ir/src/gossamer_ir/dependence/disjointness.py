@@ -78,6 +78,19 @@ def verdict(
 
     The tests are tried in turn: indices that are mixed-radix numbers with the loop as a digit, quotients
     and remainders of such a number, injective index arrays, and finally a store that ignores the loop.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, floordiv, index, index_var
+    >>> from gossamer_ir.nodes import Store
+    >>> i = index_var("i")
+    >>> for at in (i, floordiv(i, index(2)), Load("P", (i,), "int64"), ONE):
+    ...     loop = For("i", ZERO, index(8), (Store("Y", (at,), ONE),))
+    ...     function = Function("f", (), (loop,), facts=(Distinct("P"),))
+    ...     forms = written_accesses(loop.body, values={}, function=function)["Y"]
+    ...     verdict("i", forms, varying={"i"}, function=function)
+    'disjoint'
+    'unknown'
+    'disjoint'
+    'race'
     """
     loops, facts = loops_of(function), known_facts(function)
     extent = integer_value(loops[loop].extent)

@@ -28,6 +28,14 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
 
     `facts` must hold wherever the loop runs (`invariant_facts`). Unused slots of a padded axis repeat one
     value, so padded arrays are never injective.
+
+    >>> from gossamer_ir.core.build import ZERO, index, index_var
+    >>> from gossamer_ir.nodes import Load
+    >>> loop, column = For("p", ZERO, index(8), ()), Load("J", (index_var("p"),), "int64")
+    >>> is_injective(column, loop, [SortedSegments("J", None, unique=True)])
+    True
+    >>> is_injective(column, loop, [])
+    False
     """
     load = loaded(expr)
     if load is None:

@@ -40,6 +40,18 @@ def are_ordered(
     to come after those of all earlier iterations, or all before them.
 
     `outer` are the enclosing loops, `changing` the buffers that the loop writes.
+
+    >>> from gossamer_ir.analysis.accesses import accesses
+    >>> from gossamer_ir.core.build import ONE, ZERO, index, mul, sub
+    >>> from gossamer_ir.nodes import Store
+    >>> i = index_var("i")
+    >>> for at in (mul(i, index(2)), sub(index(3), i), mul(i, sub(index(3), i))):
+    ...     loop = For("i", ZERO, index(4), (Store("Y", (at,), ONE),))
+    ...     function = Function("f", (), (loop,))
+    ...     are_ordered(list(accesses(loop.body)), loop, changing={"Y"}, function=function)
+    True
+    True
+    False
     """
     if any(access.buffer in with_two_names(function) for access in listed):
         return False

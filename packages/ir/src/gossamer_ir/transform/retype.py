@@ -45,6 +45,15 @@ def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
     Constants that are combined with a retyped load take its dtype, and so do lets of retyped values.
     Casts that become redundant are removed. Raises `ArgumentError` (`specialize.dtype`) if a retyped value
     is combined with an expression of another dtype that is not a constant.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, index
+    >>> from gossamer_ir.core.constants import constant
+    >>> double = Binary("mul", Load("X", (ZERO,), "float32"), constant(2, "float32"))
+    >>> buffers = tuple(Buffer(name, (ONE,), "float32", name.lower()) for name in "XY")
+    >>> function = Function("f", (), (Store("Y", (ZERO,), double),), buffers=buffers)
+    >>> (store,) = retype_function(function, {"X": "float64", "Y": "float64"}).body
+    >>> store.value.lhs.dtype, store.value.rhs.dtype
+    ('float64', 'float64')
     """
     retyper = _Retyper(dtypes)
     retyper.lets |= _components(function, dtypes)

@@ -11,7 +11,12 @@ _EXPRESSIONS = frozenset(EXPRESSIONS)
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:
-    """Return the names of all variables that occur in nodes."""
+    """Return the names of all variables that occur in nodes.
+
+    >>> from gossamer_ir.core.build import add, index_var
+    >>> sorted(free_vars(add(index_var("i"), Load("X", (index_var("j"),), "int64"))))
+    ['i', 'j']
+    """
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _free_vars_of(nodes[0])
     return frozenset([var.name for var in collect(Var, *nodes)])
@@ -23,7 +28,12 @@ def _free_vars_of(expr: Node) -> frozenset[str]:
 
 
 def buffers_read(*nodes: Node) -> frozenset[str]:
-    """Return the buffers that nodes load from or search in."""
+    """Return the buffers that nodes load from or search in.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> buffers_read(Load("X", (index_var("j"),), "int64"))
+    frozenset({'X'})
+    """
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _buffers_read_by(nodes[0])
     return frozenset([read.buffer for read in collect((Load, Search), *nodes)])

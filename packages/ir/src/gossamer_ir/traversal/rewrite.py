@@ -24,6 +24,13 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
 
     For an item of a tuple field the function may return a tuple (a statement that became several, or
     none), which is spliced in.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
+    >>> total = add(index_var("i"), ONE)
+    >>> map_children(total, lambda child: ZERO if child == ONE else child).rhs == ZERO
+    True
+    >>> map_children(total, lambda child: child) is total
+    True
     """
     names = FIELDS[type(node)]
     if not names:
@@ -60,6 +67,12 @@ def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True
     The rule returns None for "does not apply", a node, or (for a statement) a tuple of statements. It is
     called once for an expression object that occurs several times, and for nodes without children
     (variables, constants) only with `leaves`.
+
+    >>> from gossamer_ir.core.build import add, index_var, mul
+    >>> from gossamer_ir.nodes import Binary, Var
+    >>> i, j = index_var("i"), index_var("j")
+    >>> rewrite(mul(i, i), lambda node: j if node == i else None) == mul(j, j)
+    True
     """
     return _Rewriter(rule, leaves=leaves).visit(node)
 

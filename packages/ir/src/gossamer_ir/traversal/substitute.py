@@ -17,7 +17,12 @@ _EXPRESSIONS = frozenset(EXPRESSIONS)
 
 
 def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
-    """Replace variables by name."""
+    """Replace variables by name.
+
+    >>> from gossamer_ir.core.build import ONE, add, index_var
+    >>> substitute(add(index_var("i"), ONE), {"i": index_var("j")}) == add(index_var("j"), ONE)
+    True
+    """
 
     def visit(current: Any) -> Any:
         if type(current) is Var:
@@ -37,7 +42,13 @@ def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[
 
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
-    """Apply `substitute`, also to the replacements, until none of the variables is left."""
+    """Apply `substitute`, also to the replacements, until none of the variables is left.
+
+    >>> from gossamer_ir.core.build import ONE, add, index_var
+    >>> i, j, n = map(index_var, "ijn")
+    >>> resolve(i, {"i": add(j, ONE), "j": n}) == add(n, ONE)
+    True
+    """
 
     def visit(current: Any) -> Any:
         if type(current) is Var:

@@ -10,7 +10,15 @@ from gossamer_ir.nodes import Expr, Guard, IfThenElse
 
 
 class GuardList(list[Guard]):
-    """The guards before one statement, each part of a check only once."""
+    """The guards before one statement, each part of a check only once.
+
+    >>> from gossamer_ir.nodes import Compare
+    >>> guards, inside = GuardList(), Compare("lt", build.index_var("i"), build.index_var("n"))
+    >>> guards.require(inside, None, "X")
+    >>> guards.require(inside, None, "X")
+    >>> len(guards)
+    1
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,12 @@ from gossamer_ir.nodes import Binary, Compare, Const, Expr, Search, Select
 
 
 def element(start: Expr, position: Expr) -> Expr:
-    """Return start + position, simplified to the element from which the position was computed, if any."""
+    """Return start + position, simplified to the element from which the position was computed, if any.
+
+    >>> start, e = build.index_var("start"), build.index_var("e")
+    >>> element(start, build.sub(e, start)) == e
+    True
+    """
     match start, position:
         case _, Binary(op="sub", lhs=origin, rhs=first) if first == start:
             return origin

@@ -20,7 +20,13 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class PositionChecks(dict[Expr, Check]):
-    """The comparisons that check positions, each with a way to prove it."""
+    """The comparisons that check positions, each with a way to prove it.
+
+    >>> checks, i, n = PositionChecks(), build.index_var("i"), build.index_var("n")
+    >>> inside = Binary("and", checks.compare("ge", i, n), checks.compare("lt", i, n))
+    >>> checks.are_checks(inside), checks.are_checks(Compare("lt", n, i))
+    (True, False)
+    """
 
     def compare(self, op: Literal["ge", "lt"], index: Expr, extent: Expr) -> Compare:
         """Return the comparison of an index with 0, or with an extent, and record how to prove it."""

@@ -17,7 +17,15 @@ from gossamer_ir.traversal.walk import statements
 def with_fresh_names(
     body: tuple[Stmt, ...], namer: Namer, *, values: Mapping[str, Expr] | None = None
 ) -> tuple[Stmt, ...]:
-    """Return a copy of the body with fresh names for what it binds, and with `values` for free variables."""
+    """Return a copy of the body with fresh names for what it binds, and with `values` for free variables.
+
+    >>> from gossamer_ir.traversal.names import namer_of
+    >>> from gossamer_lower.examples import program
+    >>> (function,) = program("for i in T.serial(n): Y[i] = X[i]").functions
+    >>> (loop,) = with_fresh_names(function.body, namer_of(function))
+    >>> loop.var
+    'i_1'
+    """
     names = _collect(body, namer)
     if not names and not values:
         return body

@@ -60,6 +60,12 @@ def intervals_of(
 
     It is None if an index cannot be split, if the invariant parts of different accesses differ, or if the
     buffer is searched.
+
+    >>> from gossamer_lower.examples import program
+    >>> (function,) = program("for i in T.serial(8): Y[n + i * 2] = 1.0").functions
+    >>> (interval,) = intervals_of(function.buffers[1], function.body, function)
+    >>> expr_of(interval.fixed) == build.index_var("n"), interval.low, interval.high
+    (True, 0, 14)
     """
     accesses: list[tuple[BufferAccess, _Conditions]] = []
     for node, held in _accesses(live, buffer.name, ()):
