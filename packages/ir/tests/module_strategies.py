@@ -190,8 +190,8 @@ class Generator:
             rules += [self.vector, self.transpose_reduce]
         elif self.has_vectors:
             rules.append(self.lane_reduce)
-        found = self.one(rules)(dtype, fuel - 1)
-        return self.leaf(dtype) if found is None else found
+        value = self.one(rules)(dtype, fuel - 1)
+        return self.leaf(dtype) if value is None else value
 
     def index(self, fuel: int = 2) -> Any:
         return self.expr("int64", fuel)
@@ -221,7 +221,7 @@ class Generator:
         return Compare(op, self.expr(inner, fuel), self.expr(inner, fuel))
 
     def cast(self, dtype: str, fuel: int) -> Any:
-        scalars = [found for found in _SCALARS if found != DType.parse(dtype).scalar]
+        scalars = [scalar for scalar in _SCALARS if scalar != DType.parse(dtype).scalar]
         return Cast(dtype, self.expr(DType.parse(dtype).with_scalar(self.one(scalars)).text, fuel))
 
     def reinterpret(self, dtype: str, fuel: int) -> Any:
@@ -237,18 +237,18 @@ class Generator:
         return kind(condition, self.expr(dtype, fuel), self.expr(dtype, fuel))
 
     def call(self, dtype: str, fuel: int) -> Any:
-        found = self.one(tuple(FUNCTIONS.values()))
-        args = tuple(self.expr(dtype, fuel) for _ in range(found.arity))
-        return Call(found.name, args, dtype)
+        function = self.one(tuple(FUNCTIONS.values()))
+        args = tuple(self.expr(dtype, fuel) for _ in range(function.arity))
+        return Call(function.name, args, dtype)
 
     def rank(self, buffer: Any) -> int:
         return len(buffer.axes if isinstance(buffer, SparseBuffer) else buffer.shape)
 
     def load(self, dtype: str, fuel: int) -> Any:
         kind = DType.parse(dtype)
-        known = [found for found in self.buffers if found.dtype == kind.scalar]
+        known = [each for each in self.buffers if each.dtype == kind.scalar]
         if kind.is_vector:
-            known = [found for found in known if self.rank(found)]
+            known = [each for each in known if self.rank(each)]
         if not known:
             return None
         buffer = self.one(known)
@@ -259,14 +259,14 @@ class Generator:
         return Load(buffer.name, indices, dtype, predicate, self.expr(dtype, fuel))
 
     def indices(self, buffer: Any, kind: DType, fuel: int) -> Any:
-        found = [self.index(fuel) for _ in range(self.rank(buffer))]
+        drawn = [self.index(fuel) for _ in range(self.rank(buffer))]
         if kind.is_vector:
             lanes = Lanes(kind.lanes, kind.scalable)
-            found[-1] = Ramp(self.index(fuel), self.one((index(1), self.index(fuel))), lanes)
-        return tuple(found)
+            drawn[-1] = Ramp(self.index(fuel), self.one((index(1), self.index(fuel))), lanes)
+        return tuple(drawn)
 
     def search(self, dtype: str, fuel: int) -> Any:
-        known = [found for found in self.buffers if self.rank(found) and found.dtype == "int32"]
+        known = [each for each in self.buffers if self.rank(each) and each.dtype == "int32"]
         if not known:
             return None
         buffer = self.one(known)
@@ -299,21 +299,21 @@ class Generator:
 
     def deep(self, dtype: str) -> Any:
         """An expression nested up to about 150 deep."""
-        found = self.leaf(dtype)
+        value = self.leaf(dtype)
         ways = self.draw(st.lists(st.integers(0, 4), min_size=1, max_size=6))
         for number in range(self.one((1, 10, 50, 150))):
             match ways[number % len(ways)]:
                 case 0:
-                    found = Binary("sub", found, self.leaf(dtype))
+                    value = Binary("sub", value, self.leaf(dtype))
                 case 1:
-                    found = Binary("sub", self.const(dtype), found)
+                    value = Binary("sub", self.const(dtype), value)
                 case 2:
-                    found = Binary("max", found, self.const(dtype))
+                    value = Binary("max", value, self.const(dtype))
                 case 3:
-                    found = Unary("neg", found)
+                    value = Unary("neg", value)
                 case _:
-                    found = Select(constant(True, "bool"), self.const(dtype), found)
-        return found
+                    value = Select(constant(True, "bool"), self.const(dtype), value)
+        return value
 
     # --- statements
 
@@ -328,11 +328,11 @@ class Generator:
 
     def nest(self, fuel: int) -> Any:
         """Conditions nested up to 60 deep, on either side."""
-        found = self.scoped(lambda: self.let(0))
+        stmt = self.scoped(lambda: self.let(0))
         for _ in range(self.one((1, 10, 60))):
             condition = constant(True, "bool")
-            found = If(condition, (found,)) if self.flip() else If(condition, (), (found,))
-        return found
+            stmt = If(condition, (stmt,)) if self.flip() else If(condition, (), (stmt,))
+        return stmt
 
     def statement(self, fuel: int) -> Any:
         rules = [self.store, self.store, self.let]
@@ -422,7 +422,7 @@ class Generator:
         buffer = self.one(self.buffers)
         ranges = tuple(Range(*self.range_()) for _ in range(self.rank(buffer)))
         if self.flip():
-            ranges = tuple(Range(found.start, index(1)) for found in ranges)
+            ranges = tuple(Range(each.start, index(1)) for each in ranges)
         return Region(buffer.name, ranges)
 
     def block(self, fuel: int) -> Any:
@@ -442,18 +442,18 @@ class Generator:
         return self.scoped(build)
 
     def iters(self) -> Any:
-        found: list[BlockIter] = []
+        iterators: list[BlockIter] = []
         renamed: dict[str, Any] = {}
         for loop in self.loops if self.flip() else ():
             from gossamer_ir.traversal.substitute import substitute
 
             domain = substitute(Range(loop.start, loop.extent), renamed)
-            found.append(self.iter_(domain, index_var(loop.var)))
-            renamed[loop.var] = index_var(found[-1].var)
+            iterators.append(self.iter_(domain, index_var(loop.var)))
+            renamed[loop.var] = index_var(iterators[-1].var)
         for _ in range(self.below(3)):
-            found.append(self.iter_(Range(*self.range_()), self.index()))
-        self.vars += [index_var(item.var) for item in found]
-        return tuple(found)
+            iterators.append(self.iter_(Range(*self.range_()), self.index()))
+        self.vars += [index_var(item.var) for item in iterators]
+        return tuple(iterators)
 
     def iter_(self, domain: Any, value: Any) -> Any:
         return BlockIter(self.name("v"), self.one(("S", "R")), domain, value)
@@ -493,7 +493,7 @@ class Generator:
         return Prefetch(buffer.name, self.indices(buffer, DType(buffer.dtype), 2))
 
     def atomic(self, fuel: int) -> Any:
-        numbers = [found for found in self.buffers if found.dtype != "bool"]
+        numbers = [each for each in self.buffers if each.dtype != "bool"]
         if not numbers:
             return self.let(fuel)
         buffer = self.one(numbers)
@@ -503,14 +503,20 @@ class Generator:
     def combine(self, fuel: int) -> Any:
         """A combination of one component, or of two if there are two buffers of scalars."""
         chosen = self.buffers[: 1 + self.below(2)]
-        lhs, rhs = (tuple(Var(self.name(), found.dtype) for found in chosen) for _ in range(2))
+        lhs, rhs = (
+            tuple(Var(self.name(), component.dtype) for component in chosen) for _ in range(2)
+        )
         results = tuple(self.one(pair) for pair in zip(lhs, rhs, strict=True))
-        identity = tuple(self.const(found.dtype) for found in chosen)
+        identity = tuple(self.const(component.dtype) for component in chosen)
         reducer = Reducer(self.name("f"), lhs, rhs, results, identity)
         self.reducers.append(reducer)
         stores = tuple(
-            Store(found.name, (index(self.below(3)),) * self.rank(found), self.const(found.dtype))
-            for found in chosen
+            Store(
+                component.name,
+                (index(self.below(3)),) * self.rank(component),
+                self.const(component.dtype),
+            )
+            for component in chosen
         )
         return Combine(reducer.name, stores)
 
@@ -654,16 +660,16 @@ def modules(draw: Callable[..., Any], stage: str | None = None) -> Module:
 @st.composite
 def formats(draw: Callable[..., Any]) -> FormatDescription:
     """Descriptions of formats."""
-    found = Generator(draw, "loop")
-    found.scalars()
-    for _ in range(found.below(3) + 1):
-        found.axes.append(found.axis())
-    buffer = found.sparse_buffer(found.one(_VALUES))
-    arrays = tuple(found.buffer(found.handle()) for _ in range(found.below(2)))
-    found.buffers += arrays
-    names = tuple(found.name() for _ in found.axes)
-    found.vars += [index_var(name) for name in names]
-    results = tuple(found.index() for _ in range(found.below(3)))
-    index_map = IndexMap(names, results) if found.flip() else None
-    params, axes = tuple(found.params), tuple(found.axes)
+    generator = Generator(draw, "loop")
+    generator.scalars()
+    for _ in range(generator.below(3) + 1):
+        generator.axes.append(generator.axis())
+    buffer = generator.sparse_buffer(generator.one(_VALUES))
+    arrays = tuple(generator.buffer(generator.handle()) for _ in range(generator.below(2)))
+    generator.buffers += arrays
+    names = tuple(generator.name() for _ in generator.axes)
+    generator.vars += [index_var(name) for name in names]
+    results = tuple(generator.index() for _ in range(generator.below(3)))
+    index_map = IndexMap(names, results) if generator.flip() else None
+    params, axes = tuple(generator.params), tuple(generator.axes)
     return FormatDescription("described", params, axes, buffer, arrays, index_map)

@@ -86,9 +86,9 @@ def samples() -> list[bytes]:
 def scripts() -> list[str]:
     """The golden scripts of all stages."""
     paths = sorted((FOLDER / "golden").glob("*.txt"))
-    found = [path.read_text() for path in paths]
+    texts = [path.read_text() for path in paths]
     modules = [serialization.loads(data) for data in samples() if b'"record"' not in data]
-    return found + [print_module(module) for module in modules]
+    return texts + [print_module(module) for module in modules]
 
 
 def damaged_bytes(rng: random.Random, data: bytes) -> bytes:
@@ -216,10 +216,10 @@ def read_encoded(data: bytes) -> str:
     outcome = _read_module(data)
     for kind in RECORDS:
         try:
-            found = serialization.loads_record(data, kind)
+            record = serialization.loads_record(data, kind)
         except UserError:
             continue
-        assert serialization.loads_record(serialization.dumps_record(found), kind) == found
+        assert serialization.loads_record(serialization.dumps_record(record), kind) == record
         outcome = f"record {kind.__name__}"
     return outcome
 
@@ -230,9 +230,9 @@ def _read_module(data: bytes) -> str:
     except UserError as error:
         return error.code
     assert serialization.loads(serialization.dumps(module)) == module
-    found = diagnostics(module)
-    if found:
-        return found[0].code
+    reported = diagnostics(module)
+    if reported:
+        return reported[0].code
     try:
         text = print_module(module)
     except UserError as error:
@@ -247,10 +247,10 @@ def read_script(text: str) -> str:
         module = parse_module(text)
     except UserError as error:
         return error.code
-    found = diagnostics(module)
+    reported = diagnostics(module)
     serialization.loads(serialization.dumps(module))
-    if found:
-        return found[0].code
+    if reported:
+        return reported[0].code
     assert parse_module(print_module(module)) == module, "the printed module is another"
     return "read"
 

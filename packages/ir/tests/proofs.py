@@ -85,14 +85,14 @@ def _language(vscale: int) -> SimpleNamespace:
 @cache
 def worlds() -> tuple[dict[str, Any], ...]:
     """Small index arrays that have all facts, each with its sizes `n` and `nnz`."""
-    found = []
+    drawn = []
     for nnz, n in itertools.product(range(4), range(1, 4)):
         for offsets in itertools.combinations_with_replacement(range(nnz + 1), 4):
             fibres = list(itertools.pairwise(offsets))
             unique = list(_fibres(fibres, nnz, n, unique=True))
             sorted_ = list(_fibres(fibres, nnz, n, unique=False))
             for at, coordinates in enumerate(unique[:2] + unique[-1:]):
-                found.append(
+                drawn.append(
                     {
                         "n": n, "nnz": nnz, "P": Array(list(offsets)),
                         "O": Array([0, *offsets[1:3], nnz]), "S": Array(_products(offsets, nnz)),
@@ -102,7 +102,7 @@ def worlds() -> tuple[dict[str, Any], ...]:
                         "W": Array([3, -1, 0, 2]), "B": Array([255, 0, 1]), "V": Array([1, -2, 9]),
                     }
                 )  # fmt: skip
-    return tuple(found)
+    return tuple(drawn)
 
 
 def _products(offsets: tuple[int, ...], nnz: int) -> list[int]:

@@ -108,10 +108,10 @@ def test_the_slack_is_not_negative_where_a_condition_holds(op):
 
 
 def loops_with(extents):
-    found = Loops(Function("f", (), ()))
+    loops = Loops(Function("f", (), ()))
     for name, extent in extents.items():
-        found[name] = For(name, build.ZERO, build.index(extent), ())
-    return found
+        loops[name] = For(name, build.ZERO, build.index(extent), ())
+    return loops
 
 
 def index_of(coefficients):
@@ -163,8 +163,8 @@ def test_extents_may_be_sums():
 
 def test_quotients_of_digits_are_numbers_of_digits():
     digits = dict(zip("ijm", places([build.index(extent) for extent in (3, 4, 5)]), strict=True))
-    found = {divisor: parted(digits, divisor) for divisor in range(1, 61)}
-    for divisor, parts in found.items():
+    splits = {divisor: parted(digits, divisor) for divisor in range(1, 61)}
+    for divisor, parts in splits.items():
         for at in product(range(3), range(4), range(5)) if parts is not None else ():
             high, span, low = parts
             point = dict(zip("ijm", at, strict=True))
@@ -172,4 +172,4 @@ def test_quotients_of_digits_are_numbers_of_digits():
             assert divisor % span == 0
             assert value_of(number(high), point) == whole // span
             assert value_of(number(low), point) == whole % span
-    assert [divisor for divisor, parts in found.items() if parts] == [*range(5, 61, 5)]
+    assert [divisor for divisor, parts in splits.items() if parts] == [*range(5, 61, 5)]

@@ -84,23 +84,23 @@ def test_every_kind_of_node_has_an_entry():
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
 def test_every_expression_of_a_statement_is_evaluated_or_in_a_body(kind):
     stmt = SAMPLES[kind]
-    found = effects_of(stmt)
-    inside = [inner for body in found.bodies for inner in body.statements]
-    assert not {found for found in children(stmt) if isinstance(found, STATEMENTS)} - set(inside)
-    evaluated = free_vars(*found.evaluates, *inside) | {"domain", *found.binds, *found.passes}
+    effects = effects_of(stmt)
+    inside = [inner for body in effects.bodies for inner in body.statements]
+    assert not {child for child in children(stmt) if isinstance(child, STATEMENTS)} - set(inside)
+    evaluated = free_vars(*effects.evaluates, *inside) | {"domain", *effects.binds, *effects.passes}
     assert free_vars(stmt) <= evaluated
 
 
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
 def test_every_text_field_is_an_effect(kind):
     """A name in a statement is bound, labels the statement, or names a buffer or a function."""
-    stmt, found = SAMPLES[kind], effects_of(SAMPLES[kind])
+    stmt, effects = SAMPLES[kind], effects_of(SAMPLES[kind])
     texts = {
         field.name: getattr(stmt, field.name)
         for field in msgspec.structs.fields(kind)
         if field.type is str
     }
-    told = {*binds(stmt), found.calls, *(write.buffer for write in found.writes)}
+    told = {*binds(stmt), effects.calls, *(write.buffer for write in effects.writes)}
     known = {"buffer": kind in NAMING_BUFFERS, "reducer": kind is Combine, "kinds": True}
     assert [name for name, text in texts.items() if not known.get(name, text in told)] == []
 
@@ -110,7 +110,7 @@ def test_kinds_that_name_a_buffer():
 
 
 def test_what_reads_memory_is_what_names_a_buffer():
-    reading = {kind for kind, found in EXPRESSION_EFFECTS.items() if found.reads}
+    reading = {kind for kind, entry in EXPRESSION_EFFECTS.items() if entry.reads}
     assert reading == NAMING_BUFFERS & set(EXPRESSIONS)
 
 
@@ -118,8 +118,8 @@ def test_what_reads_memory_is_what_names_a_buffer():
 def test_what_is_written_is_what_the_table_says(kind):
     body = (SAMPLES[kind],)
     effects = [effects_of(stmt) for stmt in statements(body)]
-    told = {write.buffer for found in effects for write in found.writes}
-    assert buffers_written(body) == told | {name for found in effects for name in found.passes}
+    told = {write.buffer for entry in effects for write in entry.writes}
+    assert buffers_written(body) == told | {name for entry in effects for name in entry.passes}
 
 
 def test_what_may_stay_unevaluated():
@@ -141,16 +141,16 @@ def test_kinds_that_write_and_call_are_what_the_table_says():
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
 def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
-    found = effects_of(SAMPLES[kind])
-    allocated = () if found.allocates is None else (found.allocates.name,)
-    assert (BINDING[kind](SAMPLES[kind]) if kind in BINDING else ()) == found.binds
-    assert binds(SAMPLES[kind]) == (*found.labels, *found.binds, *allocated)
+    effects = effects_of(SAMPLES[kind])
+    allocated = () if effects.allocates is None else (effects.allocates.name,)
+    assert (BINDING[kind](SAMPLES[kind]) if kind in BINDING else ()) == effects.binds
+    assert binds(SAMPLES[kind]) == (*effects.labels, *effects.binds, *allocated)
     assert (kind in TAKING) == bool(binds(SAMPLES[kind]))
 
 
 def test_the_variables_of_each_kind_that_binds_some():
     bound = {kind: effects_of(stmt).binds for kind, stmt in SAMPLES.items()}
-    assert {kind: found for kind, found in bound.items() if found} == {
+    assert {kind: names for kind, names in bound.items() if names} == {
         Let: ("let",), For: ("i",), Block: ("v",), Iteration: ("i",), ParallelFor: ("i",),
     }  # fmt: skip
 

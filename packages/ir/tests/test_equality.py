@@ -30,13 +30,13 @@ def sample(stage):
 
 def names_of(node):
     """Every name that may differ, found in the encoded text and not in the nodes."""
-    found = set()
+    all_names = set()
 
     def collect(value):
         if isinstance(value, dict):
             for field in NAMES.get(value.get("type", ""), ()):
                 names = value[field]
-                found.update([names] if isinstance(names, str) else names or [])
+                all_names.update([names] if isinstance(names, str) else names or [])
             for inner in value.values():
                 collect(inner)
         elif isinstance(value, list):
@@ -44,7 +44,7 @@ def names_of(node):
                 collect(inner)
 
     collect(msgspec.json.decode(msgspec.json.encode(node)))
-    return found
+    return all_names
 
 
 def renamed(module, new_names):
@@ -164,8 +164,8 @@ def test_every_text_field_of_every_node_is_a_name_or_listed_as_none():
     texts = {"str", "str | None", "tuple[str, ...]"}
     for name, kind in vars(nodes).items():
         if isinstance(kind, type) and issubclass(kind, nodes.Node) and kind is not nodes.Node:
-            found = {field for field, hint in kind.__annotations__.items() if hint in texts}
-            assert found == NAMES.get(name, frozenset()) | TEXT_FIELDS.get(name, set()), name
+            fields = {field for field, hint in kind.__annotations__.items() if hint in texts}
+            assert fields == NAMES.get(name, frozenset()) | TEXT_FIELDS.get(name, set()), name
 
 
 def test_hashing_takes_a_few_calls_for_each_node():

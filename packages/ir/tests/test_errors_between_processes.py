@@ -22,8 +22,11 @@ def of_a_script():
 
 
 def of_two_findings():
-    found = (Diagnostic("verify.a", "One."), Diagnostic("verify.b", "Two.", ("body", 0), "Hint."))
-    return VerifyError("", "", diagnostics=found)
+    diagnostics = (
+        Diagnostic("verify.a", "One."),
+        Diagnostic("verify.b", "Two.", ("body", 0), "Hint."),
+    )
+    return VerifyError("", "", diagnostics=diagnostics)
 
 
 @pytest.mark.parametrize("make", [with_a_text, of_a_script, of_two_findings])

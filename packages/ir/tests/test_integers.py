@@ -51,9 +51,9 @@ def test_integers_wrap_to_their_bits(bits):
         -(2 ** (bits - 1)) - 1,
         3 << bits,
     ):
-        found = wrapped(value, bits)
-        assert -(2 ** (bits - 1)) <= found < 2 ** (bits - 1)
-        assert (found - value) % 2**bits == 0
+        result = wrapped(value, bits)
+        assert -(2 ** (bits - 1)) <= result < 2 ** (bits - 1)
+        assert (result - value) % 2**bits == 0
 
 
 @pytest.mark.parametrize(

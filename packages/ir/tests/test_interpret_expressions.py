@@ -341,9 +341,9 @@ def test_lanes_of_several_vectors_are_reduced(op, ufunc, values, lanes):
     numbers = np.array(
         [[at - 3 + (2 - at) * lane for lane in range(lanes)] for at in range(values)]
     )
-    found = evaluate(TransposeReduce(op, tuple(ramps)))
-    np.testing.assert_array_equal(found, getattr(numbers, ufunc)(axis=1))
-    assert found.dtype == np.int64
+    reduced = evaluate(TransposeReduce(op, tuple(ramps)))
+    np.testing.assert_array_equal(reduced, getattr(numbers, ufunc)(axis=1))
+    assert reduced.dtype == np.int64
 
 
 @pytest.mark.parametrize("vscale", [1, 2, 4])

@@ -104,9 +104,9 @@ def test_a_buffer_that_cannot_be_allocated_is_an_error(size):
     body = '    W = T.alloc_buffer((n, 8), "float64")\n    X[0] = 1.0'
     with pytest.raises(
         InterpreterError, match=rf"shape \({size}, 8\) needs {64 * size} bytes"
-    ) as found:
+    ) as caught:
         run(flat(body, shape="1"), {"x": array(0), "n": size})
-    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_garbage_integers_are_no_index():

@@ -9,7 +9,7 @@ import pytest
 
 import gossamer_ir
 
-MODULES = [found.name for found in pkgutil.walk_packages(gossamer_ir.__path__, "gossamer_ir.")]
+MODULES = [info.name for info in pkgutil.walk_packages(gossamer_ir.__path__, "gossamer_ir.")]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -77,7 +77,9 @@ def test_each_lane(name):
 def test_no_vector_of_lanes_is_left(name):
     _, function = stored(VECTORS[name], name)
     value = in_lane(function.body[0].value, LANE)
-    reduced = [inner for found in collect(LaneReduce, value) for inner in collect(Ramp, found)]
+    reduced = [
+        inner for reduction in collect(LaneReduce, value) for inner in collect(Ramp, reduction)
+    ]
     assert len(collect(Ramp, value)) == len(reduced)
     assert not collect((Broadcast, TransposeReduce), value)
 
@@ -85,7 +87,7 @@ def test_no_vector_of_lanes_is_left(name):
 def test_a_vector_in_a_variable_has_lanes_that_nobody_knows():
     vector = Var("v", "int64x4")
     assert lane_of(vector, LANE) is None
-    assert lane_of(vector, LANE, kept=lambda found: found) == vector
+    assert lane_of(vector, LANE, kept=lambda variable: variable) == vector
 
 
 def test_every_kind_of_expression_has_a_rule():

@@ -394,8 +394,8 @@ NOT_PROVED = {
 def rows(table):
     return [
         pytest.param(known, claim, id=f"{name}: {claim} ({at})")
-        for name, found in table.items()
-        for at, (known, claim) in enumerate(found)
+        for name, values in table.items()
+        for at, (known, claim) in enumerate(values)
     ]
 
 
@@ -538,8 +538,8 @@ WHOLE = "begin=T.int64(U[i]), end=T.int64(U[i + 1])"
 def test_what_is_declared_a_subset_is_found(place, window, kind, is_proved):
     dtypes = DTYPES | dict.fromkeys(("L", "S", "U"), "int32")
     facts = (*FACTS, *CUTS, InRange("U", index(0), index_var("nnz")))
-    found = f'T.search("{kind}", S, {window}, value=T.int64(L[{place}]))'
-    claim = parse_expr(f"{found} >= 0", dtypes)
+    search = f'T.search("{kind}", S, {window}, value=T.int64(L[{place}]))'
+    claim = parse_expr(f"{search} >= 0", dtypes)
     for known, expected in ((facts, is_proved), (facts[:-1], False)):
         prover = Prover(known)
         prover.assume_range("i", index(0), index_var("m"))

@@ -68,6 +68,6 @@ def load(buffer, index):
     ],
 )
 def test_a_reduction_is_a_store_of_its_element_combined_with_a_value(value, op):
-    found = match_reduction(Store("X", (ZERO,), value))
-    assert (None if found is None else found.op) == op
-    assert found is None or found.value == load("Y", ONE)
+    reduction = match_reduction(Store("X", (ZERO,), value))
+    assert (None if reduction is None else reduction.op) == op
+    assert reduction is None or reduction.value == load("Y", ONE)

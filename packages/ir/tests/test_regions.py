@@ -115,8 +115,8 @@ def test_regions_of_a_block(name):
     module = verify(parse_module(PROGRAM.format(body=indent(body, " " * 12))))
     declared = declare_regions(module)
     lines = [line.strip() for line in print_module(declared).splitlines()]
-    found = [line for line in lines if line.startswith(("T.reads", "T.writes"))]
-    assert found == [f"T.reads{reads}", f"T.writes{writes}"]
+    regions = [line for line in lines if line.startswith(("T.reads", "T.writes"))]
+    assert regions == [f"T.reads{reads}", f"T.writes{writes}"]
     assert verify(parse_module(print_module(declared))) == declared
 
 
@@ -185,21 +185,21 @@ def index_text(coefficients):
 def test_a_box_holds_what_is_touched_and_an_exact_one_nothing_else(rows, columns, j, k):
     texts = {"rows": index_text(rows), "columns": index_text(columns)}
     (function,) = parse_module(AFFINE.format(j=j, k=k, **texts)).functions
-    found = regions_of(function, function.body[0].body).written("X")
+    written = regions_of(function, function.body[0].body).written("X")
     for i in range(4):
         points = (
             {"i": i, "j": a, "k": b} for a in range(j) for b in range(eval(k, {"i": i, "j": a}))
         )
         touched = {(eval(texts["rows"], at), eval(texts["columns"], at)) for at in points}
         sides = []
-        for side in found.region.ranges:
+        for side in written.region.ranges:
             start, extent = (
                 eval(print_expr(part), {"T": T, "i": i}) for part in (side.start, side.extent)
             )
             sides.append(range(start, start + extent))
         box = set(product(*sides))
         assert touched <= box
-        assert not found.is_exact or touched == box
+        assert not written.is_exact or touched == box
 
 
 VECTORS = """

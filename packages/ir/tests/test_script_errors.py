@@ -234,6 +234,6 @@ def test_the_table_pins_every_code_of_the_package():
     used = set(
         re.findall(r'error\(\s*"([a-z_]+)"|"parse\.([a-z_]+)"|_at\(source, "([a-z_]+)"', source)
     )
-    codes = {next(part for part in found if part) for found in used}
+    codes = {next(part for part in groups if part) for groups in used}
     pinned = {code for code, _ in (*BODIES, *TEXTS)} | {"no_source", "format"}
     assert codes == pinned

@@ -235,7 +235,7 @@ def test_more_iterations_than_int64_holds_are_refused():
     text = "for i in T.serial(-9223372036854775807, 9223372036854775807):\n        Y[0] = 1.0"
     header = "@T.prim_func\ndef f(y: T.handle) -> None:\n    T.func_attr({'sparse_tir_level': 0})\n"
     module = parse_module(f"{header}    Y = T.match_buffer(y, (1,), 'float32')\n    {text}\n")
-    assert [found.code for found in diagnostics(module)] == ["verify.const.text"]
+    assert [diagnostic.code for diagnostic in diagnostics(module)] == ["verify.const.text"]
 
 
 def test_diagnostics_are_rendered_on_the_printed_text():

@@ -185,13 +185,13 @@ def test_slices_of_regions_are_start_and_extent():
 
 def test_names_become_identifiers_and_unique():
     text = RFC.replace('"sddmm") as', '"rgcn-forward") as').replace("[i, j, k]", "[m, j, k]", 1)
-    found = next(
+    buffer = next(
         node
         for node in walk(parse_module(text.replace("[i,", "[m,")))
         if isinstance(node, Iteration)
     )
-    assert found.name == "rgcn_forward"
-    assert found.vars == ("m_1", "j", "k")
+    assert buffer.name == "rgcn_forward"
+    assert buffer.vars == ("m_1", "j", "k")
 
 
 AXES = """
@@ -240,9 +240,9 @@ def test_fuse_and_attach_in_both_spellings(prefix):
         "as [i, j, k]:\n"
         "        A[i, j] = 1\n"
     )
-    found = parse_module(text).functions[0].body[0]
-    assert found.axes == (FuseAxes(("I", "J")), AttachAxis("J", "I"))
-    assert found.body[0].value.text == "1.0"
+    iteration = parse_module(text).functions[0].body[0]
+    assert iteration.axes == (FuseAxes(("I", "J")), AttachAxis("J", "I"))
+    assert iteration.body[0].value.text == "1.0"
 
 
 def test_captured_numbers_and_strings_of_a_decorated_function():
@@ -309,15 +309,15 @@ MAP = "io * block_size + ii, jo * block_size + ji"
 
 @pytest.mark.parametrize("text", [BSR, BSR.replace(f"({MAP})", MAP)], ids=["tuple", "published"])
 def test_published_format_description_with_its_map(text):
-    found = parse_format(text)
-    assert found.buffer.axes == ("IO", "JO", "II", "JI")
-    assert [print_expr(result) for result in found.map.results] == [
+    description = parse_format(text)
+    assert description.buffer.axes == ("IO", "JO", "II", "JI")
+    assert [print_expr(result) for result in description.map.results] == [
         "io * block_size + ii",
         "jo * block_size + ji",
     ]
 
 
 def test_iteration_over_axes_keeps_their_order():
-    found = parse_module(RFC).functions[0].body[0]
-    assert found.axes == (OverAxis("I"), OverAxis("J"), OverAxis("K"))
-    assert found.kinds == "SSR"
+    iteration = parse_module(RFC).functions[0].body[0]
+    assert iteration.axes == (OverAxis("I"), OverAxis("J"), OverAxis("K"))
+    assert iteration.kinds == "SSR"

@@ -33,20 +33,20 @@ def spmm():
 
 
 def test_spmm_reads_the_matrix_and_writes_the_result():
-    found = signature_of(spmm())
-    assert found.entry == "csrmm"
-    assert found.order == ("a", "b", "c", "indptr", "indices", "m", "n", "k", "nnz")
-    assert [(p.name, p.buffer, p.dtype, p.is_read, p.is_written) for p in found.buffers] == [
+    signature = signature_of(spmm())
+    assert signature.entry == "csrmm"
+    assert signature.order == ("a", "b", "c", "indptr", "indices", "m", "n", "k", "nnz")
+    assert [(p.name, p.buffer, p.dtype, p.is_read, p.is_written) for p in signature.buffers] == [
         ("a", "A_data", "float32", True, False),
         ("b", "B_data", "float32", True, False),
         ("c", "C_data", "float32", False, True),
         ("indptr", "J_indptr_data", "int32", True, False),
         ("indices", "J_indices_data", "int32", True, False),
     ]
-    assert [(s.name, s.dtype) for s in found.scalars] == [
+    assert [(s.name, s.dtype) for s in signature.scalars] == [
         (x, "int64") for x in ("m", "n", "k", "nnz")
     ]
-    assert found.buffers[1].shape == (index_var("n"), index_var("k"))
+    assert signature.buffers[1].shape == (index_var("n"), index_var("k"))
 
 
 def test_facts_go_to_the_buffer_they_are_about():
@@ -72,8 +72,8 @@ def test_use_is_found_through_two_calls_that_permute_their_arguments():
         "main", ("x", "y", "z"), {"X": "x", "Y": "y", "Z": "z"},
         Launch("middle", (handle("y"), handle("x"), N)),
     )  # fmt: skip
-    found = signature_of(Module("flat", (entry, middle, copy), "main"))
-    assert [(p.name, p.is_read, p.is_written) for p in found.buffers] == [
+    signature = signature_of(Module("flat", (entry, middle, copy), "main"))
+    assert [(p.name, p.is_read, p.is_written) for p in signature.buffers] == [
         ("x", False, True),
         ("y", True, False),
         ("z", False, False),

@@ -63,8 +63,8 @@ def value(expr, case):
         case Var():
             return case[expr.name]
         case Const():
-            found = value_of(expr)
-            return np.float32(found) if expr.dtype == "float32" else found
+            constant_value = value_of(expr)
+            return np.float32(constant_value) if expr.dtype == "float32" else constant_value
         case Unary(op="not"):
             return not value(expr.operand, case)
         case Unary(op="neg"):
@@ -103,7 +103,7 @@ def is_same(one, other):
 def cases_of(names):
     domains = {"int64": VALUES, "bool": (False, True), "float32": [np.float32(x) for x in FLOATS]}
     for values in itertools.product(*(domains[name.dtype] for name in names)):
-        yield {name.name: found for name, found in zip(names, values, strict=True)}
+        yield {name.name: bound for name, bound in zip(names, values, strict=True)}
 
 
 def check(expr, *names):
@@ -151,7 +151,7 @@ def test_a_comparison_of_integers(op):
 def test_a_comparison_of_lanes(op):
     lanes = Lanes(3)
     ramps = [Ramp(index(b), index(s), lanes) for b, s in itertools.product(range(-2, 3), repeat=2)]
-    others = [Broadcast(found, lanes) for found in (V, *map(index, range(-4, 5)))]
+    others = [Broadcast(scalar, lanes) for scalar in (V, *map(index, range(-4, 5)))]
     for lhs, rhs in itertools.product((*ramps, *others), repeat=2):
         check(Compare(op, lhs, rhs), V)
 
@@ -183,9 +183,9 @@ def test_logic_of_lanes(op):
         simple = simplify(Binary(op, lhs, rhs))
         for case in cases_of((A,)):
             expected = arrays[op](value(lhs, case), value(rhs, case))
-            found = simple if not isinstance(simple, Binary) else None
-            if found is not None:
-                assert is_same(value(found, case), expected)
+            rest = simple if not isinstance(simple, Binary) else None
+            if rest is not None:
+                assert is_same(value(rest, case), expected)
 
 
 @pytest.mark.parametrize("kind", [Select, IfThenElse])
@@ -209,15 +209,15 @@ def test_a_conversion_of_an_integer(dtype):
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "float64"])
 def test_a_conversion_of_what_is_no_integer_stays(dtype):
-    for found in (0, 1) if dtype == "bool" else FLOATS:
-        before = Cast("int64", constant(found, dtype))
+    for number in (0, 1) if dtype == "bool" else FLOATS:
+        before = Cast("int64", constant(number, dtype))
         assert simplify(before) == before
     assert simplify(Cast(dtype, Var("x", dtype))) == Var("x", dtype)
 
 
 @pytest.mark.parametrize("op", FLOAT)
 def test_nothing_is_done_to_floats(op):
-    operands = (X, Y, *(constant(found, "float32") for found in FLOATS))
+    operands = (X, Y, *(constant(number, "float32") for number in FLOATS))
     for lhs, rhs in itertools.product(operands, repeat=2):
         assert check(Binary(op, lhs, rhs), X, Y) == 0
         assert check(Unary("neg", Binary(op, lhs, rhs)), X, Y) == 0
@@ -225,7 +225,7 @@ def test_nothing_is_done_to_floats(op):
 
 @pytest.mark.parametrize("op", COMPARED)
 def test_comparisons_of_floats_stay(op):
-    operands = (X, *(constant(found, "float32") for found in FLOATS))
+    operands = (X, *(constant(number, "float32") for number in FLOATS))
     for lhs, rhs in itertools.product(operands, repeat=2):
         assert check(Compare(op, lhs, rhs), X) == 0
 

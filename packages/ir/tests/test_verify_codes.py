@@ -416,9 +416,9 @@ FORMAT_CODES = {"verify.format.map"}
 @pytest.mark.parametrize(("code", "case"), CASES.items(), ids=CASES)
 def test_a_finding_is_the_only_one_and_at_its_place(code, case):
     wrong, place = case
-    found = diagnostics(wrong)
-    assert [(one.code, one.place) for one in found] == [(code, place)]
-    assert found[0].message.endswith(".")
+    reported = diagnostics(wrong)
+    assert [(one.code, one.place) for one in reported] == [(code, place)]
+    assert reported[0].message.endswith(".")
     with pytest.raises(VerifyError, match=re.escape(code)):
         verify(wrong)
 
@@ -431,7 +431,10 @@ def test_every_code_in_the_source_has_a_case():
 
 def initialized(*at, value, lets=()):
     """An iteration with an init of the elements at some indices."""
-    place, bound = f"L{len(at)}", tuple(Let(Var(name, "int64"), found) for name, found in lets)
+    place, bound = (
+        f"L{len(at)}",
+        tuple(Let(Var(name, "int64"), bound_value) for name, bound_value in lets),
+    )
     init = (*bound, Store(place, at, Cast("float32", value)))
     buffers = (SparseBuffer("L1", ("I",), "float32"), SparseBuffer("L2", ("I", "K"), "float32"))
     return sparse(
@@ -665,7 +668,7 @@ MORE_CASES = {
 
 @pytest.mark.parametrize(("code", "wrong"), MORE_CASES.values(), ids=MORE_CASES)
 def test_further_modules_are_refused(code, wrong):
-    assert [found.code for found in diagnostics(wrong)] == [code]
+    assert [diagnostic.code for diagnostic in diagnostics(wrong)] == [code]
 
 
 RIGHT = {
@@ -735,7 +738,7 @@ NEGATIVE_SIZES = {
 
 @pytest.mark.parametrize("wrong", NEGATIVE_SIZES.values(), ids=NEGATIVE_SIZES)
 def test_no_size_is_negative(wrong):
-    assert "verify.size.negative" in [found.code for found in diagnostics(wrong)]
+    assert "verify.size.negative" in [diagnostic.code for diagnostic in diagnostics(wrong)]
 
 
 @pytest.mark.parametrize("right", RIGHT.values(), ids=RIGHT)
@@ -748,7 +751,7 @@ def test_all_findings_come_at_once():
     wrong = module(
         Store("Z", (N,), HALF), loop(Store("X", (HALF,), ZERO)), annotations=(("a", 1.5),)
     )
-    assert [found.code for found in diagnostics(wrong)] == [
+    assert [diagnostic.code for diagnostic in diagnostics(wrong)] == [
         "verify.annotation",
         "verify.buffer.undefined",
         "verify.index.dtype",
@@ -757,7 +760,7 @@ def test_all_findings_come_at_once():
     with pytest.raises(VerifyError) as caught:
         verify(wrong)
     assert len(caught.value.diagnostics) == 4
-    assert all(found.code in str(caught.value) for found in caught.value.diagnostics)
+    assert all(diagnostic.code in str(caught.value) for diagnostic in caught.value.diagnostics)
 
 
 OWN = Load("C", (V0,), "float32")
@@ -780,8 +783,8 @@ ACCUMULATIONS = {
 
 @pytest.mark.parametrize(("expr", "is_right"), ACCUMULATIONS.values(), ids=ACCUMULATIONS)
 def test_points_that_meet_may_accumulate_by_one_reducer_and_nothing_else(expr, is_right):
-    found = diagnostics(sparse(over(["I", "J"], "SR", Store("C", (V0,), expr))))
-    assert [one.code for one in found] == ([] if is_right else ["verify.iteration.meet"])
+    reported = diagnostics(sparse(over(["I", "J"], "SR", Store("C", (V0,), expr))))
+    assert [one.code for one in reported] == ([] if is_right else ["verify.iteration.meet"])
 
 
 FORMAT = FormatDescription(
@@ -817,4 +820,4 @@ FORMATS = {
 
 @pytest.mark.parametrize(("wrong", "code"), FORMATS.values(), ids=FORMATS)
 def test_wrong_formats_are_refused(wrong, code):
-    assert [found.code for found in diagnostics_of_format(wrong)] == [code]
+    assert [diagnostic.code for diagnostic in diagnostics_of_format(wrong)] == [code]

@@ -19,15 +19,15 @@ TEXTS = {path.stem: path.read_bytes() for path in SAMPLES}
 STAGES = ("coordinate", "position", "loop", "flat")
 
 
-def slots(value, found):
+def slots(value, collected):
     """Every place in a decoded text that holds a value, with its container."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in items:
         if key not in ("type", "gossamer_ir", "stage"):
-            found.append((value, key))
+            collected.append((value, key))
         if isinstance(inner, dict | list):
-            slots(inner, found)
-    return found
+            slots(inner, collected)
+    return collected
 
 
 def damaged(name, seed):
@@ -61,14 +61,14 @@ def test_no_module_makes_a_verifier_fail(name, seed, stage):
     if module is None:
         return
     module = Module(stage, module.functions, module.entry)
-    found = diagnostics(module)
-    for one in found:
+    reported = diagnostics(module)
+    for one in reported:
         assert resolve(module, one.place) is not None
         assert one.message.endswith(".")
         assert "\n" not in one.message
     assert serialization.loads(serialization.dumps(module)) == module
     assert len(structural_hash(module)) == 64
-    if found:
+    if reported:
         with pytest.raises(VerifyError) as caught:
             verify(module)
-        assert caught.value.diagnostics == found
+        assert caught.value.diagnostics == reported

@@ -46,11 +46,11 @@ def test_generated_modules_are_well_typed_and_survive_the_wire(stage):
     def check(module):
         assert {one.code for one in diagnostics(module)} <= NOT_KEPT_BY_THE_GENERATOR
         data = serialization.dumps(module)
-        found = serialization.loads(data)
-        assert found == module
-        assert serialization.dumps(found) == data
-        assert structural_equal(found, module)
-        assert structural_hash(found) == structural_hash(module)
+        loaded = serialization.loads(data)
+        assert loaded == module
+        assert serialization.dumps(loaded) == data
+        assert structural_equal(loaded, module)
+        assert structural_hash(loaded) == structural_hash(module)
 
     check()
 

@@ -29,9 +29,9 @@ def test_spmm_is_right(stage):
 @pytest.mark.parametrize("other", STAGES)
 def test_spmm_is_right_at_no_other_stage_but_plain_loops_are_at_that_of_positions(stage, other):
     module = sample(stage)
-    found = diagnostics(Module(other, module.functions, module.entry))
+    reported = diagnostics(Module(other, module.functions, module.entry))
     is_right = stage == other or (stage, other) == ("loop", "position")
-    assert ("verify.stage.node" in {one.code for one in found}) == (not is_right)
+    assert ("verify.stage.node" in {one.code for one in reported}) == (not is_right)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -43,9 +43,9 @@ def test_verifying_is_fast(stage):
 def test_a_place_leads_to_the_node():
     text = serialization.dumps(sample("flat")).decode()
     module = serialization.loads(text.replace('"buffer":"acc"', '"buffer":"lost"'))
-    found = diagnostics(module)
-    assert len(found) == 4
-    for one in found:
+    reported = diagnostics(module)
+    assert len(reported) == 4
+    for one in reported:
         assert one.code == "verify.buffer.undefined"
         node = module
         for step in one.place:

@@ -15,9 +15,9 @@ from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_ir.traversal.walk import children, collect, statements, walk
 
 KINDS = [
-    found
-    for found in vars(nodes).values()
-    if isinstance(found, type) and issubclass(found, Node) and found is not Node
+    member
+    for member in vars(nodes).values()
+    if isinstance(member, type) and issubclass(member, Node) and member is not Node
 ]
 
 
@@ -43,7 +43,7 @@ def _may_hold_statements(field_type: object) -> bool:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_field_that_may_hold_nodes_is_walked(kind):
     fields = msgspec.inspect.type_info(kind).fields
-    assert FIELDS[kind] == tuple(found.name for found in fields if _may_hold_nodes(found.type))
+    assert FIELDS[kind] == tuple(field.name for field in fields if _may_hold_nodes(field.type))
 
 
 LOOP = For("i", index(0), index(4), (Store("x", (index_var("i"),), index_var("n")),))
@@ -54,7 +54,7 @@ def test_children_come_in_the_order_of_the_fields():
 
 
 def test_walk_visits_parents_first():
-    kinds = [type(found).__name__ for found in walk(LOOP)]
+    kinds = [type(node).__name__ for node in walk(LOOP)]
     assert kinds == ["For", "Const", "Const", "Store", "Var", "Var"]
 
 
@@ -64,7 +64,7 @@ def test_walk_visits_parents_first():
 def test_statements_are_found_wherever_they_may_stand(kind):
     """A statement in each field that may contain statements is found, and nothing else is."""
     fields = msgspec.inspect.type_info(kind).fields
-    names = [found.name for found in fields if _may_hold_statements(found.type)]
+    names = [field.name for field in fields if _may_hold_statements(field.type)]
     assert BODIES_BACKWARDS[kind] == tuple(reversed(names))
 
 
@@ -108,13 +108,13 @@ def test_an_expression_that_stands_twice_is_rewritten_once_and_a_statement_each_
     store = Store("x", (shared,), shared)
     asked = []
     rewrite_body((store, store), asked.append)
-    assert [sum(found is node for found in asked) for node in (shared, store)] == [1, 2]
+    assert [sum(visited is node for visited in asked) for node in (shared, store)] == [1, 2]
 
 
 def test_occurrences_are_those_of_the_walk_that_are_of_a_kind():
     body = (LOOP, LOOP)
     assert collect((Var, Store), *body) == [
-        found for found in walk(*body) if isinstance(found, (Var, Store))
+        node for node in walk(*body) if isinstance(node, (Var, Store))
     ]
 
 

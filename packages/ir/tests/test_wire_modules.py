@@ -44,7 +44,7 @@ def test_a_frozen_sample_of_every_version_stays_loadable_and_canonical(path):
 
 
 def test_the_samples_hold_every_kind_of_node():
-    found = {
+    present = {
         type(node).__name__
         for path in MODULES
         for node in walk(serialization.loads(path.read_bytes()))
@@ -54,7 +54,7 @@ def test_the_samples_hold_every_kind_of_node():
         for name, kind in vars(nodes).items()
         if isinstance(kind, type) and issubclass(kind, nodes.Node) and kind is not nodes.Node
     }
-    assert kinds - found == {"FormatDescription", "IndexMap"}
+    assert kinds - present == {"FormatDescription", "IndexMap"}
 
 
 @pytest.mark.parametrize("text", ["-0.0", "0.0", "nan", "inf", "-inf", "1e-45", "3.4028235e+38"])
@@ -74,9 +74,9 @@ def test_equal_modules_have_equal_bytes_even_if_a_string_is_another_object():
 def test_annotations_keep_the_types_of_their_values():
     annotations = (("flag", True), ("count", 1), ("big", 2**70), ("text", 'quote " \\ [ é'))
     module = Module("loop", (Function("f", (), (), annotations=annotations),), "f")
-    found = serialization.loads(serialization.dumps(module)).functions[0].annotations
-    assert found == annotations
-    assert [type(value) for _, value in found] == [bool, int, int, str]
+    loaded = serialization.loads(serialization.dumps(module)).functions[0].annotations
+    assert loaded == annotations
+    assert [type(value) for _, value in loaded] == [bool, int, int, str]
 
 
 REFUSED = {

@@ -34,7 +34,7 @@ def test_a_frozen_program_is_loaded_at_every_stage_and_computes_the_same(path):
         module = verify(loads(json.dumps(encoded)))
         assert parse_module(print_module(module)) == module
         values = {name: decoded(value) for name, value in record["values"].items()}
-        entry = next(found for found in module.functions if found.name == module.entry)
+        entry = next(function for function in module.functions if function.name == module.entry)
         run(module, {param.name: values[param.name] for param in entry.params})
         for name, value in record["expected"].items():
             wanted = decoded(value)

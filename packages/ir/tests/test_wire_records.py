@@ -59,7 +59,7 @@ def test_a_class_that_is_no_record_is_refused():
 def test_a_representative_of_statistics_is_that_of_itself(rows):
     """The key of a kernel and the rules round on their own, and must see one class."""
     for nnz in range(0, 40 * rows, max(rows // 3, 1)):
-        found = Stats(rows, 7, nnz, longest_row=nnz, empty_rows=rows // 2)
-        rounded = found.rounded()
+        stats = Stats(rows, 7, nnz, longest_row=nnz, empty_rows=rows // 2)
+        rounded = stats.rounded()
         assert rounded.rounded() == rounded
-        assert 0 <= found.mean_row - rounded.mean_row <= max(0.25, found.mean_row / 4)
+        assert 0 <= stats.mean_row - rounded.mean_row <= max(0.25, stats.mean_row / 4)

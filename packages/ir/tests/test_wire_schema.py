@@ -16,7 +16,7 @@ def test_the_checked_in_schema_is_the_one_of_the_nodes():
 
 
 def test_every_reference_of_the_schema_resolves():
-    found = schema()
+    document = schema()
 
     def references(shape):
         if isinstance(shape, dict):
@@ -29,8 +29,8 @@ def test_every_reference_of_the_schema_resolves():
             for item in shape:
                 yield from references(item)
 
-    names = {reference.removeprefix("#/$defs/") for reference in references(found)}
-    assert names - found["$defs"].keys() == set()
+    names = {reference.removeprefix("#/$defs/") for reference in references(document)}
+    assert names - document["$defs"].keys() == set()
     assert {"Expr", "Stmt", "Iteration", "FormatDescription"} <= names
 
 

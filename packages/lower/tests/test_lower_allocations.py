@@ -77,13 +77,13 @@ def allocation(module):
             if isinstance(stmt, Allocate):
                 return stmt.buffer, loops
             if isinstance(stmt, For):
-                found = search(stmt.body, [*loops, stmt.var])
-                if found:
-                    return found
+                result = search(stmt.body, [*loops, stmt.var])
+                if result:
+                    return result
             if isinstance(stmt, If):
-                found = search((*stmt.then_body, *stmt.else_body), loops)
-                if found:
-                    return found
+                result = search((*stmt.then_body, *stmt.else_body), loops)
+                if result:
+                    return result
         return None
 
     return search(module.functions[0].body, [])
@@ -219,10 +219,10 @@ def test_rows_that_are_not_proved_to_be_apart_share_a_buffer(name):
 
 @pytest.mark.parametrize("text", [ROWS, FORWARDS])
 def test_rows_mean_what_they_did(text):
-    found, expected = in_rows(text)
+    actual, expected = in_rows(text)
     if text is FORWARDS:
         expected = 4 * np.arange(16, dtype=np.float32)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(actual, expected)
 
 
 BEYOND = """

@@ -74,9 +74,9 @@ def test_init_runs_once_for_each_element_also_where_the_reduction_is_empty(text,
 
 
 def test_no_block_is_left_and_a_predicate_becomes_a_condition():
-    found = list(walk(lower_blocks(parse_module(ROW_SUMS))))
-    assert not any(isinstance(node, Block) for node in found)
-    assert any(isinstance(node, If) for node in found)
+    nodes = list(walk(lower_blocks(parse_module(ROW_SUMS))))
+    assert not any(isinstance(node, Block) for node in nodes)
+    assert any(isinstance(node, If) for node in nodes)
 
 
 def test_a_loop_that_feeds_both_kinds_is_run_for_the_init_too():

@@ -171,9 +171,9 @@ def test_a_condition_on_what_others_write_at_the_same_time_is_not_relied_on():
         "            Y[i] = X[T.int64(P[0])]\n"
     )
     for loop, expected in (("T.parallel", ["X"]), ("T.serial", [])):
-        found = walk(guarded(text.replace("T.parallel", loop)))
+        nodes = walk(guarded(text.replace("T.parallel", loop)))
         assert [
-            node.buffer for node in found if isinstance(node, Guard) if node.buffer == "X"
+            node.buffer for node in nodes if isinstance(node, Guard) if node.buffer == "X"
         ] == expected
 
 
@@ -243,9 +243,9 @@ def test_what_stands_in_many_places_of_a_statement_is_guarded_once():
     place, sizes = "i", []
     for _ in range(6):
         place = f"T.int64(P[T.if_then_else(T.int64(P[{place}]) > 0, {place}, 0)])"
-        found = guards_of(f"X[{place}]")
-        assert len(set(found)) == len(found)
-        sizes.append(len(found))
+        guards = guards_of(f"X[{place}]")
+        assert len(set(guards)) == len(guards)
+        sizes.append(len(guards))
     assert sizes == [1, 3, 5, 7, 9, 11]
 
 

@@ -133,7 +133,7 @@ for i in T.serial(n):
     Z[i, 0] = W[0]
 """
     module = program(body)
-    assert [found.var for found in collect(For, *lower_blocks(module).functions[0].body)] == [
+    assert [loop.var for loop in collect(For, *lower_blocks(module).functions[0].body)] == [
         "i",
         "j",
     ]

@@ -40,19 +40,19 @@ def hoisted(body):
 
 def searches(body):
     """The number of enclosing loops of each search."""
-    found = []
+    searched = []
 
     def visit(node, depth):
         if isinstance(node, Search):
-            found.append(depth)
+            searched.append(depth)
         for stmt in getattr(node, "body", ()) if isinstance(node, For) else ():
             visit(stmt, depth + 1)
         if not isinstance(node, For):
-            found.extend(depth for inner in walk(node) if isinstance(inner, Search))
+            searched.extend(depth for inner in walk(node) if isinstance(inner, Search))
 
     for stmt in body:
         visit(stmt, 0)
-    return found
+    return searched
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_the_example_of_the_readme():
 
 @pytest.mark.parametrize(
     "name",
-    [found.name for found in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower.")],
+    [info.name for info in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower.")],
 )
 def test_the_examples_of_the_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

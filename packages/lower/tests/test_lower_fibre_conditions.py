@@ -77,7 +77,7 @@ READ = {
 
 @pytest.mark.parametrize(("body", "expected"), READ.values(), ids=READ)
 def test_a_load_beyond_a_fibre_reads_the_fill_value(body, expected):
-    assert [found and found[1] for found in results(rows(body))] == [expected] * 3
+    assert [result and result[1] for result in results(rows(body))] == [expected] * 3
 
 
 STORED = {
@@ -124,7 +124,7 @@ def test_positions_that_are_proved_to_lie_in_their_fibre_are_not_checked(body):
 
 def test_a_loop_beyond_the_fibre_is_checked():
     body = "for j in T.serial(J_indptr[vi + 1] - J_indptr[vi] + 1):\n    B[vi] = B[vi] + A[vi, j]"
-    assert [found and found[1] for found in results(rows(body))] == [[0, 4, -1]] * 3
+    assert [result and result[1] for result in results(rows(body))] == [[0, 4, -1]] * 3
 
 
 def test_a_search_beyond_a_fibre_stops_the_program():
@@ -138,8 +138,10 @@ def test_a_search_beyond_a_fibre_stops_the_program():
     body = '            B[vi] = T.float64(T.search("lower", S, vi, begin=0, end=2, value=2))\n'
     assert list(results(verify(parse_module(text + body)), (0, 1, 2))) == [None] * 3
     whole = body.replace("end=2", "end=J_indptr[vi + 1] - J_indptr[vi]")
-    found = [found and found[1] for found in results(verify(parse_module(text + whole)), (0, 1, 2))]
-    assert found == [[1, 1, 0]] * 3
+    result = [
+        result and result[1] for result in results(verify(parse_module(text + whole)), (0, 1, 2))
+    ]
+    assert result == [[1, 1, 0]] * 3
     assert contains(Load, *lower_buffers(parse_module(text + whole)).functions[0].body)
 
 
@@ -176,10 +178,10 @@ def test_indices_in_indices_are_looked_up_as_written(depth):
     offsets, elements = [0, 2, 5, 5], np.array([1, 3, 2, -1, 0])
     expected = []
     for row in range(3):
-        fibre, found = elements[offsets[row] : offsets[row + 1]], row
+        fibre, position = elements[offsets[row] : offsets[row + 1]], row
         for _ in range(depth):
-            found = int(fibre[found]) if 0 <= found < len(fibre) else 1
-        expected.append(found)
+            position = int(fibre[position]) if 0 <= position < len(fibre) else 1
+        expected.append(position)
     for stage in stages(nested(depth)):
         given = {
             "b": np.zeros(3, int),

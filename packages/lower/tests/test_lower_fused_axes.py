@@ -74,10 +74,10 @@ def program(body, *, axes="T.sp.fuse(I, J)", kinds="SS", header=HEADER, **names)
 
 def stages(module):
     """The module after each pass."""
-    found = [module, lower_iterations(module)]
+    lowered = [module, lower_iterations(module)]
     for lower in (lower_buffers, *FLAT_PASSES):
-        found.append(lower(found[-1]))
-    return found
+        lowered.append(lower(lowered[-1]))
+    return lowered
 
 
 def check(module, expected, **arguments):
@@ -248,16 +248,16 @@ def test_fixed_axes_and_padding(axes, width):
 def test_a_fused_iteration_is_one_loop():
     position = lower_iterations(program(SDDMM, kinds="SSR"))
     nodes = list(walk(position))
-    assert [found.var for found in nodes if isinstance(found, For)] == ["i_j", "k_"]
-    (block,) = (found for found in nodes if isinstance(found, Block))
-    assert [(found.var, found.kind) for found in block.iters] == [("vi_j", "S"), ("vk_", "R")]
+    assert [node.var for node in nodes if isinstance(node, For)] == ["i_j", "k_"]
+    (block,) = (node for node in nodes if isinstance(node, Block))
+    assert [(node.var, node.kind) for node in block.iters] == [("vi_j", "S"), ("vk_", "R")]
 
 
 def test_the_rows_of_a_fused_iteration_are_proved_in_bounds():
     module = program(SDDMM, kinds="SSR")
     for lower in (lower_iterations, lower_buffers, *FLAT_PASSES):
         module = lower(module)
-        assert not any(isinstance(found, Guard) for found in walk(module))
+        assert not any(isinstance(node, Guard) for node in walk(module))
         if lower is insert_bounds_checks:
             break
 
@@ -266,7 +266,7 @@ def test_a_search_that_nobody_uses_vanishes():
     body = ELEMENTWISE.replace(" * X[i] + Y[j]", " * 2.0").replace("X = T", "# X = T")
     body = body.replace("Y = T", "# Y = T")
     loop = lower_buffers(lower_iterations(program(body)))
-    assert not any(isinstance(found, Search) for found in walk(loop))
+    assert not any(isinstance(node, Search) for node in walk(loop))
 
 
 def test_no_rows_are_no_elements():
@@ -276,8 +276,8 @@ def test_no_rows_are_no_elements():
     module = program(body, kinds="RR", header=header, AXIS="U", VAR="0")
     empty = np.zeros(0, "f4")
     check(module, np.zeros(1), a=empty, p=np.zeros(1, "i4"), q=np.zeros(0, "i4"))
-    found = lower_buffers(lower_iterations(module))
-    assert any(isinstance(node, If) for node in walk(found))
+    lowered = lower_buffers(lower_iterations(module))
+    assert any(isinstance(node, If) for node in walk(lowered))
 
 
 def test_an_axis_of_one_element_reduces_nothing():
@@ -286,4 +286,4 @@ def test_an_axis_of_one_element_reduces_nothing():
         kinds="RSR", header=HEADER + "    U = T.sp.dense_fixed(1)\n", AXIS="I", VAR="i",
     )  # fmt: skip
     (block,) = (node for node in walk(lower_iterations(module)) if isinstance(node, Block))
-    assert [found.kind for found in block.iters] == ["S", "S", "R"]
+    assert [iterator.kind for iterator in block.iters] == ["S", "S", "R"]

@@ -128,15 +128,15 @@ def test_two_kernels_do_what_one_did(name, stage, dtype, mask):
     arguments, expected = case(name, *MASKS[mask])
     module = at_stage(name, stage)
     for last in ("same", "flat"):
-        found = results_of(module, arguments, stage=last, dtype=dtype)
-        np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+        actual = results_of(module, arguments, stage=last, dtype=dtype)
+        np.testing.assert_array_equal(actual.reshape(expected.shape), expected)
 
 
 @pytest.mark.parametrize("name", ["dense", "of another tree"])
 def test_what_is_tested_and_then_read_is_searched_once(name):
     position = lower_iterations(parse_module(HEAD + PROGRAMS[name]))
-    found = [node for node in walk(extract_inspector(position)) if isinstance(node, Search)]
-    assert len(found) == 1
+    searches = [node for node in walk(extract_inspector(position)) if isinstance(node, Search)]
+    assert len(searches) == 1
     rest = use_inspector_results(position)
     assert not [node for node in walk(rest) if isinstance(node, Search)]
 
@@ -214,11 +214,11 @@ def test_a_search_that_has_an_answer_everywhere_is_made_without_its_condition(co
     x, p = np.array([-1, 1, 0, 2, 3], "float32"), np.array([0, 1, 3, 6, 8], "int64")
     given, expected = {"x": x, "p": p, "n": 5}, np.zeros(5, "float32")
     run_on(module, given | {"y": expected})
-    found, y = np.full(5, -9, "int64"), np.zeros(5, "float32")
+    searched, y = np.full(5, -9, "int64"), np.zeros(5, "float32")
     first, second = to_flat(extract_inspector(module)), to_flat(use_inspector_results(module))
-    run_on(first, given | {"P_found": found})
-    np.testing.assert_array_equal(found, np.searchsorted(p, np.arange(5) * 2))
-    run_on(second, given | {"P_found": found, "y": y})
+    run_on(first, given | {"P_found": searched})
+    np.testing.assert_array_equal(searched, np.searchsorted(p, np.arange(5) * 2))
+    run_on(second, given | {"P_found": searched, "y": y})
     np.testing.assert_array_equal(y, expected)
 
 

@@ -19,14 +19,14 @@ SIZES = [0, 1, 3, 4, 5, 8, 11, 40]
 def same_results(before, after, *, sizes=SIZES):
     assert diagnostics(after) == ()
     for n in sizes:
-        found = []
+        results = []
         for module in (before, after):
             generator = np.random.default_rng(n)
             x, y = generator.integers(-9, 9, (2, n)).astype(np.float32)
             p = generator.integers(0, n + 1, n)
             run(module, {"x": x, "y": y, "p": p, "n": n})
-            found.append((x, y))
-        np.testing.assert_array_equal(found[0], found[1])
+            results.append((x, y))
+        np.testing.assert_array_equal(results[0], results[1])
 
 
 def nodes(module, kind):

@@ -66,7 +66,7 @@ def test_a_call_that_occurs_twice_in_a_statement_is_computed_once():
     twice = lowered(
         module_of("for i in T.serial(n):", "    Y[i] = T.exp(X[i]) + T.exp(X[i]) * T.exp(X[i])")
     )
-    lets = [sum(isinstance(node, Let) for node in walk(found)) for found in (once, twice)]
+    lets = [sum(isinstance(node, Let) for node in walk(module)) for module in (once, twice)]
     assert lets[0] == lets[1]
 
 

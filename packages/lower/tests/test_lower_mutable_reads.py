@@ -293,8 +293,8 @@ def test_every_pass_keeps_what_a_program_does(name, m):
         for lower in FLAT_PASSES:
             lowered = lower(lowered)
             assert diagnostics(lowered) == (), lower.__name__
-            found = outcome(lowered, m=m, s=s)
+            actual = outcome(lowered, m=m, s=s)
             if isinstance(wanted, list):
-                assert found == wanted, lower.__name__
+                assert actual == wanted, lower.__name__
             elif lower.__name__ not in UNGUARDED:
-                assert found == "GuardFailed", lower.__name__
+                assert actual == "GuardFailed", lower.__name__

@@ -47,7 +47,7 @@ def assumed(text):
 @pytest.mark.parametrize("fact", STATED)
 def test_facts_are_about_what_buffers_become(fact):
     of_axes = assumed(SCRIPT.replace("    T.assume(FACT)\n", ""))
-    stated = {f"T.assume({found})" for found in [STATED[fact]] if found is not None}
+    stated = {f"T.assume({text})" for text in [STATED[fact]] if text is not None}
     assert of_axes
     assert assumed(SCRIPT.replace("FACT", fact)) == of_axes | stated
 

@@ -50,7 +50,7 @@ def lowered(range, before="pass", start="0.0"):
 def test_a_loop_is_outlined_and_computes_the_same(case):
     module = lowered(**case)
     assert diagnostics(module) == ()
-    entry, worker = sorted(module.functions, key=lambda found: found.name != module.entry)
+    entry, worker = sorted(module.functions, key=lambda function: function.name != module.entry)
     (call,) = (node for node in walk(entry) if isinstance(node, ParallelFor))
     assert call.function == worker.name
     assert all(node.kind == "serial" for node in walk(module) if isinstance(node, For))

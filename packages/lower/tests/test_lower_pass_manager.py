@@ -117,7 +117,9 @@ SEARCHED = program("for i in T.serial(n): Y[T.search('lower', P, begin=0, end=n,
 SEARCHING = {"loop": SEARCHED, "position": replace(SEARCHED, stage="position")}
 
 
-TAKEN = [(name, stage) for name, found in PASSES.items() for stage in found.takes or MODULES]
+TAKEN = [
+    (name, stage) for name, pass_record in PASSES.items() for stage in pass_record.takes or MODULES
+]
 
 
 @pytest.mark.parametrize(("name", "stage"), TAKEN)

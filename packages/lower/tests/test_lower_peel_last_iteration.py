@@ -55,20 +55,20 @@ def test_the_meaning_stays(width):
 
 
 def loop_over_tiles(module):
-    return next(found for found in walk(module) if isinstance(found, For) and found.var == "t")
+    return next(node for node in walk(module) if isinstance(node, For) and node.var == "t")
 
 
 def test_whole_tiles_keep_only_conditions_of_other_things():
     loop = loop_over_tiles(peel_last_iteration(program(41)))
     assert (loop.extent.text, loop.annotations) == ("5", ())
-    texts = {repr(found.condition) for found in walk(loop) if isinstance(found, If)}
+    texts = {repr(node.condition) for node in walk(loop) if isinstance(node, If)}
     assert len(texts) == 1
     assert "'X'" in texts.pop()
 
 
 def test_a_tile_that_is_not_proved_whole_keeps_its_condition():
     loop = loop_over_tiles(peel_last_iteration(program(41, tiles=9)))
-    assert len([found for found in walk(loop) if isinstance(found, If)]) == 3
+    assert len([node for node in walk(loop) if isinstance(node, If)]) == 3
 
 
 ALONE = {"one tile": program(7), "a loop of another kind": program(41, kind="parallel")}

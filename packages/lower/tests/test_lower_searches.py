@@ -126,8 +126,8 @@ def test_windows_that_move_are_searched_from_scratch(kind):
     run(flat, {"x": y, "y": y, "p": np.array(array, "i4"), "n": 6, "c": 7})
     expected = []
     for i in range(7):
-        found = ORACLES[kind](array[i : i + 3], [4])[0]
-        expected.append(found if found < 0 else max(found + i, i))
+        position = ORACLES[kind](array[i : i + 3], [4])[0]
+        expected.append(position if position < 0 else max(position + i, i))
     assert y.tolist() == expected
 
 
@@ -162,12 +162,12 @@ for i in T.serial(c):
     (middle,) = outer.body
     assert [type(stmt).__name__ for stmt in middle.body] == ["Let", "For"]
     assert diagnostics(hoisted) == ()
-    found = []
+    results = []
     for stage in (module, hoisted, lower_to_flat(module)):
         y = np.ones(3, np.int64)
         run(stage, {"x": np.arange(3), "y": y, "p": np.array([0, 0, 1, 7], "i4"), "n": 4, "c": 3})
-        found.append(y.tolist())
-    assert found[0] == found[1] == found[2] == [1, 1 + 6 * 3, 1 + 6 * 2 * 3]
+        results.append(y.tolist())
+    assert results[0] == results[1] == results[2] == [1, 1 + 6 * 3, 1 + 6 * 2 * 3]
 
 
 def test_a_search_for_what_another_search_finds_stays_with_it():
@@ -182,12 +182,12 @@ for i in T.serial(c):
     module = program(body)
     flat = lower_to_flat(module)
     assert diagnostics(flat) == ()
-    found = []
+    results = []
     for stage in (module, flat):
         y = np.ones(3, np.int64)
         run(stage, {"x": y, "y": y, "p": np.array([0, 0, 1, 7], "i4"), "n": 4, "c": 3})
-        found.append(y.tolist())
-    assert found[0] == found[1] == [1 + 2 + 3 + 3 + 3] * 3
+        results.append(y.tolist())
+    assert results[0] == results[1] == [1 + 2 + 3 + 3 + 3] * 3
 
 
 def test_a_search_for_what_the_program_writes_stays_where_it_is():

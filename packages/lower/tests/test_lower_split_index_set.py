@@ -105,14 +105,14 @@ if n > 2:
 def same_results(before, after):
     assert diagnostics(after) == ()
     for n in SIZES:
-        found = []
+        results = []
         for module in (before, after):
             generator = np.random.default_rng(n)
             x, y = generator.integers(-9, 9, (2, n)).astype(np.float32)
             p = generator.integers(-2, n + 1, n)
             run(module, {"x": x, "y": y, "p": p, "n": n})
-            found.append((x, y, p))
-        for one, other in zip(*found, strict=True):
+            results.append((x, y, p))
+        for one, other in zip(*results, strict=True):
             np.testing.assert_array_equal(one, other)
 
 

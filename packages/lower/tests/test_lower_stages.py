@@ -21,14 +21,14 @@ def stages(module: Module) -> list[Module]:
 
 def test_spmm_means_the_same_at_every_stage(spmm, run_spmm, matrix):
     for module in stages(spmm):
-        found, expected = run_spmm(module, matrix)
-        np.testing.assert_array_equal(found, expected, err_msg=module.stage)
+        actual, expected = run_spmm(module, matrix)
+        np.testing.assert_array_equal(actual, expected, err_msg=module.stage)
 
 
 def test_spmv_means_the_same_at_every_stage(spmv, run_spmv, matrix):
     for module in stages(spmv):
-        found, expected = run_spmv(module, matrix)
-        np.testing.assert_array_equal(found, expected, err_msg=module.stage)
+        actual, expected = run_spmv(module, matrix)
+        np.testing.assert_array_equal(actual, expected, err_msg=module.stage)
 
 
 def test_every_stage_is_valid(spmm, spmv):
@@ -46,7 +46,7 @@ def test_the_position_stage_is_one_block_in_a_perfect_nest(spmm):
     assert names == ["i", "j", "k_"]
     assert isinstance(loop, Block)
     assert loop.name == "csrmm"
-    assert [found.kind for found in loop.iters] == ["S", "R", "S"]
+    assert [iterator.kind for iterator in loop.iters] == ["S", "R", "S"]
 
 
 def test_varied_dimensions_are_flattened_and_fixed_ones_are_kept(spmm):

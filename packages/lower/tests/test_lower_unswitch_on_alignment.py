@@ -49,19 +49,19 @@ def bodies(module, kind):
 def placed(array, elements):
     memory = np.full(array.size + 16, np.nan, np.float32)
     first = (-memory.ctypes.data % 16) // 4 + elements
-    found = memory[first : first + array.size]
-    found[:] = array
-    return found
+    placed_array = memory[first : first + array.size]
+    placed_array[:] = array
+    return placed_array
 
 
 @pytest.mark.parametrize("elements", range(4))
 @pytest.mark.parametrize("size", [0, 8, 11])
 def test_sums_are_those_of_the_program(elements, size):
     x = np.arange(size, dtype=np.float32)
-    found = np.zeros(size, np.float32)
+    sums = np.zeros(size, np.float32)
     p = np.zeros(size, np.int64)
-    run(flat(), {"x": placed(x, elements), "y": found, "p": p, "n": size})
-    np.testing.assert_array_equal(found[:3], [28, 28, 0][:size])
+    run(flat(), {"x": placed(x, elements), "y": sums, "p": p, "n": size})
+    np.testing.assert_array_equal(sums[:3], [28, 28, 0][:size])
 
 
 def test_the_loop_is_there_for_arrays_that_begin_with_a_vector():
@@ -71,7 +71,7 @@ def test_the_loop_is_there_for_arrays_that_begin_with_a_vector():
         [node for node in walk(*body) if isinstance(node, Binary) and node.op == "add"]
         for body in (asked.then_body, asked.else_body)
     ]
-    assert [len(found) for found in sums] == [4, 3]
+    assert [len(stores) for stores in sums] == [4, 3]
 
 
 @pytest.mark.parametrize("name", ALWAYS)
@@ -115,6 +115,6 @@ for i in T.serial(n):
         Y[i] = 0.0
 """)
     module = verify(unswitch_on_alignment(outline_parallel(before)))
-    found = collect(ParallelFor, *module.functions[0].body)
-    assert len({each.var for each in found}) == len(found) == 2
-    assert [each.weight.name for each in found] == [each.var for each in found]
+    loops = collect(ParallelFor, *module.functions[0].body)
+    assert len({each.var for each in loops}) == len(loops) == 2
+    assert [each.weight.name for each in loops] == [each.var for each in loops]

@@ -41,7 +41,7 @@ def bounds_check_flat(module: Module) -> Module:
         raise UnsupportedError(
             "lower.flat_guards",
             f"Cannot insert bounds checks into a flat module that has the statement "
-            f"'{type(flat_only).__name__}'; its accesses are not proved in bounds.",
+            f"'{type(flat_only).__name__}', and cannot prove that its accesses are in bounds.",
             hint="Compile the program of the loop stage from which it was lowered.",
         )
     return lower_to_flat(msgspec.structs.replace(module, stage="loop"))

@@ -62,8 +62,8 @@ def _hoist_function(function: Function) -> Function:
     return with_body(function, hoister.body(function.body))
 
 
-class _Line(NamedTuple):
-    """The affine index `step * (var - start) + first`, where step >= 0."""
+class _Progression(NamedTuple):
+    """The indices of the iterations of a loop: `first`, `first + step`, ..., where step >= 0."""
 
     first: Expr
     step: Expr
@@ -122,23 +122,23 @@ class _BoundsCheckHoister:
     def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
         """Return conditions before the loop that are equivalent to the parts in all its iterations."""
         result: list[Expr] = []
-        lines: dict[Expr, None] = {}
+        indices: dict[Expr, None] = {}
         for part in parts:
             if loop.var not in free_vars(part):
                 result.append(part)
             elif isinstance(part, Compare) and part.op == "ge" and part.rhs == build.ZERO:
-                lines[part.lhs] = None
+                indices[part.lhs] = None
             elif isinstance(part, Compare) and part.op == "lt":
-                line = self._line(part.lhs, loop)
-                if line is None or not self._fits(line, loop, part.rhs):
+                progression = self._progression(part.lhs, loop)
+                if progression is None or not self._fits(progression, loop, part.rhs):
                     return None
-                lines.pop(part.lhs, None)
-                result += _within(line, loop.extent, part.rhs)
+                indices.pop(part.lhs, None)
+                result += _within(progression, loop.extent, part.rhs)
             else:
                 return None
-        return None if lines else result
+        return None if indices else result
 
-    def _line(self, index: Expr, loop: For) -> _Line | None:
+    def _progression(self, index: Expr, loop: For) -> _Progression | None:
         parts = along(affine_of(index), loop.var)
         if parts is None:
             return None
@@ -147,14 +147,14 @@ class _BoundsCheckHoister:
         if not self._point.is_nonnegative(stride):
             return None
         first = combine(rest, affine_of(build.mul(stride, loop.start)), 1)
-        return _Line(expr_of(first), stride)
+        return _Progression(expr_of(first), stride)
 
-    def _fits(self, line: _Line, loop: For, size: Expr) -> bool:
+    def _fits(self, progression: _Progression, loop: For, size: Expr) -> bool:
         """Return whether the size is loop invariant and nothing can overflow, except the index itself, which
         may, inside the loop as outside."""
         if loop.var in free_vars(size) or not self._point.is_unchanging(size):
             return False
-        parts = (line.step, build.sub(size, loop.extent), build.add(size, build.ONE))
+        parts = (progression.step, build.sub(size, loop.extent), build.add(size, build.ONE))
         return self._point.is_exact(*parts)
 
 
@@ -163,13 +163,13 @@ def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
     return (stmt.buffer.name for stmt in collect(Allocate, *body))
 
 
-def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:
+def _within(progression: _Progression, extent: Expr, size: Expr) -> Iterator[Expr]:
     """Yield the conditions that the indices of `extent` > 0 iterations lie in a dimension."""
-    yield Compare("ge", line.first, build.ZERO)
-    if line.step == build.ONE:
-        yield Compare("le", line.first, build.sub(size, extent))
+    yield Compare("ge", progression.first, build.ZERO)
+    if progression.step == build.ONE:
+        yield Compare("le", progression.first, build.sub(size, extent))
         return
-    yield Compare("lt", line.first, size)
-    room = Binary("sub", build.sub(size, build.ONE), line.first)
+    yield Compare("lt", progression.first, size)
+    room = Binary("sub", build.sub(size, build.ONE), progression.first)
     steps = build.floordiv(room, build.sub(extent, build.ONE))
-    yield IfThenElse(Compare("gt", extent, build.ONE), Compare("le", line.step, steps), TRUE)
+    yield IfThenElse(Compare("gt", extent, build.ONE), Compare("le", progression.step, steps), TRUE)

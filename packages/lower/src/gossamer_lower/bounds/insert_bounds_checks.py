@@ -191,9 +191,9 @@ class _BoundsCheckInserter:
             guards = GuardList()
             self._guard(loop.weight, None, guards)
         if guards:
+            buffer = guards[0].buffer
             raise UnsupportedError(
                 "lower.guarded_weight",
-                f"The weight of the loop '{loop.var}' reads '{guards[0].buffer}' where it is not "
-                "proved in bounds.",
+                f"Cannot prove that the weight of the loop '{loop.var}' reads '{buffer}' in bounds.",
                 hint="Leave the weight out, or use the indptr of the loop's own axis.",
             )
