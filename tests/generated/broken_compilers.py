@@ -33,17 +33,17 @@ class Defect:
 DEFECTS = (
     Defect(
         "a coordinate that is looked up is taken to be there",
-        of="lower_iterations", home="iterations.coordinate_lookup",
+        of="lower_iterations", home="iterations.helpers.coordinate_lookup",
         line="            return (hit,)\n", instead="            return ()\n",
     ),
     Defect(
         "an iterator of one fibre is taken for one of another fibre",
-        of="lower_iterations", home="iterations.coordinate_lookup",
+        of="lower_iterations", home="iterations.helpers.coordinate_lookup",
         line="iterator.above == above and ", instead="",
     ),
     Defect(
         "padded slots are visited",
-        of="lower_iterations", home="iterations.lower_iterations",
+        of="lower_iterations", home="iterations.helpers.loop_nest",
         line="nest.predicate = build.conjunction(nest.predicate, slot)", instead="pass",
     ),
     Defect(
@@ -58,12 +58,12 @@ DEFECTS = (
     ),
     Defect(
         "points that meet in one element each initialize it",
-        of="lower_iterations", home="iterations.lower_iterations",
-        line="return found if is_element else ", instead="return found if found else ",
+        of="lower_iterations", home="iterations.helpers.iterator_kinds",
+        line="return iterator if is_element else ", instead="return iterator if iterator else ",
     ),
     Defect(
         "an element of fused axes belongs to the row before, where it is the first of its row",
-        of="lower_iterations", home="iterations.fused_axes",
+        of="lower_iterations", home="iterations.helpers.fused_axes",
         line='Search("upper", ', instead='Search("lower", ',
     ),
     Defect(
@@ -79,7 +79,7 @@ DEFECTS = (
     ),
     Defect(
         "a search finds a position after its window",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line='Compare("lt", low, self.search.end)', instead='Compare("le", low, self.search.end)',
     ),
     Defect(
@@ -96,7 +96,7 @@ DEFECTS = (
     ),
     Defect(
         "lanes that are masked off are stored",
-        of="vectorize_loops", home="vector.vector_form",
+        of="vectorize_loops", home="vector.helpers.vector_form",
         line="predicate = build.conjunction(mask, own)", instead="predicate = own",
         needs_schedule=True,
     ),

@@ -24,12 +24,12 @@ DEFECTS = (
     ),
     Defect(
         "a search that fails has a result",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line="Select(is_found, low, absent)", instead="low",
     ),
     Defect(
         "an upper bound is a lower one",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line='"le" if self.search.kind == "upper" else "lt"', instead='"lt"',
     ),
     Defect(
@@ -63,7 +63,7 @@ DEFECTS = (
     ),
     Defect(
         "a search begins at the first element of all",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line="return (*cell(self.low, begin), *cell(self.size, size))",
         instead="return (*cell(self.low, build.ZERO), *cell(self.size, end))",
     ),
