@@ -115,8 +115,8 @@ DEFECTS = (
     Defect(
         "an element is used before it is complete",
         of="reverse_compute_at", home="primitives.blocks.reverse_compute_at",
-        line="        if any(loop.var not in captured for loop in path):\n",
-        instead="        if False:\n",
+        line="    return ranges if all(loop.var in captured for loop in move.path) else None\n",
+        instead="    return ranges\n",
         along=("cache_write",),
     ),
     Defect(
@@ -181,7 +181,7 @@ DEFECTS = (
     ),
     Defect(
         "a value of an earlier iteration is kept that depends on the iteration",
-        of="rolling_buffer", home="primitives.buffers.rolling_buffer",
+        of="rolling_buffer", home="regions.sliding_window",
         line="    if window is None or _depends_otherwise(cursor, target, own, window):\n",
         instead="    if window is None:\n",
         draw=draw_chain,

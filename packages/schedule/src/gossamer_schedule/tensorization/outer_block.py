@@ -67,20 +67,12 @@ def blockized(
     """
     block: Block = cursor.node
     around = _loops_around(cursor, top)
-    loops = [loop for loop, _ in around]
-    require_unchanged_bounds(loops, at=top)
+    require_unchanged_bounds([loop for loop, _ in around], at=top)
     init: tuple[Stmt, ...] = ()
     init_names: tuple[str, ...] = ()
     if block.init and (instead is not None or _runs_before(cursor, around)):
-        require_points_kept(cursor, {loop.var for loop, _ in around})
-        if not any(kind == "R" for _, kind in around):  # else it runs before the loop already
-            inner = cursor.scope[len(top.scope) :]
-            crossed = outside(inner, reduction_loops(cursor.node, values_at(cursor)))
-            require_same_effect(cursor, top, crossed)
-        kept = require_init_nest(cursor, cursor.nest[len(top.nest) :])
-        init, init_names = init_nest(cursor, kept, namer=namer)
+        init, init_names = _moved_init(cursor, top, around, namer=namer)
         block = replace(block, init=())
-        _require_init(cursor, init, around)
 
     fresh = {loop.var: index_var(namer.fresh(f"v{loop.var}")) for loop, _ in around}
     iters = tuple(
@@ -96,6 +88,22 @@ def blockized(
     inside = (held,) if instead is None else instead(held)
     body, init = substitute_body(inside, fresh), substitute_body(init, fresh)
     return Blockized(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
+
+
+def _moved_init(
+    cursor: Cursor, top: Cursor, around: Sequence[tuple[For, Kind]], *, namer: Namer
+) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
+    """Return the init of the block as a nest for the outer block, and the new names; refuse it unless its
+    effect stays the same."""
+    require_points_kept(cursor, {loop.var for loop, _ in around})
+    if not any(kind == "R" for _, kind in around):  # else it runs before the loop already
+        inner = cursor.scope[len(top.scope) :]
+        crossed = outside(inner, reduction_loops(cursor.node, values_at(cursor)))
+        require_same_effect(cursor, top, crossed)
+    kept = require_init_nest(cursor, cursor.nest[len(top.nest) :])
+    init, names = init_nest(cursor, kept, namer=namer)
+    _require_init(cursor, init, around)
+    return init, names
 
 
 def _runs_before(cursor: Cursor, around: Sequence[tuple[For, Kind]]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.linear_form import LinearForm
@@ -103,19 +104,14 @@ def reverse_compute_at(
     path = path_between(target, top)
     shared = _require_no_conflict(cursor, top, own=own)
     produced = _require_producers(cursor, top, target=target)
-    ranges = _require_ranges(cursor, own, path, target=target, produced=produced)
-
+    ranges = _require_ranges(_Move(cursor, own, target, path), produced)
     _require_same_order(cursor, own, path, ranges=ranges)
 
     nest, names = moved_nest(cursor, own, ranges)
-
-    consumer = cursor.up(len(own))
-    without = consumer.replaced_by(())
-    inside = find_loop(without, loop=loop)
+    inside = find_loop(cursor.up(len(own)).replaced_by(()), loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = inside.replaced_by((extended,))
-    outer = find_loop(changed, loop=path[0].var)
-    if conflict := conflicting_buffer(outer, path, buffers=shared):
+    if conflict := conflicting_buffer(find_loop(changed, loop=path[0].var), path, buffers=shared):
         raise _other_access(block, {conflict})
     return Change(changed, names)
 
@@ -205,51 +201,70 @@ def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[Acces
     return [access for access in accesses if access.is_store]
 
 
+class _Move(msgspec.Struct, frozen=True):
+    """The move of a block, with the loops around it, into a loop of the nest whose loops are `path`."""
+
+    block: Cursor
+    loops: tuple[For, ...]
+    target: Cursor
+    path: tuple[For, ...]
+
+
 def _require_ranges(
-    cursor: Cursor,
-    own: Sequence[For],
-    path: Sequence[For],
-    *,
-    target: Cursor,
-    produced: Mapping[str, list[AccessForm]],
+    move: _Move, produced: Mapping[str, list[AccessForm]]
 ) -> dict[str, ProducedRange]:
     """Return the range of each iterator of the block that one iteration of the loop produces."""
-    ranges: dict[str, ProducedRange] = {}
-    moving = {index_var(loop.var) for loop in own}
+    ranges: dict[str, ProducedRange] | None = {}
     for buffer, stores in produced.items():
-        selected = indirect_ranges(cursor, own, stores=stores, path=path)
-        if any(
-            ranges.setdefault(name, item_range) != item_range
-            for name, item_range in selected.items()
-        ):
-            raise _not_proved(cursor, path)
-        captured = {loop.var for loop in path if integer_value(loop.extent) == 1}
-        captured |= {name for item_range in selected.values() for name in item_range.path}
-        for item, forms in _selections(cursor, buffer, stores, target=target):
-            item_range = produced_range(cursor, item, forms=forms, path=path, known=ranges)
-            if item_range is None or ranges.setdefault(item.var, item_range) != item_range:
-                raise _not_proved(cursor, path)
-            # An iterator that is bound to a loop around both nests has no loop that could be restricted.
-            if item_range.path and item.value not in moving:
-                raise _not_proved(cursor, path)
-            captured |= item_range.path
-        if any(loop.var not in captured for loop in path):
-            raise _not_proved(cursor, path)
-    reduced = [ranges.get(item.var) for item in cursor.node.iters if item.kind == "R"]
+        ranges = _with_ranges(move, buffer, stores, known=ranges)
+        if ranges is None:
+            raise _not_proved(move)
+    reduced = [ranges.get(item.var) for item in move.block.node.iters if item.kind == "R"]
     if any(item_range is not None and item_range.count is not None for item_range in reduced):
-        raise _not_proved(cursor, path)
+        raise _not_proved(move)
     return ranges
 
 
+def _with_ranges(
+    move: _Move,
+    buffer: str,
+    stores: Sequence[AccessForm],
+    *,
+    known: Mapping[str, ProducedRange],
+) -> dict[str, ProducedRange] | None:
+    """Return the known ranges and those of iterators that read what the stores to a buffer produce.
+
+    Return None if two ranges of an iterator differ, one is not known, or a loop of the path selects none.
+    """
+    ranges = dict(known)
+    moving = {index_var(loop.var) for loop in move.loops}
+    captured = {loop.var for loop in move.path if integer_value(loop.extent) == 1}
+    selected = indirect_ranges(move.block, move.loops, stores=stores, path=move.path)
+    for name, item_range in selected.items():
+        if ranges.setdefault(name, item_range) != item_range:
+            return None
+        captured |= item_range.path
+    for item, forms in _selections(move, buffer, stores):
+        found = produced_range(move.block, item, forms=forms, path=move.path, known=ranges)
+        if found is None or ranges.setdefault(item.var, found) != found:
+            return None
+        # An iterator that is bound to a loop around both nests has no loop that could be restricted.
+        if found.path and item.value not in moving:
+            return None
+        captured |= found.path
+    return ranges if all(loop.var in captured for loop in move.path) else None
+
+
 def _selections(
-    cursor: Cursor, buffer: str, stores: Sequence[AccessForm], *, target: Cursor
+    move: _Move, buffer: str, stores: Sequence[AccessForm]
 ) -> Iterator[tuple[BlockIter, list[LinearForm | None]]]:
     """Yield iterators of the block, each with the index by which every store selects it."""
-    plain = dimensions_of(cursor, buffer)
-    if len(plain) < len(cursor.node.iters):
-        matched = matched_forms(cursor, buffer, target)
+    iters = move.block.node.iters
+    plain = dimensions_of(move.block, buffer)
+    if len(plain) < len(iters):
+        matched = matched_forms(move.block, buffer, move.target)
         if matched:
-            yield from ((item, matched[item.var]) for item in cursor.node.iters)
+            yield from ((item, matched[item.var]) for item in iters)
             return
     for dim, item in plain:
         yield item, [store.indices[dim] for store in stores]
@@ -277,10 +292,11 @@ def _require_same_order(
         require_distinct(cursor, buffer, nest=own)
 
 
-def _not_proved(cursor: Cursor, path: Sequence[For]) -> Exception:
+def _not_proved(move: _Move) -> Exception:
+    loop = move.path[-1].var
     return schedule_error(
         "reverse_compute_at.not_proved",
-        f"Cannot prove that each iteration of loop '{path[-1].var}' produces complete elements of its "
-        f"own for block '{cursor.node.name}'.",
-        needs=f"each element that the block reads is written in exactly one iteration of '{path[-1].var}'",
+        f"Cannot prove that each iteration of loop '{loop}' produces complete elements of its own for block "
+        f"'{move.block.node.name}'.",
+        needs=f"each element that the block reads is written in exactly one iteration of '{loop}'",
     )

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import Block, Function, Load, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, Load, Stmt
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -96,8 +96,26 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
                 Y[vi_c] = Y[vi_c] + Y_rf[vj_1_c, vi_c]
     """
     top = find_loop(root, loop=loop)
-
     cursor = require_one_block(top)
+    reduction, element = _require_factorable(cursor, top, axis=axis)
+    results = _require_results(root, reduction)
+
+    namer = namer_of(root.function)
+    parts = partial_buffers(top.node, results, axis=axis, namer=namer)
+    partial, part = factored(cursor, reduction, parts, namer=namer)
+    changed = root.with_function(parts.added(replaced(cursor, reassociating((partial,)))))
+    nest = BlockNest(find_block(changed, block=partial.name), reduction_nest(cursor).around)
+    require_init_of_nest(nest)
+    combination = _combination(nest, cursor, element, reduction=reduction, parts=parts, part=part)
+    rewritten = nest.top.replaced_by((nest.top.node, combination))
+
+    buffers = tuple(buffer.name for buffer in parts.buffers)
+    require_unshared(nest.top, rewritten, buffers=set(buffers))
+    return Change(rewritten, (*buffers, partial.name, *names_of_nest(combination)))
+
+
+def _require_factorable(cursor: Cursor, top: Cursor, *, axis: int) -> tuple[Combining, Element]:
+    """Return the reduction of a block, and the first element that it updates."""
     _require_kind(top)
     _require_reduction_loop(cursor, top)
     _require_extent(top)
@@ -105,31 +123,15 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
     element = _require_elements(cursor, reduction)
     _require_one_init(cursor, top, element)
     _require_axis(reduction, axis)
+    return reduction, element
 
-    namer = namer_of(root.function)
+
+def _require_results(root: Cursor, reduction: Combining) -> list[AnyBuffer]:
+    """Return the buffers that a reduction updates, whose sizes must be constant."""
     results = [find_buffer(root, buffer=term.buffer) for term in reduction.terms]
     for buffer in results:
         require_constant_size(buffer, root)
-    parts = partial_buffers(top.node, results, axis=axis, namer=namer)
-    partial, part = factored(cursor, reduction, parts, namer=namer)
-    changed = parts.added(replaced(cursor, reassociating((partial,))))
-    combination = _combination(
-        changed, cursor, element, reduction=reduction, parts=parts, part=part
-    )
-    nest = BlockNest(
-        find_block(root.with_function(changed), block=partial.name), reduction_nest(cursor).around
-    )
-    require_init_of_nest(nest)
-    rewritten = nest.top.replaced_by((nest.top.node, combination))
-    buffers = {buffer.name for buffer in parts.buffers}
-    require_unshared(nest.top, rewritten, buffers=buffers)
-
-    names = (
-        *(buffer.name for buffer in parts.buffers),
-        partial.name,
-        *names_of_nest(combination),
-    )
-    return Change(rewritten, names)
+    return results
 
 
 def _require_kind(top: Cursor) -> None:
@@ -269,7 +271,7 @@ def _require_axis(reduction: Combining, axis: int) -> None:
 
 
 def _combination(
-    function: Function,
+    nest: BlockNest,
     cursor: Cursor,
     element: Element,
     *,
@@ -277,22 +279,23 @@ def _combination(
     parts: PartialBuffers,
     part: str,
 ) -> Stmt:
-    """Return the nest of the block that combines the partial results."""
+    """Return the nest of the block at a cursor, which combines the partial results that `nest` computes."""
     dtypes = [identity.dtype for identity in reduction.identities]
     terms = [
         replace(term, value=Load(buffer.name, parts.element(term.indices, part), dtype))
         for term, buffer, dtype in zip(reduction.terms, parts.buffers, dtypes, strict=True)
     ]
     iters = (*element.points.iters, part_iterator(parts, part))
-    nest = copy_nest(
+    combination = copy_nest(
         cursor.node.name,
         replace(element.points, iters=iters),
         (reduction.statement(terms),),
         init=cursor.node.init,
         reduced=part,
-        namer=namer_of(function),
+        namer=namer_of(nest.block.function),
     )
     named = rewrite(
-        nest, lambda node: replace(node, name=cursor.node.name) if isinstance(node, Block) else None
+        combination,
+        lambda node: replace(node, name=cursor.node.name) if isinstance(node, Block) else None,
     )
     return reassociating((named,))[0]

@@ -79,10 +79,5 @@ def cache_read(
     )
     reading = with_loads_from(cursor.node, buffer, to=cache.name)
 
-    rewritten = with_cache(
-        cache,
-        nest=loop_nest(cursor),
-        block=reading,
-        before=(copy,),
-    )
+    rewritten = with_cache(cache, nest=loop_nest(cursor), block=reading, before=(copy,))
     return Change(rewritten, (cache.name, *names_of_nest(copy)))

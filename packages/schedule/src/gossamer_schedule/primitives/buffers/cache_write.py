@@ -95,30 +95,27 @@ def cache_write(
         raise _not_initialized(writer, buffer)
 
     require_constant_size(old, cursor)
-    indices, dtype = element.store.indices, dtype_of(element.store.value)
-    old_value = Load(buffer, indices, dtype)
-    loaded = (Store(buffer, indices, old_value),) if is_loading else ()
-    _require_no_use_between_iterations(_with_init(writer, loaded), buffer)
+    loading = _copied(element, buffer, to=buffer)
+    initialized = _with_init(writer, loading) if is_loading else writer
+    _require_no_use_between_iterations(initialized, buffer)
 
     namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
     caching = redirected(cursor.node, buffer, to=cache.name)
     if is_loading:
-        caching = replace(caching, init=(*caching.init, Store(cache.name, indices, old_value)))
-    copy = copy_nest(
-        copy_block(block, cache.name),
-        element.points,
-        (Store(buffer, indices, Load(cache.name, indices, dtype)),),
-        namer=namer,
-    )
+        caching = replace(caching, init=(*caching.init, _copied(element, buffer, to=cache.name)))
+    copied_back = (_copied(element, cache.name, to=buffer),)
+    copy = copy_nest(copy_block(block, cache.name), element.points, copied_back, namer=namer)
 
-    rewritten = with_cache(
-        cache,
-        nest=_nest_around_outer(cursor, reduction_nest(writer)),
-        block=caching,
-        after=(copy,),
-    )
+    nest = _nest_around_outer(cursor, reduction_nest(writer))
+    rewritten = with_cache(cache, nest=nest, block=caching, after=(copy,))
     return Change(rewritten, (cache.name, *names_of_nest(copy)))
+
+
+def _copied(element: Element, buffer: str, *, to: str) -> Store:
+    """Return the statement that copies an element from one buffer to another."""
+    indices = element.store.indices
+    return Store(to, indices, Load(buffer, indices, dtype_of(element.store.value)))
 
 
 def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
@@ -164,10 +161,10 @@ def _require_initialized(cursor: Cursor, element: Element) -> bool:
     return True
 
 
-def _with_init(cursor: Cursor, init: tuple[Store, ...]) -> Cursor:
-    """Return the cursor at the block after statements are added to its init."""
+def _with_init(cursor: Cursor, store: Store) -> Cursor:
+    """Return the cursor at the block after a statement is added to its init."""
     block: Block = cursor.node
-    changed = cursor.replaced_by((replace(block, init=(*block.init, *init)),))
+    changed = cursor.replaced_by((replace(block, init=(*block.init, store)),))
     return find_block(changed, block=block.name)
 
 

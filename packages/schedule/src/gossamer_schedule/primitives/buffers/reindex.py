@@ -7,8 +7,8 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.primitives.buffers.reindex_cache_read import gathered
-from gossamer_schedule.primitives.buffers.reindex_cache_write import scattered
+from gossamer_schedule.staging.gather import gathered
+from gossamer_schedule.staging.scatter import scattered
 
 
 @primitive(stages=LOOP_STAGES)

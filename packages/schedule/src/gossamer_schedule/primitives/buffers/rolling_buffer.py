@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
-from gossamer_ir.arith.affine import NOTHING
 from gossamer_ir.core.build import add, conjoined, conjuncts, index, index_var, sub
 from gossamer_ir.dependence.init_conflicts import is_told_by_element
-from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
     Block,
-    BlockIter,
     Buffer,
     Compare,
-    Expr,
     For,
     Function,
     Guard,
@@ -31,7 +24,6 @@ from gossamer_ir.nodes import (
     Range,
     Stmt,
     Store,
-    Var,
 )
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
@@ -55,20 +47,7 @@ from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
 from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
 from gossamer_schedule.nests.init_places import reinitializing_loops
-
-
-class _Window(NamedTuple):
-    """The elements that one iteration of a loop computes along dimension `dim` of a buffer.
-
-    Iterator `var` runs over `width` elements, the first of which is `base`. In the next iteration of the
-    loop, `base` is larger by `step`.
-    """
-
-    dim: int
-    var: str
-    base: Expr
-    width: int
-    step: int
+from gossamer_schedule.regions.sliding_window import SlidingWindow, required_window
 
 
 @primitive(stages=LOOP_STAGES)
@@ -136,7 +115,7 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     require_serial(target)
     own = _require_own_loops(cursor, target)
     _require_repeatable(cursor, target, own, buffer=buffer)
-    window = _require_window(cursor, target, own, buffer=buffer)
+    window = required_window(cursor, target, own, buffer=buffer)
     assert isinstance(old, Buffer)  # Only dense buffers are allocated by statements.
     _require_known_shape(old, target)
     _require_loads_after(cursor, target, buffer=buffer)
@@ -216,87 +195,6 @@ def _stores(body: tuple[Stmt, ...], buffer: str) -> int:
     return sum(store.buffer == buffer for store in collect(Store, *body))
 
 
-def _require_window(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
-) -> _Window:
-    """Return the window that slides with the iterations of the target loop."""
-    window = next(_windows(cursor, target, own, buffer=buffer), None)
-    if window is None or _depends_otherwise(cursor, target, own, window):
-        raise schedule_error(
-            "rolling_buffer.window",
-            f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer}' with a constant "
-            "width and a constant step.",
-            hint="Give the loops of the block constant extents, and leave them serial.",
-        )
-    if window.width <= window.step:
-        raise schedule_error(
-            "rolling_buffer.overlap",
-            f"The windows of loop '{target.node.var}' have width {window.width} and step {window.step}, so "
-            "consecutive iterations share no element.",
-        )
-    return window
-
-
-def _windows(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
-) -> Iterator[_Window]:
-    """Yield a window for each dimension along which the block computes one."""
-    block: Block = cursor.node
-    loops, by_name = loops_of(cursor.function), {item.var: item for item in block.iters}
-    stored = {store.indices for store in collect(Store, block) if store.buffer == buffer}
-    for dim, at in enumerate(stored.pop() if len(stored) == 1 else ()):
-        item = by_name.get(at.name) if isinstance(at, Var) else None
-        if item is not None and item.kind == "S":
-            form = form_of(item.value, values_at(cursor), loops=loops)
-            window = _window(form, dim, item, target=target, own=own, loops=loops)
-            if window is not None:
-                yield window
-
-
-def _window(
-    form: LinearForm,
-    dim: int,
-    item: BlockIter,
-    *,
-    target: Cursor,
-    own: tuple[For, ...],
-    loops: Mapping[str, For],
-) -> _Window | None:
-    inner, loop = {inner_loop.var for inner_loop in own}, target.node.var
-    outer = {outer_loop.var for outer_loop in (*target.loops, target.node)}
-    count = form.terms.get(loop, NOTHING)
-    width = count_of(digits_of(form, inner, loops=loops).values())
-    if (
-        lowest(form, inner, loops=loops) is None
-        or loop in form.opaque
-        or form.terms.keys() - inner - outer
-        or not (count.is_constant and width.is_constant)
-        or count.constant < 1
-        or width.constant < 1
-    ):
-        return None
-    return _Window(dim, item.var, without(form, inner, loops=loops), width.constant, count.constant)
-
-
-def _depends_otherwise(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: _Window
-) -> bool:
-    """Return whether the elements that the block computes depend on the iteration by more than the window."""
-    block: Block = cursor.node
-    values, loop = values_at(cursor), target.node.var
-    inner = {inner_loop.var for inner_loop in own}
-    others = [resolve(item.value, values) for item in block.iters if item.var != window.var]
-    ranges = [resolve(end, values) for inside in own for end in (inside.start, inside.extent)]
-    header = replace(block, iters=(), reads=None, writes=None)
-    domains = [item.domain for item in block.iters]
-    inside = (header, *domains)
-    return (
-        loop in free_vars(*others, *ranges)
-        or not free_vars(*(resolve(part, values) for part in inside)).isdisjoint(inner | {loop})
-        or bool(changed_in(target.node.body, window.base, function=target.function))
-    )
-
-
 def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
     """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
     known = {param.name for param in target.function.params}
@@ -324,7 +222,7 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
         )
 
 
-def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
+def _require_within(target: Cursor, window: SlidingWindow, buffer: Buffer) -> None:
     """Refuse accesses that may be outside the window of the iteration, or outside the old buffer.
 
     `x % width` maps every index into the window, so an access out of bounds would silently use another
@@ -352,7 +250,7 @@ def _require_within(target: Cursor, window: _Window, buffer: Buffer) -> None:
 
 
 def _with_new_elements_only(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: _Window
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: SlidingWindow
 ) -> tuple[Function, tuple[str, ...]]:
     """Return the function whose block computes only the elements that enter the window, and new names.
 
@@ -396,7 +294,7 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
         )
 
 
-def _rolled(body: tuple[Stmt, ...], window: _Window, *, buffer: str) -> tuple[Stmt, ...]:
+def _rolled(body: tuple[Stmt, ...], window: SlidingWindow, *, buffer: str) -> tuple[Stmt, ...]:
     """Return the body of the loop, with indices of the circular buffer and without its allocation."""
 
     def rule(node: Any) -> Any | None:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
-import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.bounded_reads import places_read
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.analysis.linear_form import form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
-from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.simplify import FALSE, simplify
 from gossamer_ir.core.build import (
-    ONE,
     ZERO,
     add,
     ceildiv,
     conjuncts,
-    in_range,
     index,
     index_var,
     integer_value,
     mul,
 )
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.dependence.mixed_radix import lowest
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
     Allocate,
@@ -37,22 +28,21 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     If,
-    IfThenElse,
     Let,
     Load,
     Node,
     Prefetch,
-    Search,
     Stmt,
     Unary,
 )
-from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import children, collect
-from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.bounds.checked_reads import with_bounds_checks
+from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
@@ -60,6 +50,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_within
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.regions.consecutive_elements import Span, span_below
 
 LINE_BYTES = 64
 """The size of a cache line on nearly every machine."""
@@ -126,9 +117,6 @@ def prefetch(
     return Change(cursor.replaced_by((replace(cursor.node, body=body),)), (loop,))
 
 
-# --- preconditions
-
-
 def _require_distance(distance: int, cursor: Cursor) -> None:
     if not is_count(distance):
         raise schedule_error(
@@ -182,7 +170,7 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
             yield from _own_nodes(children(node))
 
 
-def _require_unchanged(spans: list[_Span], cursor: Cursor) -> None:
+def _require_unchanged(spans: list[Span], cursor: Cursor) -> None:
     """Refuse spans that depend on buffers which the loop writes or allocates: their values may still change
     between the prefetch and the access."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
@@ -198,20 +186,10 @@ def _require_unchanged(spans: list[_Span], cursor: Cursor) -> None:
         )
 
 
-class _Span(msgspec.Struct, frozen=True):
-    """Consecutive elements: the indices of the first one, and their number."""
-
-    indices: tuple[Expr, ...]
-    count: Expr
-
-
-def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> _Span:
+def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> Span:
     """Return the elements over which the loops inside run; refuse them if they may not be consecutive."""
-    loops = loops_of(cursor.function)
-    inner = {loop.var for loop in _loops_inside(cursor.node)}
-    *outer, last = read
-    order = _consecutive_loops(last, inner, loops)
-    if order is None or any(free_vars(at) & inner for at in outer):
+    span = span_below(cursor, read)
+    if span is None:
         raise schedule_error(
             "prefetch.range",
             f"Cannot prove that the loops in '{cursor.node.var}' run over consecutive elements of "
@@ -219,31 +197,7 @@ def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> 
             hint="Prefetch at one of the loops inside.",
             place=cursor.place,
         )
-    count: Expr = ONE
-    for name in order:
-        count = mul(count, loops[name].extent)
-    first = simplify(substitute(last, dict.fromkeys(order, ZERO)))
-    return _Span((*outer, first), count)
-
-
-def _consecutive_loops(
-    last: Expr, inner: Set[str], loops: Mapping[str, For]
-) -> tuple[str, ...] | None:
-    """Return the inner loops that are digits of an index without gaps; None if they are not.
-
-    Their extents must not depend on inner loops, so that their product is the number of elements.
-    """
-    order = lowest(form_of(last, {}, loops=loops), inner, loops=loops)
-    if order is None:
-        return None
-    return None if any(free_vars(loops[name].extent) & inner for name in order) else order
-
-
-def _loops_inside(loop: For) -> list[For]:
-    return [node for stmt in loop.body for node in collect(For, stmt)]
-
-
-# --- the prefetch and its conditions
+    return span
 
 
 def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
@@ -253,7 +207,7 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
     conditions before it are, since these may guard its loads.
     """
     values = values_within(inside)
-    inner = {loop.var for loop in _loops_inside(cursor.node)}
+    inner = {loop.var for loop in collect(For, *cursor.node.body)}
     body = cursor.node.body
     kept: list[Expr] = []
     is_complete = True
@@ -278,7 +232,7 @@ def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
 
 def _guarded_prefetch(
     cursor: Cursor,
-    span: _Span,
+    span: Span,
     buffer: Buffer,
     distance: int,
     *,
@@ -292,14 +246,14 @@ def _guarded_prefetch(
     count = substitute(span.count, later)
     needed = [
         *_within_loop(cursor, span, later[var]),
-        *_with_bounds_checks(cursor, conditions, (*indices, count)),
+        *with_bounds_checks(cursor, conditions, (*indices, count)),
     ]
-    condition = _short_circuit(needed)
-    prefetches = _line_prefetches(cursor, _Span(indices, count), buffer, namer=namer)
+    condition = short_circuit_and(needed)
+    prefetches = _line_prefetches(cursor, Span(indices, count), buffer, namer=namer)
     return prefetches if condition is None else If(condition, (prefetches,))
 
 
-def _within_loop(cursor: Cursor, span: _Span, later: Expr) -> Iterator[Expr]:
+def _within_loop(cursor: Cursor, span: Span, later: Expr) -> Iterator[Expr]:
     """Yield the condition that the later iteration exists, if the number of elements depends on the loop.
 
     Past the last iteration that number may be anything. A number that is loaded needs no such condition:
@@ -309,21 +263,13 @@ def _within_loop(cursor: Cursor, span: _Span, later: Expr) -> Iterator[Expr]:
         yield Compare("lt", later, add(cursor.node.start, cursor.node.extent))
 
 
-def _count_varies(span: _Span, cursor: Cursor) -> bool:
+def _count_varies(span: Span, cursor: Cursor) -> bool:
     """Return whether the number of elements depends on the loop variable other than through loads."""
     bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
     return cursor.node.var in free_vars(bare)
 
 
-def _short_circuit(conditions: list[Expr]) -> Expr | None:
-    """Return the conjunction of conditions, each evaluated only where those before it hold."""
-    if not conditions:
-        return None
-    first, rest = conditions[0], _short_circuit(conditions[1:])
-    return first if rest is None else IfThenElse(first, rest, FALSE)
-
-
-def _line_prefetches(cursor: Cursor, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
+def _line_prefetches(cursor: Cursor, span: Span, buffer: Buffer, *, namer: Namer) -> Stmt:
     """Return a prefetch of each cache line of a span: a loop over the lines, if there may be several."""
     per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
     count = integer_value(span.count)
@@ -335,37 +281,3 @@ def _line_prefetches(cursor: Cursor, span: _Span, buffer: Buffer, *, namer: Name
     kind: Literal["unrolled", "serial"] = "serial" if count is None else "unrolled"
     prefetched = Prefetch(buffer.name, (*outer, at))
     return For(line, ZERO, ceildiv(span.count, per_line), (prefetched,), kind=kind)
-
-
-def _with_bounds_checks(
-    cursor: Cursor, conditions: Iterable[Expr], operands: Iterable[Expr]
-) -> Iterator[Expr]:
-    """Yield conditions, each after the bounds checks of its loads, and then those of some operands."""
-    point = point_in(cursor.function)
-    for outer in (*cursor.loops, cursor.node):
-        point.assume_loop(outer)
-    buffers = all_buffers(cursor.function)
-    shapes = {buffer.name: buffer.shape for buffer in buffers if isinstance(buffer, Buffer)}
-    for condition in conditions:
-        yield from _bounds_checks(condition, point, shapes)
-        point.assume(condition)
-        yield condition
-    for expr in operands:
-        yield from _bounds_checks(expr, point, shapes)
-
-
-def _bounds_checks(
-    expr: Expr, point: ProgramPoint, shapes: Mapping[str, Sequence[Expr]]
-) -> Iterator[Expr]:
-    """Yield the bounds checks of the loads and searches in an expression that are not proved to hold."""
-    for read in _inner_first(expr):
-        for at, extent in places_read(read, shapes[read.buffer]):
-            for condition in in_range(at, extent):
-                if not point.proves(condition):
-                    point.assume(condition)
-                    yield condition
-
-
-def _inner_first(expr: Expr) -> Iterator[Load | Search]:
-    """Yield the loads and searches in an expression, operands before the reads that use them."""
-    yield from dict.fromkeys(reversed(collect(READS, expr)))

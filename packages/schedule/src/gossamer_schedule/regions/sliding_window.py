@@ -1,0 +1,124 @@
+"""Windows of a buffer's elements that slide with the iterations of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.linear_form import LinearForm, form_of
+from gossamer_ir.analysis.loops_by_name import loops_of
+from gossamer_ir.arith.affine import NOTHING
+from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Store, Var
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.errors import schedule_error
+
+
+class SlidingWindow(msgspec.Struct, frozen=True):
+    """The elements that one iteration of a loop computes along dimension `dim` of a buffer.
+
+    Iterator `var` runs over `width` elements, the first of which is `base`. In the next iteration of the
+    loop, `base` is larger by `step`.
+    """
+
+    dim: int
+    var: str
+    base: Expr
+    width: int
+    step: int
+
+
+def required_window(
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+) -> SlidingWindow:
+    """Return the window that a block computes in each iteration of the target loop.
+
+    `own` are the loops around the block inside the target loop.
+
+    Raises `.window` and `.overlap`.
+    """
+    window = next(_windows(cursor, target, own, buffer=buffer), None)
+    if window is None or _depends_otherwise(cursor, target, own, window):
+        raise schedule_error(
+            f"{cursor.primitive}.window",
+            f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer}' with a constant "
+            "width and a constant step.",
+            hint="Give the loops of the block constant extents, and leave them serial.",
+        )
+    if window.width <= window.step:
+        raise schedule_error(
+            f"{cursor.primitive}.overlap",
+            f"The windows of loop '{target.node.var}' have width {window.width} and step {window.step}, so "
+            "consecutive iterations share no element.",
+        )
+    return window
+
+
+def _windows(
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+) -> Iterator[SlidingWindow]:
+    """Yield a window for each dimension along which the block computes one."""
+    block: Block = cursor.node
+    loops, by_name = loops_of(cursor.function), {item.var: item for item in block.iters}
+    stored = {store.indices for store in collect(Store, block) if store.buffer == buffer}
+    for dim, at in enumerate(stored.pop() if len(stored) == 1 else ()):
+        item = by_name.get(at.name) if isinstance(at, Var) else None
+        if item is not None and item.kind == "S":
+            form = form_of(item.value, values_at(cursor), loops=loops)
+            window = _window(form, dim, item, target=target, own=own, loops=loops)
+            if window is not None:
+                yield window
+
+
+def _window(
+    form: LinearForm,
+    dim: int,
+    item: BlockIter,
+    *,
+    target: Cursor,
+    own: tuple[For, ...],
+    loops: Mapping[str, For],
+) -> SlidingWindow | None:
+    """Return the window that an iterator with a linear form runs over; None if it has none of fixed width."""
+    inner, loop = {inner_loop.var for inner_loop in own}, target.node.var
+    outer = {outer_loop.var for outer_loop in (*target.loops, target.node)}
+    count = form.terms.get(loop, NOTHING)
+    width = count_of(digits_of(form, inner, loops=loops).values())
+    if (
+        lowest(form, inner, loops=loops) is None
+        or loop in form.opaque
+        or form.terms.keys() - inner - outer
+        or not (count.is_constant and width.is_constant)
+        or count.constant < 1
+        or width.constant < 1
+    ):
+        return None
+    return SlidingWindow(
+        dim, item.var, without(form, inner, loops=loops), width.constant, count.constant
+    )
+
+
+def _depends_otherwise(
+    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: SlidingWindow
+) -> bool:
+    """Return whether the elements that the block computes depend on the iteration by more than the window."""
+    block: Block = cursor.node
+    values, loop = values_at(cursor), target.node.var
+    inner = {inner_loop.var for inner_loop in own}
+    others = [resolve(item.value, values) for item in block.iters if item.var != window.var]
+    ranges = [resolve(end, values) for inside in own for end in (inside.start, inside.extent)]
+    header = replace(block, iters=(), reads=None, writes=None)
+    domains = [item.domain for item in block.iters]
+    inside = (header, *domains)
+    return (
+        loop in free_vars(*others, *ranges)
+        or not free_vars(*(resolve(part, values) for part in inside)).isdisjoint(inner | {loop})
+        or bool(changed_in(target.node.body, window.base, function=target.function))
+    )

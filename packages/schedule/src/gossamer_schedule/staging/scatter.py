@@ -1,0 +1,135 @@
+"""Makes a block write a buffer over its iterators, and scatters the elements after its nest."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import copy_block
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.distinct_stores import require_distinct
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.block_nest import reduction_nest
+from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
+from gossamer_schedule.nests.init_places import require_init_of_nest
+from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
+from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
+from gossamer_schedule.staging.cache import cached_buffer, with_cache
+from gossamer_schedule.staging.cache_checks import selecting_iters
+from gossamer_schedule.staging.written_element import (
+    Element,
+    gives_values,
+    is_initializing,
+    redirected,
+    require_element_exists,
+    required_element,
+)
+
+
+def scattered(
+    root: Cursor, block: str, *, buffer: str, scope: str, name: str, order: tuple[str, ...]
+) -> Change:
+    """Let a block write a new buffer `name` over its iterators instead of `buffer`.
+
+    The new names are those of the buffer, of the block that copies it afterwards, and of its loops.
+    """
+    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor = _with_spatial_selectors(cursor, buffer)
+    element = required_element(cursor, buffer)
+    elements = (element.store.indices,)
+    dimensions = required_dimensions(cursor, element.points.iters, order, elements=elements)
+    reduction = _require_initialized(cursor, element)
+    require_init_of_nest(reduction_nest(cursor))
+
+    namer = namer_of(cursor.function)
+    cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
+    cached = Load(cache.name, tuple(dimension.index for dimension in dimensions), old.dtype)
+    caching = redirected(cursor.node, buffer, to=cache.name, at=cached.indices)
+    if reduction is not None:
+        caching = _starting_from_identity(caching, cached, reduction)
+    copy = _scatter(copy_block(block, cache.name), element, cached, reduction, namer=namer)
+
+    rewritten = with_cache(cache, nest=reduction_nest(cursor), block=caching, after=(copy,))
+    names = names_of_nest(copy)
+    if reduction is not None:
+        require_init_of_nest(reduction_nest(find_block(rewritten, block=block)))
+    else:
+        require_distinct(find_block(rewritten, block=names[0]), buffer)
+    return Change(rewritten, (cache.name, *names))
+
+
+def _starting_from_identity(block: Block, cached: Load, reduction: Reduction) -> Block:
+    """Return the block, whose init stores the identity of the reduction in the cache, too."""
+    start = Store(cached.buffer, cached.indices, identity(reduction.op, cached.dtype))
+    return replace(block, init=(*block.init, start))
+
+
+def _scatter(
+    name: str, element: Element, cached: Load, reduction: Reduction | None, *, namer: Namer
+) -> Stmt:
+    """Return the nest that stores the cached elements, or combines them with the old values."""
+    store = element.store
+    value: Expr = cached
+    if reduction is not None:
+        value = Binary(reduction.op, Load(store.buffer, store.indices, cached.dtype), cached)
+    copied = (Store(store.buffer, store.indices, value),)
+    copy = copy_nest(name, element.points, copied, namer=namer)
+    return copy if reduction is None else reassociating((copy,))[0]
+
+
+def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
+    """Return the cursor at the block after the iterators that select the element are made spatial.
+
+    This applies to reductions without an init only. The iterators also select the element of the cache, in
+    which each combination of their values has a reduction of its own.
+    """
+    block: Block = cursor.node
+    reduction = reduction_of(block)
+    if reduction is None or reduction.store.buffer != buffer or block.init:
+        return cursor
+    selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
+    iters = tuple(
+        replace(item, kind="S") if item.var in selecting else item for item in block.iters
+    )
+    points = cursor.replaced_by((replace(block, iters=iters),))
+    return find_block(points, block=block.name)
+
+
+def _require_initialized(cursor: Cursor, element: Element) -> Reduction | None:
+    """Return the reduction whose identity initializes the cache, or None if the block initializes it."""
+    block: Block = cursor.node
+    is_reducing = any(item.kind == "R" for item in block.iters)
+    buffer = element.store.buffer
+    if is_initializing(block, buffer) or (not is_reducing and gives_values(block, buffer)):
+        return None
+    reduction = None if buffer in buffers_accessed(block.init) else reduction_of(block)
+    if reduction is None or not _is_initialized_once(cursor, element):
+        raise schedule_error(
+            f"{cursor.primitive}.initialised",
+            f"Block '{block.name}' neither assigns a value to its element of '{buffer}', nor reduces "
+            "it in a single run of its reduction loops.",
+            hint="Give the block an init.",
+        )
+    require_element_exists(cursor, element)
+    return reduction
+
+
+def _is_initialized_once(cursor: Cursor, element: Element) -> bool:
+    """Return whether each loop outside of the reduction selects elements of the cache."""
+    values = values_at(cursor)
+    selecting = spatial_loops(replace(cursor.node, iters=element.points.iters), values)
+    fed = reduction_loops(cursor.node, values)
+    nest = reduction_nest(cursor)
+    for loop in nest.loops:
+        if loop.var in fed:
+            break
+        if loop.var not in selecting and integer_value(loop.extent) != 1:
+            return False
+    return not nest.has_let
