@@ -327,7 +327,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 def _unknown(kind: type, name: str) -> UnknownNameError:
     """Return the error for a name that a builder does not have, with a hint."""
-    known = [found for found in dir(kind) if not found.startswith("_")]
+    known = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
     near = difflib.get_close_matches(name, known, n=1)
     hint = METHODS.get(name, f"Did you mean {near[0]}?" if near else "")
     return UnknownNameError(
@@ -340,7 +340,7 @@ def _unknown(kind: type, name: str) -> UnknownNameError:
 def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
     """Return the variables of fused axes, each with the loop over their elements."""
     loops = loop_names(after)
-    found: dict[str, tuple[str, ...]] = {}
+    forwards: dict[str, tuple[str, ...]] = {}
     nodes = (
         node for function in before.functions for node in addressable_statements(function.body)
     )
@@ -352,5 +352,5 @@ def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
                 group = node.vars[at : at + count]
                 at += count
                 if count > 1 and fused_name(group) in loops:
-                    found |= dict.fromkeys(group, (fused_name(group),))
-    return found
+                    forwards |= dict.fromkeys(group, (fused_name(group),))
+    return forwards

@@ -45,5 +45,5 @@ def listing(what: str, names: Iterable[str]) -> str:
     >>> listing("loops", ["i", "j"])
     "Available loops: 'i', 'j'."
     """
-    found = ", ".join(f"'{name}'" for name in names)
-    return f"Available {what}: {found}." if found else f"There are no {what}."
+    quoted_names = ", ".join(f"'{name}'" for name in names)
+    return f"Available {what}: {quoted_names}." if quoted_names else f"There are no {what}."

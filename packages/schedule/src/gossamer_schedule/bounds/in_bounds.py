@@ -65,7 +65,7 @@ def moved_accesses(
     unproved = _unproved(function, buffer, lost) if lost else {}
 
     def tested_indices(indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        tested = unproved.get(tuple(resolve(found, values) for found in indices), ())
+        tested = unproved.get(tuple(resolve(index, values) for index in indices), ())
         conditions = [_within(indices[dim], lost[dim], buffer, top) for dim in tested]
         *others, last = new_indices(indices)
         condition = short_circuit_and(conditions)
@@ -92,7 +92,7 @@ def _unproved(
     function: Function, buffer: str, lost: Mapping[int, Expr]
 ) -> dict[tuple[Expr, ...], tuple[int, ...]]:
     """Return, for the indices of each access, the lost dimensions not proved in bounds."""
-    found: dict[tuple[Expr, ...], tuple[int, ...]] = {}
+    dimensions: dict[tuple[Expr, ...], tuple[int, ...]] = {}
     for access in accesses(function.body, buffers={buffer}):
         indices = tuple(at for at in access.indices if not isinstance(at, Range))
         dims = tuple(
@@ -100,8 +100,8 @@ def _unproved(
             for dim, extent in lost.items()
             if not _is_in_bounds(indices[dim], extent, access.held, function)
         )
-        found[indices] = tuple(sorted({*dims, *found.get(indices, ())}))
-    return found
+        dimensions[indices] = tuple(sorted({*dims, *dimensions.get(indices, ())}))
+    return dimensions
 
 
 def _is_in_bounds(at: Expr, extent: Expr, held: EnclosingContext, function: Function) -> bool:

@@ -72,22 +72,22 @@ def _restricted(block: Block, condition: Expr, loop: str) -> Block:
     return replace(block, predicate=_under(condition, block.predicate, loop, values))
 
 
-def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
+def _extent_in_block(block: Block, iterator: BlockIter, extent: Expr) -> Expr:
     """Return the extent in terms of iterators if the domain is the range of the loop, else without guard."""
     values = {item.var: item.value for item in block.iters}
     plain = without_guard(extent)
-    is_same = integer_value(found.domain.start) == 0 and (
-        substitute(found.domain.extent, values) == plain
+    is_same = integer_value(iterator.domain.start) == 0 and (
+        substitute(iterator.domain.extent, values) == plain
     )
-    return found.domain.extent if is_same else plain
+    return iterator.domain.extent if is_same else plain
 
 
-def bounded_by_domain(block: Block, found: BlockIter) -> Block:
+def bounded_by_domain(block: Block, iterator: BlockIter) -> Block:
     """Return the block with the further condition that an iterator is within its domain."""
-    condition = below(Var(found.var, "int64"), found.domain.extent)
+    condition = below(Var(iterator.var, "int64"), iterator.domain.extent)
     if condition in conjuncts(block.predicate):
         return block
-    return replace(block, predicate=_under(condition, block.predicate, found.var, {}))
+    return replace(block, predicate=_under(condition, block.predicate, iterator.var, {}))
 
 
 def _under(condition: Expr, predicate: Expr | None, name: str, values: Values) -> Expr:
@@ -122,12 +122,12 @@ def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Ex
     A bound without loads that depend on the loop stays as it is, unless `always`: then any dependence on the
     loop counts. Loops that also run for an init need that, as the init lacks the predicate of the block.
     """
-    is_loading_by_loop = any(loop in free_vars(found) for found in _loads(inner))
+    is_loading_by_loop = any(loop in free_vars(load) for load in _loads(inner))
     if is_loading_by_loop or (always and loop in free_vars(inner)):
         return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
     return inner
 
 
-def is_bound_of(condition: Expr, found: BlockIter) -> bool:
+def is_bound_of(condition: Expr, iterator: BlockIter) -> bool:
     """Return whether a condition is the upper bound of an iterator."""
-    return condition == below(Var(found.var, "int64"), found.domain.extent)
+    return condition == below(Var(iterator.var, "int64"), iterator.domain.extent)

@@ -62,10 +62,10 @@ class _BoundsProof:
 
     def assume_range_exists(self, loop: For) -> None:
         """Assume that the elements that the range of a loop loads are in bounds."""
-        for found in accesses((replace(loop, body=(), weight=None),)):
-            indices = tuple(at for at in found.indices if not isinstance(at, Range))
-            if found.is_certain and len(indices) == len(found.indices):
-                extents = self._reads.extents(found.buffer, indices)
+        for access in accesses((replace(loop, body=(), weight=None),)):
+            indices = tuple(at for at in access.indices if not isinstance(at, Range))
+            if access.is_certain and len(indices) == len(access.indices):
+                extents = self._reads.extents(access.buffer, indices)
                 for at, extent in zip(indices, extents, strict=False):
                     for condition in in_range(at, extent):
                         self.point.assume(condition)

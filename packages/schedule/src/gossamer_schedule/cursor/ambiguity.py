@@ -39,7 +39,7 @@ def name_conflicts(
     >>> name_conflicts(SPMM, split(SPMM, "k", factors=(None, 8)))
     {}
     """
-    numbered = {name: found[1] for name in result.names if (found := _NUMBERED.fullmatch(name))}
+    numbered = {name: match[1] for name in result.names if (match := _NUMBERED.fullmatch(name))}
     if not numbered:
         return {}
     old, new = loop_names(before), loop_names(result.module)

@@ -69,17 +69,16 @@ def _names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
     return variables, blocks, [effect.allocates.name for effect in effects if effect.allocates]
 
 
-def forwards_of(found: Iterable[Clone]) -> dict[str, tuple[str, ...]]:
+def forwards_of(copies: Iterable[Clone]) -> dict[str, tuple[str, ...]]:
     """Return, for each name of a body that copies have replaced, its names in the copies."""
-    made = tuple(found)
-    return dict(_forwards(made))
+    return dict(_forwards(tuple(copies)))
 
 
-def _forwards(found: tuple[Clone, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for name in found[0].variables:
-        yield name, tuple(clone.variables[name] for clone in found)
-    for name in found[0].blocks:
-        yield name, tuple(clone.blocks[name] for clone in found)
+def _forwards(copies: tuple[Clone, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name in copies[0].variables:
+        yield name, tuple(clone.variables[name] for clone in copies)
+    for name in copies[0].blocks:
+        yield name, tuple(clone.blocks[name] for clone in copies)
 
 
 def _renamed(

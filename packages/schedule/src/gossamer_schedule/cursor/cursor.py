@@ -61,8 +61,8 @@ class Cursor(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> Function:
-        found: Function = self.path[0][0] if self.path else self.node
-        return found
+        owner: Function = self.path[0][0] if self.path else self.node
+        return owner
 
     @property
     def top(self) -> Cursor:
@@ -88,20 +88,20 @@ class Cursor(msgspec.Struct, frozen=True):
     @property
     def scope(self) -> tuple[For, ...]:
         """The enclosing loops up to the nearest enclosing block, outermost first."""
-        found: list[For] = []
+        loops: list[For] = []
         for parent in reversed(self.parents):
             if isinstance(parent, Block):
                 break
             if isinstance(parent, For):
-                found.insert(0, parent)
-        return tuple(found)
+                loops.insert(0, parent)
+        return tuple(loops)
 
     @property
     def siblings(self) -> tuple[Stmt, ...]:
         """The body that contains the statement."""
         parent, name, _ = self.path[-1]
-        found: tuple[Stmt, ...] = getattr(parent, name)
-        return found
+        body: tuple[Stmt, ...] = getattr(parent, name)
+        return body
 
     @property
     def place(self) -> Place:
@@ -125,9 +125,9 @@ class Cursor(msgspec.Struct, frozen=True):
         """Return cursors at all statements below, in program order, parents first."""
         stack = self._children()
         while stack:
-            found = stack.pop()
-            yield found
-            stack += found._children()
+            cursor = stack.pop()
+            yield cursor
+            stack += cursor._children()
 
     def _children(self) -> list[Cursor]:
         """Return cursors at the child statements, last one first."""
@@ -168,19 +168,19 @@ def find_by_name(top: Cursor, kind: type, name: str) -> list[Cursor]:
 
     A schedule looks up names in each step, so no cursors are made at other statements.
     """
-    found: list[Cursor] = []
+    cursors: list[Cursor] = []
     naming = _NAMES[kind]
     stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
     while stack:
         entry = stack.pop()
         node = entry[0]
         if type(node) is kind and getattr(node, naming) == name:
-            found.append(Cursor(top.module, top.primitive, node, (*top.path, *_path(entry))))
+            cursors.append(Cursor(top.module, top.primitive, node, (*top.path, *_path(entry))))
         for field in BODIES[type(node)]:
             for at, child in enumerate(getattr(node, field)):
                 if type(child) in BODIES:  # all named statements have bodies
                     stack.append((child, entry, field, at))
-    return found
+    return cursors
 
 
 def _path(entry: Any) -> tuple[PathStep, ...]:
@@ -227,6 +227,6 @@ def with_function(module: Module, old: Function, new: Function) -> Module:
 def has_let(cursor: Cursor, hops: int) -> bool:
     """Return whether a `Let` precedes the cursor in one of the last `hops` bodies on its path."""
     for parent, name, index in cursor.path[len(cursor.path) - hops :]:
-        if any(isinstance(found, Let) for found in getattr(parent, name)[:index]):
+        if any(isinstance(statement, Let) for statement in getattr(parent, name)[:index]):
             return True
     return False

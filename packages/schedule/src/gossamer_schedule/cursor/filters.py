@@ -10,8 +10,8 @@ BLOCK_FILTER = "block_filter"
 
 def filter_of(function: Function) -> str | None:
     """Return the annotation key that blocks must have, or None if the function has no filter."""
-    found = dict(function.annotations).get(BLOCK_FILTER)
-    return found if isinstance(found, str) else None
+    key = dict(function.annotations).get(BLOCK_FILTER)
+    return key if isinstance(key, str) else None
 
 
 def without_filter(function: Function) -> Annotations:

@@ -62,19 +62,19 @@ def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence
 
 def _names(module: Module) -> frozenset[str]:
     """Return all names that steps can address."""
-    found = [
+    statements = [
         node for function in module.functions for node in addressable_statements(function.body)
     ]
-    variables = (name for node in found if isinstance(node, Iteration) for name in node.vars)
-    return frozenset({*map(name_of, found), *variables})
+    variables = (name for node in statements if isinstance(node, Iteration) for name in node.vars)
+    return frozenset({*map(name_of, statements), *variables})
 
 
 def loop_names(module: Module) -> frozenset[str]:
     """Return the names of all loops."""
-    found = (
+    statements = (
         node for function in module.functions for node in addressable_statements(function.body)
     )
-    return frozenset(node.var for node in found if isinstance(node, For))
+    return frozenset(node.var for node in statements if isinstance(node, For))
 
 
 def current(handle: Handle, given: Module, results: Sequence[Result]) -> str:

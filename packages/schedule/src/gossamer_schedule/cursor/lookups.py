@@ -111,7 +111,8 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
     cursor = find_block(root, block=block)
     needed = _read(cursor.node)
     return _found(
-        (found for found in _others(cursor) if outer_writes((found,)) & needed), root.function
+        (other for other in _others(cursor) if outer_writes((other,)) & needed),
+        root.function,
     )
 
 
@@ -128,12 +129,15 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
     root = find_function(module, "get_consumers", function=function)
     cursor = find_block(root, block=block)
     made = outer_writes((cursor.node,))
-    return _found((found for found in _others(cursor) if _read(found) & made), root.function)
+    return _found(
+        (other for other in _others(cursor) if _read(other) & made),
+        root.function,
+    )
 
 
 def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
     """Return the names of the blocks among statements that pass the block filter of a function."""
-    blocks = (found for found in among if isinstance(found, Block))
+    blocks = (statement for statement in among if isinstance(statement, Block))
     return tuple(block.name for block in blocks if is_found(block, function))
 
 

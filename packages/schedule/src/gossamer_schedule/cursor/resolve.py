@@ -13,10 +13,10 @@ from gossamer_schedule.errors import listing, schedule_error
 def find_function(module: Module, primitive: str, *, function: str | None) -> Cursor:
     """Return a cursor for a primitive, at the named function or, without a name, at the entry."""
     wanted = module.entry if function is None else function
-    for found in module.functions:
-        if found.name == wanted:
-            return Cursor(module, primitive, found, ())
-    names = [found.name for found in module.functions]
+    for candidate in module.functions:
+        if candidate.name == wanted:
+            return Cursor(module, primitive, candidate, ())
+    names = [candidate.name for candidate in module.functions]
     raise schedule_error(
         f"{primitive}.no_function",
         f"There is no function '{wanted}' to apply {primitive} to.",
@@ -41,10 +41,10 @@ def find_iteration(top: Cursor, *, iteration: str) -> Cursor:
 
 def find_named(top: Cursor, *, name: str) -> Cursor:
     """Return the cursor at a loop, block or iteration."""
-    found = [cursor for cursor in top.below() if name and name_of(cursor.node) == name]
-    if len(found) == 1:
-        return found[0]
-    there = "are several statements" if found else "is no loop, block or iteration"
+    cursors = [cursor for cursor in top.below() if name and name_of(cursor.node) == name]
+    if len(cursors) == 1:
+        return cursors[0]
+    there = "are several statements" if cursors else "is no loop, block or iteration"
     raise schedule_error(
         f"{top.primitive}.no_name",
         f"There {there} '{name}' in '{top.function.name}'.",
@@ -59,12 +59,12 @@ _WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
 
 
 def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
-    found = find_by_name(top, kind, name)
-    if len(found) == 1:
-        return found[0]
+    cursors = find_by_name(top, kind, name)
+    if len(cursors) == 1:
+        return cursors[0]
     word = _WORDS[kind]
     every = [node for node in addressable_statements(top.function.body) if isinstance(node, kind)]
-    there = f"are several {word}s" if found else f"is no {word}"
+    there = f"are several {word}s" if cursors else f"is no {word}"
     raise schedule_error(
         f"{top.primitive}.{reason}",
         f"There {there} '{name}' in '{top.function.name}'.",
@@ -74,13 +74,13 @@ def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
 
 def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
     """Return a parameter or allocated buffer of the function of a cursor."""
-    for found in all_buffers(cursor.function):
-        if found.name == buffer:
-            return found
+    for candidate in all_buffers(cursor.function):
+        if candidate.name == buffer:
+            return candidate
     raise schedule_error(
         f"{cursor.primitive}.no_buffer",
         f"There is no buffer '{buffer}' in '{cursor.function.name}'.",
-        hint=listing("buffers", [found.name for found in all_buffers(cursor.function)]),
+        hint=listing("buffers", [candidate.name for candidate in all_buffers(cursor.function)]),
     )
 
 

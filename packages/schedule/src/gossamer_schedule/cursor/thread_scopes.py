@@ -60,7 +60,7 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
 
 def _used(body: tuple[Stmt, ...]) -> set[str]:
     """Return the names of the buffers that statements access."""
-    return {found.buffer for found in collect(INDEXING, *body)}
+    return {access.buffer for access in collect(INDEXING, *body)}
 
 
 def _is_apart(loop: For, scope: str) -> bool:

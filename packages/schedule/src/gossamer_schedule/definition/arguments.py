@@ -133,12 +133,12 @@ def checked(
                 f"{op} needs argument '{name}'.",
                 hint=listing("arguments", types),
             )
-    found = {name: _converted(op, name, value, types[name]) for name, value in given.items()}
-    return found | beside
+    arguments = {name: _converted(op, name, value, types[name]) for name, value in given.items()}
+    return arguments | beside
 
 
 def _intrinsics(op: str, value: Any) -> Any:
-    if isinstance(value, Sequence) and all(isinstance(found, Intrinsic) for found in value):
+    if isinstance(value, Sequence) and all(isinstance(item, Intrinsic) for item in value):
         return value
     raise schedule_error(
         "replay.arguments",

@@ -39,20 +39,20 @@ def expression_of(
 
     buffers = {buffer.name: buffer for buffer in all_buffers(at.function)}
     dtypes = {param.name: param.dtype for param in at.function.params if param.dtype != "handle"}
-    dtypes |= {name: found.dtype for name, found in buffers.items()}
+    dtypes |= {name: expr.dtype for name, expr in buffers.items()}
     try:
-        found: Expr = parse_expr(text, dtypes | dict.fromkeys(variables, "int64"))
+        expr: Expr = parse_expr(text, dtypes | dict.fromkeys(variables, "int64"))
     except ParseError as error:
         wrong = error.diagnostics[0]
         message, hint = wrong.message, wrong.hint
     else:
-        reads = collect(READS, found)
+        reads = collect(READS, expr)
         bad = [
             node.buffer for node in reads if _index_count(node) != _rank_of(buffers[node.buffer])
         ]
-        bad += [node.name for node in collect(Var, found) if node.name in buffers]
+        bad += [node.name for node in collect(Var, expr) if node.name in buffers]
         if not bad:
-            return found
+            return expr
         message = f"'{bad[0]}' has {counted(_rank_of(buffers[bad[0]]), 'dimension')}."
         hint = "Give one index per dimension."
     raise schedule_error(

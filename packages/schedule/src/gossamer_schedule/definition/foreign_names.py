@@ -252,5 +252,5 @@ def argument_hint(op: str, name: str = "") -> str:
     >>> argument_hint("bind", "thread_axis")
     ' It is called thread.'
     """
-    found = ARGUMENTS.get((op, name), "") if name else _POSITIONS.get(op, "")
-    return f" {found}" if found else ""
+    hint = ARGUMENTS.get((op, name), "") if name else _POSITIONS.get(op, "")
+    return f" {hint}" if hint else ""

@@ -167,9 +167,9 @@ def _require_shared(made: Module, module: Module, name: str) -> None:
     for function in made.functions:
         for cursor, buffer in split_buffers(cursor_at(made, function)):
             if any(
-                found[1] == buffer
+                old_split[1] == buffer
                 for old in module.functions
-                for found in split_buffers(cursor_at(module, old))
+                for old_split in split_buffers(cursor_at(module, old))
             ):
                 continue
             raise schedule_error(
@@ -205,13 +205,13 @@ def _require_copies(loop: For, function: Function, name: str) -> None:
 
 def _named(module: Module, arguments: tuple[object, ...]) -> Place:
     """Return the place of the first statement that an argument names, else of the function."""
-    functions = {found.name: number for number, found in enumerate(module.functions)}
+    functions = {function.name: number for number, function in enumerate(module.functions)}
     names = [
-        part for found in arguments for part in (found if isinstance(found, tuple) else [found])
+        part for value in arguments for part in (value if isinstance(value, tuple) else [value])
     ]
     number = next((functions[name] for name in names if name in functions), functions[module.entry])
-    every = cursor_at(module, module.functions[number]).below()
-    places = {name_of(found.node): found.place for found in every}
+    cursors = cursor_at(module, module.functions[number]).below()
+    places = {name_of(cursor.node): cursor.place for cursor in cursors}
     return next((places[name] for name in names if name in places), ("functions", number))
 
 

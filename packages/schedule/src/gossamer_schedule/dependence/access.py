@@ -24,9 +24,9 @@ def values_at(cursor: Cursor) -> dict[str, Expr]:
     for parent, name, index in cursor.path:
         if isinstance(parent, Block):
             values.update({iterator.var: iterator.value for iterator in parent.iters})
-        for found in getattr(parent, name)[:index]:
-            if isinstance(found, Let):
-                values[found.var.name] = found.value
+        for statement in getattr(parent, name)[:index]:
+            if isinstance(statement, Let):
+                values[statement.var.name] = statement.value
     return values
 
 

@@ -53,10 +53,10 @@ def _chain(
 ) -> tuple[For, ...]:
     """Return the loops of an iteration, outermost first, with iterations inside made loops as well."""
 
-    def inside(found: Any) -> For | None:
-        if not isinstance(found, Iteration):
+    def inside(statement: Any) -> For | None:
+        if not isinstance(statement, Iteration):
             return None
-        return _chain(found, axes, namer=namer, init=found.init)[0]
+        return _chain(statement, axes, namer=namer, init=statement.init)[0]
 
     names = [name for item in node.axes for name in axes_of(item)]
     body: tuple[Stmt, ...] = (*init, *rewrite_body(node.body, inside, leaves=False))

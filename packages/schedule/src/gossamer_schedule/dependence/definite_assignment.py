@@ -39,15 +39,15 @@ def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
 
 def _gives(statement: Stmt, buffer: str) -> bool:
     """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
-    found = effects_of(statement)
+    effects = effects_of(statement)
     domains = statement.iters if isinstance(statement, Block) else ()
-    if buffer in buffers_accessed((*found.evaluates, *found.reads, *domains)):
+    if buffer in buffers_accessed((*effects.evaluates, *effects.reads, *domains)):
         return False
-    if found.writes:
-        return _always(found)
+    if effects.writes:
+        return _always(effects)
     if isinstance(statement, If):
-        return all(gives_value(body.statements, buffer) for body in found.bodies)
-    accessing = [body for body in found.bodies if buffer in buffers_accessed(body.statements)]
+        return all(gives_value(body.statements, buffer) for body in effects.bodies)
+    accessing = [body for body in effects.bodies if buffer in buffers_accessed(body.statements)]
     return any(
         _runs(body, statement) and gives_value(body.statements, buffer) for body in accessing[:1]
     )
@@ -59,19 +59,19 @@ def always_stores(body: Sequence[Stmt], buffer: str) -> bool:
 
 
 def _stores(statement: Stmt, buffer: str) -> bool:
-    found = effects_of(statement)
-    if any(write.buffer == buffer for write in found.writes):
-        return _always(found)
+    effects = effects_of(statement)
+    if any(write.buffer == buffer for write in effects.writes):
+        return _always(effects)
     if isinstance(statement, If):
-        return all(always_stores(body.statements, buffer) for body in found.bodies)
+        return all(always_stores(body.statements, buffer) for body in effects.bodies)
     return any(
-        _runs(body, statement) and always_stores(body.statements, buffer) for body in found.bodies
+        _runs(body, statement) and always_stores(body.statements, buffer) for body in effects.bodies
     )
 
 
-def _always(found: Effects) -> bool:
+def _always(effects: Effects) -> bool:
     """Return whether the stores of a statement are unpredicated."""
-    return all(getattr(write, "predicate", None) is None for write in found.writes)
+    return all(getattr(write, "predicate", None) is None for write in effects.writes)
 
 
 def _runs(body: Body, statement: Stmt) -> bool:

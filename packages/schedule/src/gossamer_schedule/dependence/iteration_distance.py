@@ -15,7 +15,7 @@ _MOST = 2**16
 
 
 def dependence_distance(
-    later: AccessForm, found: AccessForm, loop: For, *, varying: Set[str]
+    later: AccessForm, earlier: AccessForm, loop: For, *, varying: Set[str]
 ) -> int | None:
     """Return the dependence distance between two accesses of a buffer: the number of iterations, at least
     one, after which the later one accesses the same element.
@@ -37,7 +37,7 @@ def dependence_distance(
     """
     distances = [
         _distance(first, second, loop, varying)
-        for first, second in zip(later.indices, found.indices, strict=True)
+        for first, second in zip(later.indices, earlier.indices, strict=True)
     ]
     told = {distance for distance in distances if distance is not None} - {_EVERY}
     if _NEVER in told or len(told) > 1:
@@ -49,16 +49,16 @@ _NEVER, _EVERY = 0, -1
 
 
 def _distance(
-    later: LinearForm | None, found: LinearForm | None, loop: For, varying: Set[str]
+    later: LinearForm | None, earlier: LinearForm | None, loop: For, varying: Set[str]
 ) -> int | None:
     """Return the number of iterations after which an index has the value that another one had."""
-    if later is None or found is None or (later.opaque | found.opaque) & varying:
+    if later is None or earlier is None or (later.opaque | earlier.opaque) & varying:
         return None
     count, *others = [
-        (form.terms.get(loop.var, NOTHING), _others(form, loop)) for form in (later, found)
+        (form.terms.get(loop.var, NOTHING), _others(form, loop)) for form in (later, earlier)
     ]
     (by, rest), step = count, count[0].constant
-    apart = combine(later.base, found.base, -1)
+    apart = combine(later.base, earlier.base, -1)
     is_told = (
         others == [count] and by.is_constant and apart.is_constant and varying.isdisjoint(rest)
     )

@@ -88,9 +88,9 @@ def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
 
 
 def _race(cursor: Cursor, *, buffer: str) -> Exception:
-    loop, found = cursor.node, accesses_below(cursor)[buffer]
+    loop, accesses = cursor.node, accesses_below(cursor)[buffer]
     varying = loops_within((loop,))
-    clash = collision(loop, found, loops=loops_of(cursor.function), varying=varying)
+    clash = collision(loop, accesses, loops=loops_of(cursor.function), varying=varying)
     if _verdict(cursor, buffer) == "race" or clash is not None:
         return schedule_error(
             f"{cursor.primitive}.race",
@@ -103,16 +103,16 @@ def _race(cursor: Cursor, *, buffer: str) -> Exception:
         f"{cursor.primitive}.not_proved",
         f"Cannot prove that different iterations of loop '{loop.var}' access different "
         f"elements of '{buffer}'.",
-        needs=difference(loop.var, found, varying=varying),
+        needs=difference(loop.var, accesses, varying=varying),
         place=cursor.place,
     )
 
 
-def difference(loop: str, found: Sequence[AccessForm], *, varying: Set[str]) -> str:
+def difference(loop: str, accesses: Sequence[AccessForm], *, varying: Set[str]) -> str:
     """Return the condition that a store to a buffer and another access of it (else the store itself) are to
     different elements in different iterations of the loop."""
-    store = next(access for access in found if access.is_store)
-    other = next((access for access in found if access.indices != store.indices), store)
+    store = next(access for access in accesses if access.is_store)
+    other = next((access for access in accesses if access.indices != store.indices), store)
     renamed: dict[str, Expr] = {name: index_var(name + _OTHER) for name in varying | {loop}}
     left, right = _element(store, {}), _element(other, renamed)
     return f"{left} != {right} wherever {loop} != {loop}{_OTHER}"
@@ -137,7 +137,7 @@ def _expr(form: LinearForm) -> Expr:
 
 def collision(
     loop: For,
-    found: Sequence[AccessForm],
+    accesses: Sequence[AccessForm],
     *,
     loops: Mapping[str, For],
     varying: Set[str],
@@ -149,7 +149,7 @@ def collision(
     if not is_unconditional(loop.body):
         return None
     seen: dict[object, tuple[str, int, bool]] = {}
-    for access in found:
+    for access in accesses:
         for point in _points(access, {loop.var} | varying, loops=loops):
             element = _at(access, point)
             here = (_words(point), point.get(loop.var, 0), access.is_store)
@@ -178,8 +178,8 @@ def _points(
     names = sorted(varying)
     ranges = [constants_of(loops[name]) or range(0) for name in names]
     count = 1
-    for found in ranges:
-        count *= len(found)
+    for loop_range in ranges:
+        count *= len(loop_range)
     if count <= _MOST_POINTS and not any(
         not by.is_constant for form in forms for name, by in form.terms.items() if name in varying
     ):

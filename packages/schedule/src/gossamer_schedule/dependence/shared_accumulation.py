@@ -31,7 +31,7 @@ def required_shared(cursor: Cursor) -> tuple[str, ...]:
 
 def _has_another_name(cursor: Cursor, buffer: str) -> bool:
     """Return whether the loop also uses the memory of a buffer under another name."""
-    handles = {found.name: found.handle for found in all_buffers(cursor.function)}
+    handles = {item.name: item.handle for item in all_buffers(cursor.function)}
     same = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
         buffer
     }
@@ -67,11 +67,11 @@ def _stores(cursor: Cursor, buffer: str) -> Iterator[Store]:
 
 def _hint(cursor: Cursor, buffer: str) -> str:
     """Return a hint: the step after which iterations only accumulate."""
-    for found in addressable_statements(cursor.node.body):
-        if isinstance(found, Block) and buffer in outer_writes(found.init):
+    for statement in addressable_statements(cursor.node.body):
+        if isinstance(statement, Block) and buffer in outer_writes(statement.init):
             return (
-                f"Apply decompose_reduction to block '{found.name}' with loop='{cursor.node.var}', so that "
-                f"'{buffer}' is initialized before the loop."
+                f"Apply decompose_reduction to block '{statement.name}' with loop='{cursor.node.var}', so "
+                f"that '{buffer}' is initialized before the loop."
             )
     return (
         f"Give each iteration elements of '{buffer}' of its own, or let it accumulate into others and "

@@ -21,7 +21,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     Raises `.text` and `.not_proved`.
     """
     place = cursor.place
-    found = expression_of(
+    expr = expression_of(
         text,
         cursor,
         known_at(cursor),
@@ -29,9 +29,9 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
         place=place,
     )
     given = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is not None}
-    read = buffers_read(found)
+    read = buffers_read(expr)
     if not read <= given or not is_safe_in(
-        cursor.function, resolve(found, values_at(cursor)), cursor.loops
+        cursor.function, resolve(expr, values_at(cursor)), cursor.loops
     ):
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
@@ -39,7 +39,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
             needs=f"its elements of {', '.join(sorted(read))} are in bounds, and given by the caller",
             place=place,
         )
-    return found
+    return expr
 
 
 def known_at(cursor: Cursor) -> tuple[str, ...]:

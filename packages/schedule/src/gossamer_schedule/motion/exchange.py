@@ -60,11 +60,11 @@ def _dependent_buffers(
     varying = loops_within((top.node,))
     written = written_accesses(chain[-1].body, values=values_at(top), function=top.function)
     dependent: dict[str, frozenset[str]] = {}
-    for buffer, found in written.items():
+    for buffer, accesses in written.items():
         shared = {
             loop.var
             for loop in chain
-            if verdict(loop.var, found, varying=varying, function=top.function) != "disjoint"
+            if verdict(loop.var, accesses, varying=varying, function=top.function) != "disjoint"
         }
         names = frozenset(name for pair in exchanged if shared.issuperset(pair) for name in pair)
         if names:

@@ -80,20 +80,20 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
 
     Raises `.writers`.
     """
-    found = [
+    writers = [
         cursor
         for cursor in top.below()
         if isinstance(cursor.node, Block) and buffer in outer_writes((cursor.node,))
     ]
     stores = [node for node in addressable_statements(top.function.body) if isinstance(node, Store)]
     count = sum(node.buffer == buffer for node in stores)
-    if not found or count != 1:
+    if not writers or count != 1:
         stores_found = "1 store" if count == 1 else f"{count} stores"
         raise schedule_error(
             f"{top.primitive}.writers",
             f"Buffer '{buffer}' has {stores_found}; expected one, in a block.",
         )
-    return found[-1]
+    return writers[-1]
 
 
 def domain_conditions(
@@ -136,11 +136,11 @@ def without_buffer(function: Function, buffer: str) -> Function:
     def rule(node: Any) -> tuple[Stmt, ...] | None:
         return () if isinstance(node, Allocate) and node.buffer.name == buffer else None
 
-    others = tuple(found for found in function.buffers if found.name != buffer)
-    shared_offsets = {getattr(found, "offsets", None) for found in others}
+    others = tuple(other for other in function.buffers if other.name != buffer)
+    shared_offsets = {getattr(other, "offsets", None) for other in others}
     is_needed = any(
-        found.name == buffer and getattr(found, "offsets", None) not in shared_offsets | {None}
-        for found in function.buffers
+        old.name == buffer and getattr(old, "offsets", None) not in shared_offsets | {None}
+        for old in function.buffers
     )
     kept = function.buffers if is_needed else others
     return replace(function, buffers=kept, body=rewrite_body(function.body, rule))

@@ -43,7 +43,7 @@ def is_kept(cursor: Cursor, buffer: str) -> bool:
     An element that it does not store the next time then keeps its old value; otherwise it is undefined.
     """
     for parent, name, index in reversed(cursor.path):
-        if any(_allocates(found, buffer) for found in getattr(parent, name)[:index]):
+        if any(_allocates(statement, buffer) for statement in getattr(parent, name)[:index]):
             return False
         if isinstance(parent, While):
             return True
@@ -128,10 +128,10 @@ def _computing_point(cursor: Cursor, own: Sequence[For], access: Access) -> dict
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
     patterns = tuple(resolve(at, values | fixed) for at in stores[0].indices)
-    found = match_all(patterns, points, free=free)
-    if found is None:
+    matched = match_all(patterns, points, free=free)
+    if matched is None:
         return None
-    point = _completed(block, values | fixed | found)
+    point = _completed(block, values | fixed | matched)
     if point is None:
         return None
     return point | {bound[name].name: point[name] for name in free & point.keys()}
@@ -155,8 +155,8 @@ def is_computed_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> 
     """Return whether block `maker` computes what block `reader` loads at each of its points, given that both
     run over their whole domains."""
     free = {item.var for item in maker.node.iters}
-    found = match_all(store.indices, load.indices, free=free)
-    point = None if found is None else _completed(maker.node, found)
+    matched = match_all(store.indices, load.indices, free=free)
+    point = None if matched is None else _completed(maker.node, matched)
     if point is None:
         return False
     known = point_in(reader.function)

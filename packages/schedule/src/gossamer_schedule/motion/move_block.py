@@ -38,22 +38,22 @@ def is_recurrence(block: Block) -> bool:
     """Return whether the block accesses several elements of a buffer that it writes."""
     stored = outer_writes((block,))
     used = {
-        (found.buffer, found.indices)
-        for found in collect((Load, Store), block)
-        if found.buffer in stored
+        (access.buffer, access.indices)
+        for access in collect((Load, Store), block)
+        if access.buffer in stored
     }
     return len(used) > len(stored)
 
 
 def require_plain_loops(target: Cursor) -> None:
     """Refuse a target loop, or a loop around it, that is neither serial nor unrolled."""
-    for found in (*target.loops, target.node):
-        if found.kind not in ("serial", "unrolled"):
+    for loop in (*target.loops, target.node):
+        if loop.kind not in ("serial", "unrolled"):
             raise schedule_error(
                 f"{target.primitive}.kind",
-                f"Loop '{found.var}' is {found.kind}; {target.primitive} moves blocks only into serial and "
+                f"Loop '{loop.var}' is {loop.kind}; {target.primitive} moves blocks only into serial and "
                 "unrolled loops.",
-                hint=f"Apply {target.primitive} before '{found.var}' is made {found.kind}.",
+                hint=f"Apply {target.primitive} before '{loop.var}' is made {loop.kind}.",
                 place=target.place,
             )
 
@@ -64,14 +64,14 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
     One iterator must be bound to each of them, and the loop must run over the domain of the iterator.
     """
     own: list[For] = []
-    for found in reversed(cursor.nest):
-        if len(found.body) != 1:
+    for loop in reversed(cursor.nest):
+        if len(loop.body) != 1:
             break
-        own.insert(0, found)
+        own.insert(0, loop)
     bound = [_bound(iterator) for iterator in cursor.node.iters]
     is_plain = all(
-        found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
-        for found in own
+        loop.kind == "serial" and integer_value(loop.start) == 0 and bound.count(loop.var) == 1
+        for loop in own
     )
     if not is_plain or any(not isinstance(iterator.value, Var) for iterator in cursor.node.iters):
         raise schedule_error(
@@ -80,14 +80,14 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
             hint=f"Apply {cursor.primitive} before its loops are split or get another kind.",
             place=cursor.place,
         )
-    loops = {found.var: found for found in own}
-    for found in cursor.node.iters:
-        loop = loops.get(_bound(found))
-        if loop is not None and not _is_domain(loop, found, values_within(cursor)):
+    by_name = {loop.var: loop for loop in own}
+    for item in cursor.node.iters:
+        bound_loop = by_name.get(_bound(item))
+        if bound_loop is not None and not _is_domain(bound_loop, item, values_within(cursor)):
             raise schedule_error(
                 f"{cursor.primitive}.binding",
-                f"Loop '{loop.var}' does not run over the whole domain of iterator '{found.var}' of block "
-                f"'{cursor.node.name}'.",
+                f"Loop '{bound_loop.var}' does not run over the whole domain of iterator '{item.var}' of "
+                f"block '{cursor.node.name}'.",
                 place=cursor.place,
             )
     return tuple(own)
@@ -108,8 +108,8 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
     parent, name, _ = moving.path[-1]
     for at, (above, field, _) in enumerate(target.path):
         if above is parent and field == name:
-            between = [found for found, _, _ in target.path[at + 1 :]]
-            is_nest = all(isinstance(found, For) for found in between)
+            between = [ancestor for ancestor, _, _ in target.path[at + 1 :]]
+            is_nest = all(isinstance(ancestor, For) for ancestor in between)
             return target.up(len(target.path) - at - 1) if is_nest else None
     return None
 
@@ -121,7 +121,7 @@ def position(cursor: Cursor) -> int:
 
 def path_between(target: Cursor, top: Cursor) -> tuple[For, ...]:
     """Return the loops from the one at `top` down to the one at `target`."""
-    inner = tuple(found for found, _, _ in target.path[len(top.path) :])
+    inner = tuple(parent for parent, _, _ in target.path[len(top.path) :])
     return (*inner, target.node)
 
 
@@ -133,8 +133,8 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     Raises `.scope`.
     """
     between = top.siblings[position(top) + 1 : position(moving)]
-    bound = {found.var.name for found in between if isinstance(found, Let)}
-    bound |= {found.buffer.name for found in between if isinstance(found, Allocate)}
+    bound = {statement.var.name for statement in between if isinstance(statement, Let)}
+    bound |= {statement.buffer.name for statement in between if isinstance(statement, Allocate)}
     late = bound & (free_vars(moving.node) | buffers_named((moving.node,)))
     if late:
         raise schedule_error(
@@ -156,8 +156,8 @@ def conflicting_buffer(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -
     for loop in path:
         varying = loops_within((loops[loop.var],))
         for name in sorted(buffers & written.keys()):
-            found = verdict(loop.var, written[name], varying=varying, function=top.function)
-            if found != "disjoint":
+            accesses = written[name]
+            if verdict(loop.var, accesses, varying=varying, function=top.function) != "disjoint":
                 return name
     return ""
 
@@ -174,7 +174,7 @@ def moved_nest(
     values: dict[str, Expr] = {}
     kept: list[For] = []
     for loop in own:
-        found, part = bound[loop.var]
+        item, part = bound[loop.var]
         extent = loop.extent
         for name in reversed(values):  # an extent may depend on the loops outside
             extent = _at(extent, name, values[name], bound=bound[name], iters=block.iters)
@@ -186,7 +186,7 @@ def moved_nest(
             kept.append(replace(loop, extent=product_of(part.count)))
             values[loop.var] = add(part.base, index_var(loop.var))
         if part is not None and not part.is_within:
-            block = bounded_by_domain(block, found)
+            block = bounded_by_domain(block, item)
     nest: Stmt = substitute(block, values)
     for loop in reversed(kept):
         nest = replace(loop, body=(nest,))
@@ -202,14 +202,14 @@ def _at(
     iters: Sequence[BlockIter],
 ) -> Expr:
     """Return the extent of an inner loop at the new value of an outer loop's variable."""
-    found, part = bound
+    bound_item, part = bound
     if part is not None and not part.is_within:
-        whole = substitute(found.domain.extent, {item.var: item.value for item in iters})
+        whole = substitute(bound_item.domain.extent, {item.var: item.value for item in iters})
         extent = guarded(extent, loop, extent=whole)
     placed: Expr = substitute(extent, {loop: value})
     return placed
 
 
-def _bound(found: BlockIter) -> str:
+def _bound(item: BlockIter) -> str:
     """Return the variable of the loop that an iterator is bound to; empty if there is none."""
-    return found.value.name if isinstance(found.value, Var) else ""
+    return item.value.name if isinstance(item.value, Var) else ""

@@ -24,13 +24,13 @@ class BlockNest(msgspec.Struct, frozen=True):
 
     @property
     def loops(self) -> tuple[For, ...]:
-        return tuple(found for found in self.around if isinstance(found, For))
+        return tuple(part for part in self.around if isinstance(part, For))
 
     @property
     def conditions(self) -> tuple[Expr, ...]:
         """The conjuncts of the conditions."""
-        found = (part for part in self.around if not isinstance(part, For))
-        return tuple(part for condition in found for part in conjuncts(condition))
+        conditions = (part for part in self.around if not isinstance(part, For))
+        return tuple(part for condition in conditions for part in conjuncts(condition))
 
     @property
     def has_let(self) -> bool:
@@ -40,34 +40,34 @@ class BlockNest(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """The name of the block."""
-        found: str = self.block.node.name
-        return found
+        name: str = self.block.node.name
+        return name
 
     @property
     def known_above(self) -> set[str]:
         """The parameters of the function, and the variables of loops and blocks around the nest."""
-        found = {param.name for param in self.block.function.params}
+        names = {param.name for param in self.block.function.params}
         for parent in self.top.parents:
             if isinstance(parent, For):
-                found.add(parent.var)
+                names.add(parent.var)
             elif isinstance(parent, Block):
-                found |= {item.var for item in parent.iters}
-        return found
+                names |= {item.var for item in parent.iters}
+        return names
 
 
 def around(cursor: Cursor) -> tuple[LoopOrCondition, ...]:
     """Return the innermost loops and conditions around a statement with no other statement between them,
     outermost first."""
-    found: list[LoopOrCondition] = []
+    parts: list[LoopOrCondition] = []
     for parent, body, _ in reversed(cursor.path):
         match parent:
             case For():
-                found.insert(0, parent)
+                parts.insert(0, parent)
             case If(condition=condition):
-                found.insert(0, condition if body == "then_body" else Unary("not", condition))
+                parts.insert(0, condition if body == "then_body" else Unary("not", condition))
             case _:
                 break
-    return tuple(found)
+    return tuple(parts)
 
 
 def loop_nest(cursor: Cursor) -> BlockNest:
@@ -82,12 +82,12 @@ def reduction_nest(cursor: Cursor) -> BlockNest:
     them, and the loops directly around them.
     """
     fed = reduction_loops(cursor.node, values_at(cursor))
-    found = around(cursor)
-    start = len(found) - len(cursor.nest)
-    for at, part in enumerate(found[:start]):
+    parts = around(cursor)
+    start = len(parts) - len(cursor.nest)
+    for at, part in enumerate(parts[:start]):
         if isinstance(part, For) and part.var in fed:
             start = at
             break
-    while start and isinstance(found[start - 1], For):
+    while start and isinstance(parts[start - 1], For):
         start -= 1
-    return BlockNest(cursor, found[start:])
+    return BlockNest(cursor, parts[start:])

@@ -27,9 +27,9 @@ def require_covered(nest: BlockNest, iters: Sequence[BlockIter]) -> None:
 
     Raises `.not_proved`.
     """
-    for found, tile in _visited(nest, iters):
+    for item, tile in _visited(nest, iters):
         if tile is not None:
-            raise _not_covered(nest, found)
+            raise _not_covered(nest, item)
 
 
 def required_tiles(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Range]:
@@ -75,10 +75,10 @@ def _visited(
         )
 
 
-def _tile(nest: BlockNest, found: BlockIter) -> Range | None:
+def _tile(nest: BlockNest, item: BlockIter) -> Range | None:
     """Return the contiguous range of values of an iterator that the loops of a nest visit."""
     loops = {loop.var: loop for loop in nest.loops}
-    form = form_of(found.value, {}, loops=loops)
+    form = form_of(item.value, {}, loops=loops)
     order = lowest(form, loops.keys(), loops=loops)
     if order is None:
         return None
@@ -89,14 +89,14 @@ def _tile(nest: BlockNest, found: BlockIter) -> Range | None:
     return tile if free_vars(tile).isdisjoint(loops) else None
 
 
-def _not_covered(nest: BlockNest, found: BlockIter) -> Exception:
+def _not_covered(nest: BlockNest, iterator: BlockIter) -> Exception:
     cursor = nest.block
     outer = values_at(cursor)
     values = outer | {item.var: item.value for item in cursor.node.iters}
     return schedule_error(
         f"{nest.block.primitive}.not_proved",
         f"Cannot prove that the loops around block '{cursor.node.name}' visit the whole domain of "
-        f"'{found.var}'.",
-        needs=f"{text_of(resolve(found.value, outer))} takes each value from 0 to before "
-        f"{text_of(resolve(found.domain.extent, values))}, whatever the other iterators are",
+        f"'{iterator.var}'.",
+        needs=f"{text_of(resolve(iterator.value, outer))} takes each value from 0 to before "
+        f"{text_of(resolve(iterator.domain.extent, values))}, whatever the other iterators are",
     )

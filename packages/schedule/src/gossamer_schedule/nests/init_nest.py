@@ -21,13 +21,13 @@ from gossamer_schedule.nests.block_nest import BlockNest, around
 
 
 def require_init_nest(
-    cursor: Cursor, found: Sequence[LoopOrCondition]
+    cursor: Cursor, parts: Sequence[LoopOrCondition]
 ) -> tuple[LoopOrCondition, ...]:
     """Return the loops and conditions around a block in which its init runs.
 
     Raises `.dependence`.
     """
-    nest, dropped = BlockNest(cursor, tuple(found)), variables_outside_init(cursor)
+    nest, dropped = BlockNest(cursor, tuple(parts)), variables_outside_init(cursor)
     loops = (loop for loop in nest.loops if loop.var not in dropped)
     used = {name for loop in loops for name in free_vars(loop.start) | free_vars(loop.extent)}
     used |= free_vars(*cursor.node.init, *(item.domain for item in iterators_of_init(cursor.node)))
@@ -37,7 +37,7 @@ def require_init_nest(
             f"The init of block '{cursor.node.name}' or its loops depend on "
             f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
         )
-    return tuple(without_loops(found, dropped))
+    return tuple(without_loops(parts, dropped))
 
 
 def init_nest(
@@ -45,7 +45,7 @@ def init_nest(
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return a nest for the init of a block: block `<block>_init` in loops `<loop>_init` and conditions like
     those of `kept`; and the names of the block and the loops."""
-    loops = (found for found in kept if isinstance(found, For))
+    loops = (part for part in kept if isinstance(part, For))
     names = {loop.var: namer.fresh(init_name(loop.var, suffix=suffix)) for loop in loops}
     made = _init_block(cursor, names, namer=namer, suffix=suffix)
     return _nest(kept, names, (made,)), (made.name, *names.values())
@@ -79,9 +79,11 @@ def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
 
 def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
     block: Block = cursor.node
-    spatial = [replace(found, kind="S") for found in iterators_of_init(block)]
+    spatial = [replace(iterator, kind="S") for iterator in iterators_of_init(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    fresh = {found.var: namer.fresh(init_name(found.var, suffix=suffix)) for found in spatial}
+    fresh = {
+        iterator.var: namer.fresh(init_name(iterator.var, suffix=suffix)) for iterator in spatial
+    }
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
     predicate = conjoined(conditions_of_init(cursor))

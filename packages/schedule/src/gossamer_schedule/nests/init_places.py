@@ -30,11 +30,11 @@ from gossamer_schedule.nests.init_nest import init_dependences
 
 def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
     """Yield cursors at the blocks with an init in a loop, without blocks inside other blocks."""
-    for found in top.below():
-        between = found.parents[len(top.path) :]
+    for cursor in top.below():
+        between = cursor.parents[len(top.path) :]
         is_own = not any(isinstance(parent, Block) for parent in between)
-        if is_own and isinstance(found.node, Block) and found.node.init:
-            yield found
+        if is_own and isinstance(cursor.node, Block) and cursor.node.init:
+            yield cursor
 
 
 def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
@@ -43,21 +43,21 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
     The init then runs before the outermost of them, once for each element.
     """
     loops, values = cursor.scope, values_within(cursor)
-    found: set[str] = set()
+    reinitializing: set[str] = set()
     for count, loop in enumerate(loops):
         between = chain(loops[count + 1 :], _conditions_within(cursor, loop))
         if loop.var in among and may_meet(
             loop, cursor.node, between, values=values, function=cursor.function
         ):
-            found.add(loop.var)
-    return found
+            reinitializing.add(loop.var)
+    return reinitializing
 
 
 def _conditions_within(cursor: Cursor, loop: For) -> Iterator[Expr]:
     """Yield the conditions between a loop around a block and the block."""
-    found = around(cursor)
-    inside = next((at for at, part in enumerate(found) if part is loop), len(found))
-    yield from (part for part in found[inside:] if not isinstance(part, For))
+    parts = around(cursor)
+    inside = next((at for at, part in enumerate(parts) if part is loop), len(parts))
+    yield from (part for part in parts[inside:] if not isinstance(part, For))
 
 
 def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:
@@ -134,7 +134,8 @@ def _outermost(cursor: Cursor, names: Set[str]) -> Cursor | None:
     """Return the outermost loop around a cursor, in the same block, that has one of some names."""
     loop = next((loop for loop in cursor.scope if loop.var in names), None)
     return next(
-        (found for found in map(cursor.up, range(len(cursor.path))) if found.node is loop), None
+        (ancestor for ancestor in map(cursor.up, range(len(cursor.path))) if ancestor.node is loop),
+        None,
     )
 
 
@@ -211,14 +212,14 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
     _require_allocated(cursor, top)
     for buffer in sorted(_used(cursor) & accesses.keys()):
         for loop in sorted(crossed):
-            found = accesses[buffer]
-            is_own = verdict(loop, found, varying=varying, function=top.function) == "disjoint"
+            used = accesses[buffer]
+            is_own = verdict(loop, used, varying=varying, function=top.function) == "disjoint"
             if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
                 raise schedule_error(
                     f"{cursor.primitive}.not_proved",
                     f"Cannot prove that the init of block '{cursor.node.name}' may run before all "
                     f"iterations of loop '{loop}' as well as in each of them.",
-                    needs=difference(loop, found, varying=varying),
+                    needs=difference(loop, used, varying=varying),
                     hint="Apply decompose_reduction before.",
                     place=cursor.place,
                 )
@@ -241,7 +242,7 @@ def read_by_init(cursor: Cursor) -> set[str]:
     """Return the buffers that the init of a block reads, or that determine where it runs."""
     asked = (*cursor.node.init, *parts_of(cursor.node))
     loads = (node for part in asked for node in walk(part) if isinstance(node, READS))
-    return {found.buffer for found in loads}
+    return {load.buffer for load in loads}
 
 
 def _used(cursor: Cursor) -> set[str]:

@@ -47,10 +47,10 @@ def combining_of(block: Block, function: Function) -> Combining | None:
         return None
     (statement,) = block.body
     if isinstance(statement, Combine):
-        (reducer,) = (found for found in function.reducers if found.name == statement.reducer)
+        (reducer,) = (item for item in function.reducers if item.name == statement.reducer)
         return Combining(statement.stores, reducer.identity, reducer=reducer.name)
-    found = reduction_of(block)
-    assert found is not None
-    (dtype,) = (item.dtype for item in all_buffers(function) if item.name == found.store.buffer)
-    term = replace(found.store, value=found.value)
-    return Combining((term,), (identity(found.op, dtype),), op=found.op)
+    reduction = reduction_of(block)
+    assert reduction is not None
+    (dtype,) = (item.dtype for item in all_buffers(function) if item.name == reduction.store.buffer)
+    term = replace(reduction.store, value=reduction.value)
+    return Combining((term,), (identity(reduction.op, dtype),), op=reduction.op)

@@ -147,10 +147,10 @@ def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
     fed = fed_iterators(cursor.node, loop.var)
     selected = preceding_iterators(cursor.node, loop.var)
     feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
-    loops = tuple(found for found in reduction_nest(cursor).loops if found.var in feeding)
+    loops = tuple(other for other in reduction_nest(cursor).loops if other.var in feeding)
     kept = {item.value: item.var for item in fed}
     names = {
-        found.var: kept.get(index_var(found.var)) or namer.fresh(f"v{found.var}") for found in loops
+        other.var: kept.get(index_var(other.var)) or namer.fresh(f"v{other.var}") for other in loops
     }
     variables = {old: index_var(new) for old, new in names.items()}
     return _IteratorChange(fed, loops, variables, selected)

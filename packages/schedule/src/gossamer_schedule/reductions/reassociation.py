@@ -65,7 +65,7 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     combining = {id(store) for combine in combines for store in combine.stores}
     stores = [store for store in collect(Store, *updates) if store.buffer == buffer]
     plain = [store for store in stores if id(store) not in combining]
-    reducers = {_reducer_of(found) for found in plain}
+    reducers = {_reducer_of(statement) for statement in plain}
     for combine in combines:
         if any(store.buffer == buffer for store in combine.stores):
             reducers.add(_user_reducer_of(combine))

@@ -54,45 +54,45 @@ def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
     return not is_wide(store.indices) and combiner_of(cursor.node.body, store.buffer) is not None
 
 
-def require_segments(found: LoopReduction) -> int:
+def require_segments(reduction: LoopReduction) -> int:
     """Return the only dimension whose index changes with the loop, or refuse an index that may decrease."""
-    loop: For = found.cursor.node
+    loop: For = reduction.cursor.node
     inner = {below.var for below in addressable_statements(loop.body) if isinstance(below, For)}
-    changing = [dim for dim, at in enumerate(found.element) if loop.var in free_vars(at)]
+    changing = [dim for dim, at in enumerate(reduction.element) if loop.var in free_vars(at)]
     ordered = [
         dim
         for dim in changing
-        if not free_vars(found.element[dim]) & inner
-        and is_monotone(found.element[dim], found.cursor)
+        if not free_vars(reduction.element[dim]) & inner
+        and is_monotone(reduction.element[dim], reduction.cursor)
     ]
-    _require_every_iteration(found, inner)
+    _require_every_iteration(reduction, inner)
     if len(changing) == 1 and ordered:
         return ordered[0]
     raise schedule_error(
         "parallel.not_proved",
-        f"Cannot prove that loop '{loop.var}' visits the elements of '{found.buffer.name}' in "
+        f"Cannot prove that loop '{loop.var}' visits the elements of '{reduction.buffer.name}' in "
         "order.",
-        needs=" or ".join(f"{text_of(found.element[dim])} never decreases" for dim in changing)
+        needs=" or ".join(f"{text_of(reduction.element[dim])} never decreases" for dim in changing)
         or "an index of the element follows the loop",
         hint="accumulate='privatised' needs no order.",
-        place=found.cursor.place,
+        place=reduction.cursor.place,
     )
 
 
-def _require_every_iteration(found: LoopReduction, inner: Set[str]) -> None:
+def _require_every_iteration(reduction: LoopReduction, inner: Set[str]) -> None:
     """Refuse loops that may have iterations without an element.
 
     Each part of the loop finds its first element in its first iteration.
     """
-    values = values_at(found.cursor) | {item.var: item.value for item in found.block.iters}
-    outer = {loop.var for loop in found.cursor.loops} | {found.cursor.node.var}
-    for part in conjuncts(found.block.predicate):
+    values = values_at(reduction.cursor) | {item.var: item.value for item in reduction.block.iters}
+    outer = {loop.var for loop in reduction.cursor.loops} | {reduction.cursor.node.var}
+    for part in conjuncts(reduction.block.predicate):
         names = free_vars(resolve(part, values))
         if names & outer or not names & inner:
             raise schedule_error(
                 "parallel.not_proved",
-                f"Cannot prove that each iteration of loop '{found.cursor.node.var}' has an element.",
+                f"Cannot prove that each iteration of loop '{reduction.cursor.node.var}' has an element.",
                 needs=text_of(part),
                 hint="Make the loop parallel before it is split.",
-                place=found.cursor.place,
+                place=reduction.cursor.place,
             )

@@ -47,11 +47,11 @@ def require_reducers(cursor: Cursor) -> None:
 
     No block may use the result of another one, which is complete only after the loop.
     """
-    for found in cursor.node.body:
-        if isinstance(found, Block):
-            _require_one_element(found, cursor)
-        if not isinstance(found, Block) or not _is_lane_reduction(found, cursor):
-            name = f"Block '{found.name}'" if isinstance(found, Block) else "A statement"
+    for statement in cursor.node.body:
+        if isinstance(statement, Block):
+            _require_one_element(statement, cursor)
+        if not isinstance(statement, Block) or not _is_lane_reduction(statement, cursor):
+            name = f"Block '{statement.name}'" if isinstance(statement, Block) else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.not_reducer",
                 f"{name} under reduction loop '{cursor.node.var}' is not a reduction over it.",
@@ -102,7 +102,7 @@ def _is_lane_reduction(block: Block, cursor: Cursor) -> bool:
 
 def _varying(block: Block, cursor: Cursor) -> list[Expr]:
     """Return the indices of a reduction's element that change along the loop, in terms of loops."""
-    found = reduction_of(block)
+    reduction = reduction_of(block)
     values: dict[str, Any] = {item.var: item.value for item in block.iters} | values_at(cursor)
-    indices = [] if found is None else [resolve(at, values) for at in found.store.indices]
+    indices = [] if reduction is None else [resolve(at, values) for at in reduction.store.indices]
     return [at for at in indices if cursor.node.var in free_vars(at)]

@@ -29,10 +29,10 @@ def unblocked(cursor: Cursor) -> Cursor:
         return cursor
     joined = inner
     if outer.init:
-        found = _with_init(cursor, outer, inner)
-        if found is None:
+        with_init = _with_init(cursor, outer, inner)
+        if with_init is None:
             return cursor
-        joined = found
+        joined = with_init
     values = {item.var: item.value for item in outer.iters}
     predicate = conjoined((*conjuncts(outer.predicate), *conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)

@@ -46,8 +46,8 @@ def indirect_ranges(
 def _read_coordinates(cursor: Cursor, buffer: str) -> tuple[Expr | None, ...]:
     """Return the coordinates at which the block reads a buffer, in terms of its loops."""
     values = values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
-    found = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
-    reads = {tuple(coordinate_of(at) for at in access.indices) for access in found}
+    accesses = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
+    reads = {tuple(coordinate_of(at) for at in access.indices) for access in accesses}
     return reads.pop() if len(reads) == 1 else ()
 
 

@@ -66,18 +66,18 @@ def required_dimensions(
             f"{cursor.primitive}.shape",
             f"Block '{cursor.node.name}' accesses vectors, and the cache has one element for each point.",
         )
-    found: dict[str, Dimension] = {}
+    by_iterator: dict[str, Dimension] = {}
     for item in iters:
-        dimension = _dimension(cursor.function, item, found)
+        dimension = _dimension(cursor.function, item, by_iterator)
         if dimension is None:
             raise schedule_error(
                 f"{cursor.primitive}.shape",
                 f"The domain of '{item.var}' in block '{cursor.node.name}' is neither of a size that is "
                 "known before the function runs, nor a fibre.",
             )
-        found[item.var] = dimension
-    implied = {name for own in found for name in found[own].determines if name != own}
-    needed = [name for name in found if name not in implied]
+        by_iterator[item.var] = dimension
+    implied = {name for own in by_iterator for name in by_iterator[own].determines if name != own}
+    needed = [name for name in by_iterator if name not in implied]
     if order and sorted(order) != sorted(needed):
         raise schedule_error(
             f"{cursor.primitive}.order",
@@ -85,21 +85,21 @@ def required_dimensions(
             "selects an element once.",
             hint=listing("iterators", needed),
         )
-    dimensions = tuple(found[name] for name in order or needed)
+    dimensions = tuple(by_iterator[name] for name in order or needed)
     return dimensions or (Dimension(ZERO, ONE, frozenset()),)
 
 
 def determined_by(cursor: Cursor, access: Load | Store) -> frozenset[str]:
     """Return the iterators of a block that an accessed element determines by its indices and its numbers."""
     numbers = numbers_of(cursor.function, access.buffer, access.indices)
-    found: dict[str, Dimension] = {}
+    by_iterator: dict[str, Dimension] = {}
     for item in cursor.node.iters:
-        dimension = _dimension(cursor.function, item, found)
+        dimension = _dimension(cursor.function, item, by_iterator)
         if dimension is not None:
-            found[item.var] = dimension
+            by_iterator[item.var] = dimension
     own = {item.var for item in cursor.node.iters}
     known = (at for at in (*access.indices, *numbers) if at is not None)
-    return frozenset().union(*(_determined(at, found) for at in known)) & own
+    return frozenset().union(*(_determined(at, by_iterator) for at in known)) & own
 
 
 def _dimension(
@@ -141,11 +141,11 @@ def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
     """Return the iterators that one index determines."""
     if isinstance(at, Var):
         return frozenset({at.name})
-    same = (found.determines for found in outer.values() if found.index == at)
+    same = (dimension.determines for dimension in outer.values() if dimension.index == at)
     return next(same, frozenset())
 
 
 def cache_over(old: AnyBuffer, scope: str, dimensions: Sequence[Dimension], *, name: str) -> Buffer:
     """Return a buffer for copies of a buffer's elements, with the given dimensions."""
-    shape = tuple(found.extent for found in dimensions)
+    shape = tuple(dimension.extent for dimension in dimensions)
     return Buffer(name, shape, old.dtype, scope=cast(Scope, scope))

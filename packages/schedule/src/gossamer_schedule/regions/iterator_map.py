@@ -65,7 +65,7 @@ class Layout(msgspec.Struct, frozen=True):
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return the indices of an element in the new buffer."""
         values = dict(zip(self.map.vars, indices, strict=True))
-        return tuple(_folded(found, values) for found in self.map.results)
+        return tuple(_folded(result, values) for result in self.map.results)
 
     @property
     def unsafe_dimensions(self) -> tuple[int, ...]:
@@ -113,25 +113,25 @@ class Layout(msgspec.Struct, frozen=True):
         return total
 
 
-def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
+def layout_of(index_map: IndexMap, shape: Sequence[Expr]) -> Layout | None:
     """Return the layout of a buffer of a shape under a map; None unless it is proved one to one."""
-    extents = dict(zip(found.vars, shape, strict=True))
+    extents = dict(zip(index_map.vars, shape, strict=True))
     placed_digits: list[PlacedDigit] = []
     sizes: list[Expr] = []
-    for result, expr in enumerate(found.results):
-        terms = _terms(expr, found.vars) or {}
+    for result, expr in enumerate(index_map.results):
+        terms = _terms(expr, index_map.vars) or {}
         digits = {split: Digit(by, _extent(split, extents)) for split, by in terms.items()}
         order = gapless(digits)
         if not order:
             return None
         placed_digits += (PlacedDigit(split, result, digits[split]) for split in order)
         sizes.append(product_of(count_of(digits.values())))
-    if not all(_is_determined(var, extents[var], placed_digits) for var in found.vars):
+    if not all(_is_determined(var, extents[var], placed_digits) for var in index_map.vars):
         return None
     padded = {
         var: extent for var, extent in extents.items() if not _is_exact(var, extent, placed_digits)
     }
-    return Layout(found, tuple(sizes), tuple(placed_digits), padded)
+    return Layout(index_map, tuple(sizes), tuple(placed_digits), padded)
 
 
 def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:

@@ -21,26 +21,27 @@ def match_all(
     True
     >>> match_all((position,), (k,), free={"vj"})
     """
-    found: dict[str, Expr] = {}
+    bindings: dict[str, Expr] = {}
     is_match = len(patterns) == len(exprs) and all(
-        _matches(pattern, expr, free, found) for pattern, expr in zip(patterns, exprs, strict=True)
+        _matches(pattern, expr, free, bindings)
+        for pattern, expr in zip(patterns, exprs, strict=True)
     )
-    return found if is_match else None
+    return bindings if is_match else None
 
 
-def _matches(pattern: Any, expr: Any, free: Set[str], found: dict[str, Expr]) -> bool:
-    """Return whether a pattern matches, and add the values of its free variables to `found`."""
+def _matches(pattern: Any, expr: Any, free: Set[str], bindings: dict[str, Expr]) -> bool:
+    """Return whether a pattern matches, and add the values of its free variables to `bindings`."""
     if isinstance(pattern, Var) and pattern.name in free:
-        return bool(found.setdefault(pattern.name, expr) == expr)
+        return bool(bindings.setdefault(pattern.name, expr) == expr)
     if type(pattern) is not type(expr):
         return False
     if isinstance(pattern, tuple):
         return len(pattern) == len(expr) and all(
-            _matches(part, other, free, found) for part, other in zip(pattern, expr, strict=True)
+            _matches(part, other, free, bindings) for part, other in zip(pattern, expr, strict=True)
         )
     if isinstance(pattern, Node):
         return all(
-            _matches(getattr(pattern, name), getattr(expr, name), free, found)
+            _matches(getattr(pattern, name), getattr(expr, name), free, bindings)
             for name in pattern.__struct_fields__
         )
     return bool(pattern == expr)

@@ -66,7 +66,7 @@ def matched_forms(
 
     Empty unless the indices at which the block reads the buffer determine all of its iterators.
     """
-    loads = {found for found in collect(Load, cursor.node) if found.buffer == buffer}
+    loads = {load for load in collect(Load, cursor.node) if load.buffer == buffer}
     names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
     if buffer in with_two_names(cursor.function):
         return {}
@@ -77,17 +77,17 @@ def matched_forms(
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer == buffer and access.is_store:
             points = tuple(at for at in access.indices if not isinstance(at, Range))
-            found = match_all(load.indices, points, free=names)
-            if found is None or found.keys() != names:
+            matched = match_all(load.indices, points, free=names)
+            if matched is None or matched.keys() != names:
                 return {}
-            for name, value in found.items():
+            for name, value in matched.items():
                 forms[name].append(form_of(value, {}, loops=loops))
     return forms
 
 
 def produced_range(
     cursor: Cursor,
-    found: BlockIter,
+    item: BlockIter,
     *,
     forms: Sequence[LinearForm | None],
     path: Sequence[For],
@@ -105,7 +105,7 @@ def produced_range(
         return None
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
         return None
-    extent = _domain_extent(cursor, found, known=known)
+    extent = _domain_extent(cursor, item, known=known)
     if not is_covering(plain[0], extent, loops=loops):
         return None
     return _range_of_form(plain[0], names, extent, loops=loops)
@@ -137,11 +137,13 @@ def _outer_digits(
     return None if any(name in names for name in order[:count]) else order[count:]
 
 
-def _domain_extent(cursor: Cursor, found: BlockIter, *, known: Mapping[str, ProducedRange]) -> Expr:
+def _domain_extent(
+    cursor: Cursor, iterator: BlockIter, *, known: Mapping[str, ProducedRange]
+) -> Expr:
     """Return the extent of an iterator's domain in terms of the producers' loops."""
     values: dict[str, Expr] = {item.var: item.value for item in cursor.node.iters}
     values |= {name: part.base for name, part in known.items() if part.count == UNIT}
-    resolved: Expr = resolve(found.domain.extent, values | values_at(cursor))
+    resolved: Expr = resolve(iterator.domain.extent, values | values_at(cursor))
     return resolved
 
 

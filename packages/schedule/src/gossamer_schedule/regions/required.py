@@ -49,10 +49,10 @@ def required_region(
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer in outer_writes((block,)):
             is_named_twice = access.buffer in with_two_names(cursor.function)
-            found = None if is_named_twice else _matched(cursor, access, free=free)
-            if found is None:
+            matched = None if is_named_twice else _matched(cursor, access, free=free)
+            if matched is None:
                 return {}
-            regions.append(_region(cursor, found, access, target=target, changing=changing))
+            regions.append(_region(cursor, matched, access, target=target, changing=changing))
     return _in_one_fibre(reduce(_union, regions), block, free) if regions else {}
 
 
@@ -73,7 +73,7 @@ def _in_one_fibre(region: RequiredRegion, block: Block, free: Set[str]) -> Requi
 def _union(first: RequiredRegion, second: RequiredRegion) -> RequiredRegion:
     """Return the ranges that contain those of both regions, where they are known."""
     hulls = {name: _hull(first[name], second[name]) for name in first.keys() & second.keys()}
-    return {name: found for name, found in hulls.items() if found is not None}
+    return {name: hull for name, hull in hulls.items() if hull is not None}
 
 
 def _hull(first: ProducedRange, second: ProducedRange) -> ProducedRange | None:
@@ -105,11 +105,11 @@ def _matched(cursor: Cursor, access: Access, *, free: set[str]) -> dict[str, Exp
     fixed = {item.var: item.value for item in block.iters if item.var not in free}
     values = fixed | values_at(cursor)
     patterns = tuple(resolve(at, values) for at in writes[0].indices)
-    found = match_all(patterns, points, free=free)
-    if found is None:
+    matched = match_all(patterns, points, free=free)
+    if matched is None:
         return None
     spatial = {item.var for item in block.iters if item.kind == "S"}
-    chosen = {name: value for name, value in found.items() if name in spatial}
+    chosen = {name: value for name, value in matched.items() if name in spatial}
     return chosen | {at: resolve(fixed[at], values) for at in fixed}
 
 
@@ -140,12 +140,17 @@ def with_replaced(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
 
 
 def _region(
-    cursor: Cursor, found: Mapping[str, Expr], access: Access, *, target: Cursor, changing: Set[str]
+    cursor: Cursor,
+    matched: Mapping[str, Expr],
+    access: Access,
+    *,
+    target: Cursor,
+    changing: Set[str],
 ) -> RequiredRegion:
     """Return the ranges that an access requires, given the iterators' values at its element."""
     region: RequiredRegion = {}
     for item in cursor.node.iters:
-        required = _range(cursor, item, found, access=access, target=target)
+        required = _range(cursor, item, matched, access=access, target=target)
         if (
             required is not None
             and not buffers_accessed((required.base, product_of(required.count or UNIT))) & changing
@@ -155,16 +160,16 @@ def _region(
 
 
 def _range(
-    cursor: Cursor, item: BlockIter, found: Mapping[str, Expr], *, access: Access, target: Cursor
+    cursor: Cursor, item: BlockIter, matched: Mapping[str, Expr], *, access: Access, target: Cursor
 ) -> ProducedRange | None:
     """Return the range of an iterator in one iteration of the target loop; None for the whole domain."""
-    value, loops = found.get(item.var), loops_of(cursor.function)
+    value, loops = matched.get(item.var), loops_of(cursor.function)
     if value is None or not is_safe_in(cursor.function, value, (*target.loops, target.node)):
         return None
     point = _point(cursor, access, value, target=target)
     if not point.proves(Compare("ge", value, ZERO)):
         return None
-    is_within = point.proves(below(value, _extent(item, found)))
+    is_within = point.proves(below(value, _extent(item, matched)))
     inner = {loop.var for loop in access.held.loops}
     if not free_vars(value) & inner:
         return ProducedRange(value, UNIT, frozenset(), is_within)
@@ -190,7 +195,7 @@ def _point(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> Pr
     return point
 
 
-def _extent(item: BlockIter, found: Mapping[str, Expr]) -> Expr:
+def _extent(item: BlockIter, matched: Mapping[str, Expr]) -> Expr:
     """Return the extent of an iterator's domain at given values of other iterators."""
-    extent: Expr = substitute(item.domain.extent, found)
+    extent: Expr = substitute(item.domain.extent, matched)
     return extent

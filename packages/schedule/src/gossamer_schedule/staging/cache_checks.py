@@ -48,7 +48,7 @@ def require_allocated_outside(nest: BlockNest, buffer: str) -> None:
 
 def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
     """Return the iterators that expressions use, and those that the domains of these depend on."""
-    needed = {name for found in selectors for name in free_vars(found)}
+    needed = {name for selector in selectors for name in free_vars(selector)}
     for iterator in reversed(block.iters):
         if iterator.var in needed:
             needed |= free_vars(iterator.domain)
@@ -64,7 +64,7 @@ def require_invariant_selectors(
     writes nor allocates. The domains of the iterators must start at 0.
     """
     domains = [iterator.domain for iterator in iters]
-    needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
+    needed = {name for node in (*selectors, *domains) for name in free_vars(node)}
     known = {iterator.var for iterator in iters} | nest.known_above
     inside = (nest.top.node,)
     reads = buffers_read(*selectors, *domains)

@@ -62,7 +62,7 @@ def accesses_of(
     start = _Context((), ())
     stored = list(_StoreCollector(buffer, dtype).body(cursor, "body", {}, start))
     every = chain(_LoadCollector(buffer).body(cursor, "body", {}, start), stored)
-    return _distinct(every), frozenset([found.indices for found, _ in stored])
+    return _distinct(every), frozenset([load.indices for load, _ in stored])
 
 
 def evaluated_under(cursor: Cursor, expr: Expr) -> Expr | None:
@@ -77,11 +77,11 @@ def evaluated_under(cursor: Cursor, expr: Expr) -> Expr | None:
 
 
 def _distinct(every: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
-    found: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
+    by_indices: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
     for load, held in every:
-        _, cases = found.setdefault(load.indices, (load.dtype, []))
+        _, cases = by_indices.setdefault(load.indices, (load.dtype, []))
         _add(cases, held)
-    return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in found.items())
+    return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in by_indices.items())
 
 
 def _add(cases: list[Conditions], held: Conditions) -> None:
@@ -230,8 +230,8 @@ def _nested(context: _Context, statement: Stmt, part: LoopOrCondition | None) ->
 def _resolved(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:
     """Return a condition, or a loop without its body, in terms of variables bound outside."""
     header = replace(part, body=()) if isinstance(part, For) else part
-    found: LoopOrCondition = resolve(header, values)
-    return found
+    resolved: LoopOrCondition = resolve(header, values)
+    return resolved
 
 
 def _conditions_of(part: LoopOrCondition) -> Conditions:

@@ -95,7 +95,7 @@ def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
         for statement in addressable_statements(cursor.node.body)
         if isinstance(statement, Block)
     )
-    if any(buffer in buffers_accessed([item.domain for item in found.iters]) for found in inside):
+    if any(buffer in buffers_accessed([item.domain for item in block.iters]) for block in inside):
         raise schedule_error(
             f"{cursor.primitive}.domain",
             f"A block inside block '{cursor.node.name}' loads the domain of an iterator from '{buffer}'.",

@@ -62,17 +62,17 @@ def required_element(cursor: Cursor, buffer: str) -> Element:
 
 
 def _require_one_store(cursor: Cursor, buffer: str) -> Store:
-    found = [
+    stores = [
         item
         for item in addressable_statements(cursor.node.body)
         if isinstance(item, Store) and item.buffer == buffer
     ]
-    if len(found) != 1:
+    if len(stores) != 1:
         raise schedule_error(
             f"{cursor.primitive}.stores",
-            f"Block '{cursor.node.name}' has {len(found)} stores to '{buffer}'; expected one.",
+            f"Block '{cursor.node.name}' has {len(stores)} stores to '{buffer}'; expected one.",
         )
-    return found[0]
+    return stores[0]
 
 
 def _require_own_element(cursor: Cursor, store: Store) -> None:
@@ -93,10 +93,10 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
 
     Raises `.other_access`.
     """
-    for found in statements_beside(cursor, top):
-        if buffer in used_by(found):
-            kind = _KINDS.get(type(found))
-            name = f"{kind} '{name_of(found)}'" if kind else "A statement"
+    for statement in statements_beside(cursor, top):
+        if buffer in used_by(statement):
+            kind = _KINDS.get(type(statement))
+            name = f"{kind} '{name_of(statement)}'" if kind else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.other_access",
                 f"{name} uses '{buffer}' in the same nest as block '{cursor.node.name}'.",
@@ -106,12 +106,12 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
 
 
 def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store) -> None:
-    for found in iters:
-        if found.kind == "R":
+    for item in iters:
+        if item.kind == "R":
             raise schedule_error(
                 f"{cursor.primitive}.element",
                 f"The element of '{store.buffer}' that block '{cursor.node.name}' writes depends on "
-                f"reduction iterator '{found.var}'.",
+                f"reduction iterator '{item.var}'.",
             )
 
 
@@ -128,7 +128,7 @@ def _require_conditions(
         iterator for iterator in cursor.node.iters if iterator in whole or iterator not in iters
     ]
     kept = tuple(
-        part for part in of_elements if not any(is_bound_of(part, found) for found in bounded)
+        part for part in of_elements if not any(is_bound_of(part, item) for item in bounded)
     )
     kept += tuple(_conditions_around(nest))
     allowed = {iterator.var for iterator in iters} | nest.known_above

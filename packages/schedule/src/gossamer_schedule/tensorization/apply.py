@@ -116,8 +116,8 @@ def _require_match(nest: StoreNest, parsed: ParsedIntrinsic) -> Match:
 
     Elements that the implementation accesses as vectors must be contiguous.
     """
-    found = list(matches(parsed.store, parsed.loops, nest.store, nest.loops))
-    if not found:
+    candidates = list(matches(parsed.store, parsed.loops, nest.store, nest.loops))
+    if not candidates:
         raise schedule_error(
             f"{nest.cursor.primitive}.match",
             f"Loop '{nest.name}' computes {_text(nest.loops, nest.store)}; intrinsic "
@@ -125,9 +125,9 @@ def _require_match(nest: StoreNest, parsed: ParsedIntrinsic) -> Match:
             hint="They must be equal up to names, the order of loops, and the locations of elements.",
             place=nest.cursor.place,
         )
-    contiguous = [match for match in found if _is_contiguous(parsed, match)]
+    contiguous = [match for match in candidates if _is_contiguous(parsed, match)]
     if not contiguous:
-        vectors = vector_loops(parsed.implementation, found[0])
+        vectors = vector_loops(parsed.implementation, candidates[0])
         uses = (f"'{name}' along '{at}'" for name, loops in vectors.items() for at in sorted(loops))
         raise schedule_error(
             f"{nest.cursor.primitive}.layout",
@@ -186,11 +186,11 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
     """Refuse a nest in which several points may write one element, or that reads other elements of the
     buffer it writes."""
     binding = match.bindings[parsed.store.buffer]
-    others = [found for found in match.bindings.values() if found is not binding]
+    others = [other for other in match.bindings.values() if other is not binding]
     handles = {
         buffer.name: buffer.handle or buffer.name for buffer in all_buffers(nest.cursor.function)
     }
-    if any(handles[found.buffer] == handles[binding.buffer] for found in others):
+    if any(handles[other.buffer] == handles[binding.buffer] for other in others):
         raise schedule_error(
             f"{nest.cursor.primitive}.alias",
             f"Loop '{nest.name}' also reads other elements of '{binding.buffer}', which it writes.",
@@ -222,12 +222,12 @@ def _sharing_loops(nest: StoreNest, binding: BufferBinding) -> list[str]:
     """Return the loops that select elements, of which two iterations may share an element."""
     cursor, varying = nest.cursor, {loop.var for loop in nest.loops}
     written = written_accesses((cursor.node,), values=values_at(cursor), function=cursor.function)
-    found = written[binding.buffer]
+    accesses = written[binding.buffer]
     return [
         name
         for name in binding.loops
         if name is not None
-        and verdict(name, found, varying=varying, function=cursor.function) != "disjoint"
+        and verdict(name, accesses, varying=varying, function=cursor.function) != "disjoint"
     ]
 
 
@@ -236,12 +236,12 @@ def _require_complete(nest: StoreNest) -> Expr | None:
     point = point_in(nest.cursor.function)
     for loop in nest.cursor.loops:
         point.assume_loop(loop)
-    found = for_all_iterations(nest.conditions, nest.loops, point=point)
-    if found is None:
+    conditions = for_all_iterations(nest.conditions, nest.loops, point=point)
+    if conditions is None:
         raise schedule_error(
             f"{nest.cursor.primitive}.predicate",
             f"The condition under which block '{nest.cursor.node.name}' runs in all iterations of loop "
             f"'{nest.name}' is not known; its predicate is {text_of(nest.cursor.node.predicate)}.",
             place=nest.cursor.place,
         )
-    return conjoined(found)
+    return conjoined(conditions)

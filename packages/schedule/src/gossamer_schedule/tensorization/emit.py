@@ -82,16 +82,16 @@ def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
         for statement in statements(implementation.body)
         if isinstance(statement, For) and statement.kind == "vectorized"
     }
-    found: dict[str, set[str]] = {buffer.name: set() for buffer in implementation.buffers}
+    by_buffer: dict[str, set[str]] = {buffer.name: set() for buffer in implementation.buffers}
     for node in walk(*implementation.body):
-        if isinstance(node, (Load, Store)) and node.buffer in found:
+        if isinstance(node, (Load, Store)) and node.buffer in by_buffer:
             loops = match.bindings[node.buffer].loops
-            found[node.buffer] |= {
+            by_buffer[node.buffer] |= {
                 loop
                 for loop, at in zip(loops, node.indices, strict=True)
                 if loop is not None and free_vars(at) & vectors
             }
-    return {name: frozenset(loops) for name, loops in found.items()}
+    return {name: frozenset(loops) for name, loops in by_buffer.items()}
 
 
 def is_contiguous(binding: BufferBinding, loop: str) -> bool:

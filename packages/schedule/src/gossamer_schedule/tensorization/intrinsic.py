@@ -39,14 +39,14 @@ class ParsedIntrinsic(msgspec.Struct, frozen=True):
 
 def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) -> ParsedIntrinsic:
     """Return the intrinsic of a name; raises `.no_intrinsic` and `.intrinsic`."""
-    found = [item for item in intrinsics if item.name == name]
-    if len(found) != 1:
+    candidates = [item for item in intrinsics if item.name == name]
+    if len(candidates) != 1:
         raise schedule_error(
             f"{at.primitive}.no_intrinsic",
-            f"There {'are several intrinsics' if found else 'is no intrinsic'} '{name}'.",
+            f"There {'are several intrinsics' if candidates else 'is no intrinsic'} '{name}'.",
             hint=listing("intrinsics", (item.name for item in intrinsics)),
         )
-    parsed = _parsed(found[0])
+    parsed = _parsed(candidates[0])
     if parsed is None:
         raise schedule_error(
             f"{at.primitive}.intrinsic",

@@ -134,7 +134,7 @@ def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, Kind]]:
     values = values_at(cursor)
     reducing, selecting = reduction_loops(cursor.node, values), spatial_loops(cursor.node, values)
     needed = free_vars(top.node)
-    found: list[tuple[For, Kind]] = []
+    around: list[tuple[For, Kind]] = []
     for loop in reversed(top.scope):
         if loop.var in reducing & selecting:
             raise schedule_error(
@@ -145,5 +145,5 @@ def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, Kind]]:
             )
         if loop.var in needed:
             needed |= free_vars(loop.start) | free_vars(loop.extent)
-            found.insert(0, (loop, "R" if loop.var in reducing else "S"))
-    return found
+            around.insert(0, (loop, "R" if loop.var in reducing else "S"))
+    return around

@@ -79,22 +79,22 @@ def _extents(wanted: Sequence[For], loops: Sequence[For]) -> Match | None:
     return Match(names, scalars, {})
 
 
-def _unified(pattern: Any, found: Any, match: Match) -> Iterator[Match]:
+def _unified(pattern: Any, node: Any, match: Match) -> Iterator[Match]:
     """Yield the extensions of a match to a part of the pattern and a part of the nest."""
     if isinstance(pattern, Var):
-        yield from _bound_scalar(pattern, found, match)
+        yield from _bound_scalar(pattern, node, match)
     elif isinstance(pattern, (Load, Store)):
-        for extended in _bound_buffer(pattern, found, match):
+        for extended in _bound_buffer(pattern, node, match):
             if isinstance(pattern, Load):
                 yield extended
             else:
-                yield from _unified(pattern.value, found.value, extended)
+                yield from _unified(pattern.value, node.value, extended)
     elif type(pattern) in NAMING_BUFFERS:
         return  # they name buffers, and those of the pattern are not the buffers of the nest
-    elif type(pattern) is type(found):
-        yield from _unified_sequences(_fields(pattern), _fields(found), match)
-        if isinstance(pattern, Binary) and pattern.op in COMMUTATIVE and pattern.op == found.op:
-            yield from _unified_sequences((pattern.lhs, pattern.rhs), (found.rhs, found.lhs), match)
+    elif type(pattern) is type(node):
+        yield from _unified_sequences(_fields(pattern), _fields(node), match)
+        if isinstance(pattern, Binary) and pattern.op in COMMUTATIVE and pattern.op == node.op:
+            yield from _unified_sequences((pattern.lhs, pattern.rhs), (node.rhs, node.lhs), match)
 
 
 def _fields(node: Node) -> tuple[Any, ...]:
@@ -102,15 +102,15 @@ def _fields(node: Node) -> tuple[Any, ...]:
 
 
 def _unified_sequences(
-    patterns: Sequence[Any], found: Sequence[Any], match: Match
+    patterns: Sequence[Any], nodes: Sequence[Any], match: Match
 ) -> Iterator[Match]:
     """Yield the extensions of a match to all elements of two sequences."""
-    if len(patterns) != len(found):
+    if len(patterns) != len(nodes):
         return
     if not patterns:
         yield match
         return
-    first, other = patterns[0], found[0]
+    first, other = patterns[0], nodes[0]
     if isinstance(first, tuple) and isinstance(other, tuple):
         firsts = _unified_sequences(first, other, match)
     elif isinstance(first, Node):
@@ -118,36 +118,36 @@ def _unified_sequences(
     else:
         firsts = iter((match,) if first == other else ())
     for extended in firsts:
-        yield from _unified_sequences(patterns[1:], found[1:], extended)
+        yield from _unified_sequences(patterns[1:], nodes[1:], extended)
 
 
-def _bound_scalar(pattern: Var, found: Any, match: Match) -> Iterator[Match]:
-    """Yield the match if a loop of the pattern is bound to `found`, or with a scalar bound to it.
+def _bound_scalar(pattern: Var, expr: Any, match: Match) -> Iterator[Match]:
+    """Yield the match if a loop of the pattern is bound to `expr`, or with a scalar bound to it.
 
     A scalar can only be bound to an expression that is invariant in the loops.
     """
     if pattern.name in match.loops:
-        if found == index_var(match.loops[pattern.name]):
+        if expr == index_var(match.loops[pattern.name]):
             yield match
         return
-    is_fixed = free_vars(found).isdisjoint(match.loops.values())
-    if is_fixed and dtype_of(found) == pattern.dtype:
-        scalars = {pattern.name: found, **match.scalars}
-        if scalars[pattern.name] == found:
+    is_fixed = free_vars(expr).isdisjoint(match.loops.values())
+    if is_fixed and dtype_of(expr) == pattern.dtype:
+        scalars = {pattern.name: expr, **match.scalars}
+        if scalars[pattern.name] == expr:
             yield replace(match, scalars=scalars)
 
 
-def _bound_buffer(pattern: Load | Store, found: Any, match: Match) -> Iterator[Match]:
+def _bound_buffer(pattern: Load | Store, access: Any, match: Match) -> Iterator[Match]:
     """Yield the match with a buffer of the pattern bound to the accessed one, always at the same indices."""
-    if type(found) is not type(pattern) or found.predicate is not None:
+    if type(access) is not type(pattern) or access.predicate is not None:
         return
-    if isinstance(pattern, Load) and isinstance(found, Load) and found.dtype != pattern.dtype:
+    if isinstance(pattern, Load) and isinstance(access, Load) and access.dtype != pattern.dtype:
         return
     loops = tuple(
         match.loops.get(at.name) if isinstance(at, Var) else None for at in pattern.indices
     )
-    binding = BufferBinding(found.buffer, found.indices, loops)
-    used = free_vars(*found.indices) & set(match.loops.values())
+    binding = BufferBinding(access.buffer, access.indices, loops)
+    used = free_vars(*access.indices) & set(match.loops.values())
     bindings = {pattern.buffer: binding, **match.bindings}
     if used <= set(loops) and bindings[pattern.buffer] == binding:
         yield replace(match, bindings=bindings)

@@ -54,7 +54,7 @@ def hide_buffer_access(
     _require_access(access)
     regions = _regions(root.function, cursor.node, access)
     _require_regions(cursor.node, regions, buffers, access=access)
-    remaining = tuple(found for found in regions if found.buffer not in buffers)
+    remaining = tuple(region for region in regions if region.buffer not in buffers)
 
     changed: Block = replace(cursor.node, **{f"{access}s": remaining})
     _require_within(changed)
@@ -75,14 +75,14 @@ def _regions(owner: Function, block: Block, access: str) -> tuple[Region, ...]:
     declared: tuple[Region, ...] | None = block.reads if access == "read" else block.writes
     if declared is not None:
         return declared
-    found = block_regions(owner, block)
-    return tuple(item.region for item in (found.reads if access == "read" else found.writes))
+    own = block_regions(owner, block)
+    return tuple(item.region for item in (own.reads if access == "read" else own.writes))
 
 
 def _require_regions(
     block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: str
 ) -> None:
-    known = [found.buffer for found in regions]
+    known = [region.buffer for region in regions]
     missing = [name for name in buffers if name not in known]
     if missing:
         raise schedule_error(

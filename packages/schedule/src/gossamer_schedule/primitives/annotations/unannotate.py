@@ -43,7 +43,7 @@ def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None
     """
     cursor = find_named(root, name=name)
 
-    keys = [found for found, _ in cursor.node.annotations]
+    keys = [name_of_annotation for name_of_annotation, _ in cursor.node.annotations]
     if key not in keys:
         raise schedule_error(
             "unannotate.no_key",

@@ -123,7 +123,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
     The new block would run in each iteration of that loop, and discard what earlier ones have reduced.
     """
     fed = reduction_loops(cursor.node, values_at(cursor))
-    reinitializing = reinitializing_loops(cursor, {found.var for found in top.scope})
+    reinitializing = reinitializing_loops(cursor, {around.var for around in top.scope})
     for outer in top.scope:
         if outer.var in reinitializing:
             raise schedule_error(

@@ -245,13 +245,13 @@ def _with_ranges(
             return None
         captured |= item_range.path
     for item, forms in _selections(move, buffer, stores):
-        found = produced_range(move.block, item, forms=forms, path=move.path, known=ranges)
-        if found is None or ranges.setdefault(item.var, found) != found:
+        produced = produced_range(move.block, item, forms=forms, path=move.path, known=ranges)
+        if produced is None or ranges.setdefault(item.var, produced) != produced:
             return None
         # An iterator that is bound to a loop around both nests has no loop that could be restricted.
-        if found.path and item.value not in moving:
+        if produced.path and item.value not in moving:
             return None
-        captured |= found.path
+        captured |= produced.path
     return ranges if all(loop.var in captured for loop in move.path) else None
 
 

@@ -211,7 +211,7 @@ def _replaced(body: tuple[Stmt, ...], lookup: Expr, by: Expr) -> tuple[Stmt, ...
             return by
         if isinstance(node, HEADERS):
             bodies = {name: getattr(node, name, ()) for name in ("init", "body")}
-            new = {name: tuple(map(visit, found)) for name, found in bodies.items() if found}
+            new = {name: tuple(map(visit, body)) for name, body in bodies.items() if body}
             return replace(node, **new) if new else node
         return map_children(node, visit)
 

@@ -221,14 +221,14 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
 
 def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
     """Return the dimensions in which all accesses of a buffer have a variable as index."""
-    found: set[int] | None = None
+    dimensions: set[int] | None = None
     for access in walk(node):
         if isinstance(access, Search) and access.buffer == buffer:
             return set()
         if isinstance(access, (Load, Store)) and access.buffer == buffer:
             here = {dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")}
-            found = here if found is None else found & here
-    return found or set()
+            dimensions = here if dimensions is None else dimensions & here
+    return dimensions or set()
 
 
 def _without_axes(node: Iteration, count: int) -> tuple[Stmt, ...]:

@@ -112,8 +112,10 @@ def _require_blocks(cursor: Cursor) -> tuple[Block, ...]:
 def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
     """Refuse iterator values that may be undefined in the added iterations, by a load or a division."""
     values = [iterator.value for block in blocks for iterator in block.iters]
-    divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
-    divisors = [found.rhs for found in divided]
+    divided = [
+        division for division in collect(Binary, *values) if division.op in ("floordiv", "floormod")
+    ]
+    divisors = [division.rhs for division in divided]
     if buffers_accessed(values) or any(integer_value(divisor) is None for divisor in divisors):
         raise schedule_error(
             "align.not_proved",

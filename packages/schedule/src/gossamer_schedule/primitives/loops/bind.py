@@ -98,11 +98,11 @@ def _require_start(cursor: Cursor) -> None:
 
 
 def _require_unnested(cursor: Cursor, *, thread: str) -> None:
-    for found in (*cursor.loops, *addressable_statements(cursor.node.body)):
-        if isinstance(found, For) and found.thread == thread:
+    for statement in (*cursor.loops, *addressable_statements(cursor.node.body)):
+        if isinstance(statement, For) and statement.thread == thread:
             raise schedule_error(
                 "bind.twice",
-                f"Loops '{cursor.node.var}' and '{found.var}' are nested and cannot both be bound to "
+                f"Loops '{cursor.node.var}' and '{statement.var}' are nested and cannot both be bound to "
                 f"'{thread}'.",
                 hint="Choose another thread axis.",
                 place=cursor.place,
@@ -121,11 +121,11 @@ def _require_extent(cursor: Cursor, *, thread: str) -> None:
         )
     inside = _loops_of_kernel(cursor)
     _require_launch(cursor, inside=inside)
-    for found in inside:
-        if found.thread == thread and found.extent != cursor.node.extent:
+    for loop in inside:
+        if loop.thread == thread and loop.extent != cursor.node.extent:
             raise schedule_error(
                 "bind.extent",
-                f"Loop '{found.var}' is bound to '{thread}' with extent {text_of(found.extent)}, and "
+                f"Loop '{loop.var}' is bound to '{thread}' with extent {text_of(loop.extent)}, and "
                 f"loop '{cursor.node.var}' has extent {text_of(cursor.node.extent)}.",
                 hint="Loops bound to one axis in a kernel need the same extent.",
                 place=cursor.place,
@@ -135,14 +135,14 @@ def _require_extent(cursor: Cursor, *, thread: str) -> None:
 def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
     """Refuse extents that vary within the kernel: the numbers of threads are fixed when it is launched."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
-    varying = {outermost.var, *(found.var for found in inside)}
+    varying = {outermost.var, *(bound_loop.var for bound_loop in inside)}
     loops = loops_of(cursor.function)
-    for found in (cursor.node, *(loop for loop in inside if loop.thread is not None)):
-        extent = loops[found.var].extent
+    for bound_loop in (cursor.node, *(loop for loop in inside if loop.thread is not None)):
+        extent = loops[bound_loop.var].extent
         if free_vars(extent) & varying:
             raise schedule_error(
                 "bind.extent",
-                f"The extent of loop '{found.var}', {text_of(extent)}, varies within the kernel of loop "
+                f"The extent of loop '{bound_loop.var}', {text_of(extent)}, varies within the kernel of loop "
                 f"'{outermost.var}'.",
                 hint="Bind a loop whose extent is known when the kernel is launched.",
                 place=cursor.place,

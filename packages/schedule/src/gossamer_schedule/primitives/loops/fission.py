@@ -149,11 +149,11 @@ def _require_independent(before: Statements, part: Statements, cursor: Cursor) -
         buffers_accessed(before) & outer_writes(part)
     )
     for buffer in sorted(shared):
-        for later, found in _pairs(before, part, buffer, cursor):
-            pair = (later, found)
+        for later, earlier in _pairs(before, part, buffer, cursor):
+            pair = (later, earlier)
             if verdict(loop, pair, varying=varying, function=cursor.function) == "disjoint":
                 continue
-            distance = dependence_distance(later, found, cursor.node, varying=varying)
+            distance = dependence_distance(later, earlier, cursor.node, varying=varying)
             if distance == 0:
                 continue
             if distance is None and is_ordered(cursor, buffer):
@@ -168,8 +168,8 @@ def _pairs(
     changing, values = buffers_written(cursor.node.body), values_at(cursor)
     first, second = (
         [
-            without_changing(found, changing)
-            for found in access_forms(body, {buffer}, values=values, function=cursor.function)
+            without_changing(access, changing)
+            for access in access_forms(body, {buffer}, values=values, function=cursor.function)
         ]
         for body in (before, part)
     )
@@ -191,7 +191,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
         "fission.not_proved",
         f"Cannot prove that the parts of loop '{loop}' access different elements of '{buffer}' in "
         "different iterations.",
-        needs=difference(loop, sorted(pair, key=lambda found: found.is_store), varying=varying),
+        needs=difference(loop, sorted(pair, key=lambda access: access.is_store), varying=varying),
         place=cursor.place,
     )
 

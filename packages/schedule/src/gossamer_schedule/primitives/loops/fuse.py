@@ -101,7 +101,7 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     fused = replace(
         chain[0],
         var=name,
-        extent=product(found.extent for found in chain),
+        extent=product(fused_loop.extent for fused_loop in chain),
         body=body,
         annotations=tuple(annotations.items()),
     )

@@ -99,32 +99,32 @@ def _require_unchanged(cursor: Cursor, block: Block) -> None:
 def _require_no_reduction(cursor: Cursor, block: Block) -> None:
     """Refuse a loop before which the init of a block inside runs: in the block around, that init would run
     in each iteration of the loop, or in none."""
-    for found in cursor.below():
-        if not isinstance(found.node, Block) or not found.node.init or _is_in_block(found, cursor):
+    for below in cursor.below():
+        if not isinstance(below.node, Block) or not below.node.init or _is_in_block(below, cursor):
             continue
         loop, role = cursor.node.var, ""
-        if loop in reduction_loops(found.node, values_at(found)):
+        if loop in reduction_loops(below.node, values_at(below)):
             role = "is a reduction loop of"
-        elif reinitializing_loops(found, {loop}):
+        elif reinitializing_loops(below, {loop}):
             role = "may visit an element several times in"
         if role:
             raise schedule_error(
                 "lift_loop.init",
-                f"Loop '{loop}' {role} block '{found.node.name}', whose init must run before the loop, in "
+                f"Loop '{loop}' {role} block '{below.node.name}', whose init must run before the loop, in "
                 f"block '{block.name}'.",
                 hint="Apply decompose_reduction before.",
                 place=cursor.place,
             )
 
 
-def _is_in_block(found: Cursor, top: Cursor) -> bool:
+def _is_in_block(cursor: Cursor, top: Cursor) -> bool:
     """Return whether a block stands between the loop at `top` and a statement in it."""
-    return any(isinstance(parent, Block) for parent in found.parents[len(top.path) :])
+    return any(isinstance(parent, Block) for parent in cursor.parents[len(top.path) :])
 
 
 def _around(loop: For, block: Block, iterator: str) -> For:
     """Return the loop around the block, with the block's iterators in its bounds replaced by their values."""
-    values = {found.var: found.value for found in block.iters}
+    values = {item.var: item.value for item in block.iters}
     start, extent = substitute(loop.start, values), substitute(loop.extent, values)
     if block.predicate is not None and (
         free_vars(loop.extent) or buffers_accessed((extent, start))

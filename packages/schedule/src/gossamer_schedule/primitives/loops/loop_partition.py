@@ -91,7 +91,7 @@ def loop_partition(
     require_inits_beside(cursor, {loop}, starts)
     parts = _parts(copies, starts, extents, once=once)
 
-    names = tuple(found.variables[loop] for found in copies)
+    names = tuple(copy.variables[loop] for copy in copies)
     return Change(cursor.replaced_by(parts), names, forwards_of(copies))
 
 
@@ -108,11 +108,11 @@ def _cut(point: int | str, cursor: Cursor) -> Expr:
         if not 0 <= point < 2**63:
             raise _bad_points(f"point {point} is negative or does not fit int64", cursor)
         return index(point)
-    found = expression_at(point, cursor, argument="points")
-    kind = DType.parse(dtype_of(found))
+    cut = expression_at(point, cursor, argument="points")
+    kind = DType.parse(dtype_of(cut))
     if not kind.is_integer or kind.is_vector:
         raise _bad_points(f"point '{point}' is {kind.text}, not an integer", cursor)
-    return widen(found)
+    return widen(cut)
 
 
 def _bad_points(reason: str, cursor: Cursor) -> Exception:
@@ -222,13 +222,13 @@ def _parts(
 def _clamped(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> list[Expr]:
     """Return the number of iterations before each cut, at least that before the preceding cut and at most
     the extent."""
-    found: list[Expr] = []
+    clamped: list[Expr] = []
     for at, cut in enumerate(cuts):
         is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, cursor, point=point)
-        low, most = ZERO if is_ordered else found[-1], _capped_at_extent(cut, cursor, point=point)
+        low, most = ZERO if is_ordered else clamped[-1], _capped_at_extent(cut, cursor, point=point)
         is_bounded = is_ordered and _is_at_most(ZERO, most, cursor, point=point)
-        found.append(most if is_bounded else simplify(Binary("max", most, low)))
-    return found
+        clamped.append(most if is_bounded else simplify(Binary("max", most, low)))
+    return clamped
 
 
 def _capped_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:

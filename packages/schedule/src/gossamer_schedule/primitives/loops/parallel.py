@@ -169,7 +169,9 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
 
 def _blocks(function: Function) -> tuple[str, ...]:
     return tuple(
-        found.name for found in addressable_statements(function.body) if isinstance(found, Block)
+        statement.name
+        for statement in addressable_statements(function.body)
+        if isinstance(statement, Block)
     )
 
 
@@ -201,11 +203,11 @@ def parallelize_loop(
 
 
 def _require_not_nested(cursor: Cursor) -> None:
-    for found in (*cursor.loops, *addressable_statements(cursor.node.body)):
-        if isinstance(found, For) and found.kind == "parallel":
+    for statement in (*cursor.loops, *addressable_statements(cursor.node.body)):
+        if isinstance(statement, For) and statement.kind == "parallel":
             raise schedule_error(
                 "parallel.nested",
-                f"Parts of loop '{cursor.node.var}' cannot run in parallel, because loop '{found.var}' "
+                f"Parts of loop '{cursor.node.var}' cannot run in parallel, because loop '{statement.var}' "
                 "around or inside it is parallel.",
                 hint="Use accumulate='atomic', or make only one of the loops parallel.",
                 place=cursor.place,

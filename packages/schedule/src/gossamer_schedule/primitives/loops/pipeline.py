@@ -76,8 +76,8 @@ def _require_stages(stages: int) -> None:
 
 def _require_copies(cursor: Cursor) -> tuple[Stmt, ...]:
     """Return the first statements of the loop's body that may run ahead; refuse a loop without any."""
-    found = copies_ahead(cursor.node, cursor.function)
-    if not found:
+    copies = copies_ahead(cursor.node, cursor.function)
+    if not copies:
         raise schedule_error(
             "pipeline.no_producer",
             f"The body of loop '{cursor.node.var}' does not begin with a copy that may run ahead.",
@@ -85,13 +85,13 @@ def _require_copies(cursor: Cursor) -> tuple[Stmt, ...]:
             "loop read, from data that the loop does not write; cache_read makes one.",
             place=cursor.place,
         )
-    return found
+    return copies
 
 
 def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
     """Refuse copies whose buffers the other statements read beyond what the same iteration has filled."""
     loop: For = cursor.node
-    inside = {found.buffer.name for found in copies if isinstance(found, Allocate)}
+    inside = {copy.buffer.name for copy in copies if isinstance(copy, Allocate)}
     others = regions_of(cursor.function, loop.body[len(copies) :])
     for filled in regions_of(cursor.function, copies).writes:
         name = filled.region.buffer

@@ -143,7 +143,7 @@ def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tu
     node: Block = inside.node
     own = list(_own_nodes(node.body))
     values = values_within(inside)
-    values |= {found.var.name: found.value for found in own if isinstance(found, Let)}
+    values |= {let.var.name: let.value for let in own if isinstance(let, Let)}
     reads: list[tuple[Expr, ...]] = []
     for load in own:
         if not isinstance(load, Load) or load.buffer != buffer.name:

@@ -97,15 +97,15 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
 
 
 def _require_condition(condition: str, cursor: Cursor) -> Expr:
-    found = expression_at(condition, cursor, argument="condition")
-    if dtype_of(found) != "bool":
+    test = expression_at(condition, cursor, argument="condition")
+    if dtype_of(test) != "bool":
         raise schedule_error(
             "specialize.condition",
-            f"'{condition}' is {dtype_of(found)}, not a condition.",
+            f"'{condition}' is {dtype_of(test)}, not a condition.",
             hint="Expected a comparison such as n == 32, or several joined by 'and' and 'or'.",
             place=cursor.place,
         )
-    return found
+    return test
 
 
 def _require_inits(cursor: Cursor, test: Expr) -> None:
@@ -142,11 +142,11 @@ def _blocks_with_init(cursor: Cursor) -> Iterable[Cursor]:
 
 def _values_in(condition: Expr) -> dict[str, Expr]:
     """Return the variables that are integer constants where a condition holds, with these constants."""
-    found: dict[str, Expr] = {}
+    values: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
         if isinstance(lhs, Var) and isinstance(rhs, Const) and _is_integer(rhs):
-            found[lhs.name] = rhs
-    return found
+            values[lhs.name] = rhs
+    return values
 
 
 def _extents_in(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
@@ -165,13 +165,13 @@ def _extents_in(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
 
 def _multiples_in(condition: Expr) -> dict[str, Expr]:
     """Return `n // 8 * 8` for each variable `n` that is a multiple of 8 where a condition holds."""
-    found: dict[str, Expr] = {}
+    multiples: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
         match lhs:
             case Binary(op="floormod", lhs=Var(dtype="int64") as var, rhs=by) if rhs == ZERO:
                 if (integer_value(by) or 0) > 1:
-                    found[var.name] = mul(floordiv(var, by), by)
-    return found
+                    multiples[var.name] = mul(floordiv(var, by), by)
+    return multiples
 
 
 def _equalities(condition: Expr) -> Iterator[tuple[Expr, Expr]]:

@@ -250,9 +250,9 @@ def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]
         if not isinstance(node, Block) or not node.init:
             return None
         block = node
-        for found in iterators_of_init(node):
-            if set() < free_vars(found.value) & names < names:
-                block = bounded_by_domain(block, found)
+        for item in iterators_of_init(node):
+            if set() < free_vars(item.value) & names < names:
+                block = bounded_by_domain(block, item)
         return block
 
     return rewrite_body(body, rule, leaves=False)
@@ -262,31 +262,31 @@ def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[S
     """Return the body, restricted to iterations below the extent of the old loop."""
     inner = tuple(_bounded(statement, loop, extent=extent) for statement in body)
     # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
-    if all(isinstance(found, (For, Block)) for found in _outside_blocks(body)):
+    if all(isinstance(outside, (For, Block)) for outside in _outside_blocks(body)):
         return inner
     return (If(below(index_var(loop), extent), inner),)
 
 
 def _outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
     """Return the statements of a body and of the loops in it, without those inside blocks."""
-    found: list[Any] = []
+    statements: list[Any] = []
     for child in body:
-        found.append(child)
+        statements.append(child)
         if isinstance(child, For):
-            found += _outside_blocks(child.body)
-    return found
+            statements += _outside_blocks(child.body)
+    return statements
 
 
 def _loads_depend_on(loop: For) -> bool:
     """Return whether further iterations of a loop may load further elements that no predicate protects: in
     loop bounds, iterator values and predicates themselves."""
     names = {loop.var}
-    for found in _outside_blocks(loop.body):
-        if isinstance(found, For):
-            names.add(found.var)
-        elif isinstance(found, Block):
-            names |= {item.var for item in found.iters if free_vars(item.value) & names}
-        reads = collect(READS, *effects_of(found).evaluates)
+    for statement in _outside_blocks(loop.body):
+        if isinstance(statement, For):
+            names.add(statement.var)
+        elif isinstance(statement, Block):
+            names |= {item.var for item in statement.iters if free_vars(item.value) & names}
+        reads = collect(READS, *effects_of(statement).evaluates)
         if any(free_vars(read) & names for read in reads):
             return True
     return False
@@ -302,7 +302,7 @@ def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
     if isinstance(node, Block):
         return bounded(node, loop, extent=extent)
     changed: dict[str, Any] = {
-        name: tuple(_bounded(found, loop, extent=extent) for found in getattr(node, name))
+        name: tuple(_bounded(statement, loop, extent=extent) for statement in getattr(node, name))
         for name in BODIES.get(type(node), ())
     }
     if isinstance(node, For):

@@ -107,9 +107,9 @@ def _vectorize_terms(root: Cursor, loop: str) -> Change:
     require_serial(cursor)
     _require_innermost(cursor)
     _require_lanes(cursor)
-    found = require_loop_reduction(cursor)
+    reduction = require_loop_reduction(cursor)
 
-    made, names = terms_in_lanes(found)
+    made, names = terms_in_lanes(reduction)
 
     return Change(root.with_function(made), names)
 
@@ -146,12 +146,12 @@ def _require_rest(rest: str) -> None:
 
 
 def _require_innermost(cursor: Cursor) -> None:
-    for found in addressable_statements(cursor.node.body):
-        if isinstance(found, For):
+    for statement in addressable_statements(cursor.node.body):
+        if isinstance(statement, For):
             raise schedule_error(
                 "vectorize.innermost",
-                f"Loop '{cursor.node.var}' is not innermost: it contains loop '{found.var}'.",
-                hint=f"Reorder '{cursor.node.var}' to the inside, or vectorize '{found.var}'.",
+                f"Loop '{cursor.node.var}' is not innermost: it contains loop '{statement.var}'.",
+                hint=f"Reorder '{cursor.node.var}' to the inside, or vectorize '{statement.var}'.",
                 place=cursor.place,
             )
 

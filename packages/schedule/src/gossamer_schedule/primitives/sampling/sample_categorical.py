@@ -67,7 +67,7 @@ def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> N
     is_valid = (
         len(chances) == len(candidates)
         and any(chances)
-        and all(is_count(found, least=0) for found in chances)
+        and all(is_count(chance, least=0) for chance in chances)
     )
     if not is_valid:
         raise schedule_error(
