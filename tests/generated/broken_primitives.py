@@ -168,7 +168,7 @@ DEFECTS = (
     Defect(
         "an index is computed before where it may not exist",
         of="cache_index", home="primitives.buffers.cache_index",
-        line="    if not is_safe(cursor.function, (lookup,), iters=iters, held=conditions):\n",
+        line="    if not is_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):\n",
         instead="    if False:\n",
         draw=draw_lookup,
     ),

@@ -21,7 +21,11 @@ from gossamer_schedule.bounds.prover import point_in
 
 
 def is_safe(
-    function: Function, reads: Iterable[Node], *, iters: Sequence[BlockIter], held: Iterable[Expr]
+    function: Function,
+    reads: Iterable[Node],
+    *,
+    iters: Sequence[BlockIter],
+    conditions: Iterable[Expr],
 ) -> bool:
     """Return whether all loads of `reads` are proved in bounds at each point of the iterators' domains at
     which the conditions hold.
@@ -33,7 +37,7 @@ def is_safe(
         if not proof.is_safe(iterator.domain):
             return False
         proof.point.assume_domain(iterator)
-    for condition in held:
+    for condition in conditions:
         if not proof.is_safe(condition):
             return False
         proof.point.assume(condition)

@@ -117,9 +117,9 @@ def checked(
     """
     types, required = parameters(primitive)
     op, variadic = primitive.__name__, variadic_argument(primitive)
-    rest, beside = dict(keywords), {}
+    rest, intrinsics = dict(keywords), {}
     if INTRINSICS in rest and takes_intrinsics(primitive):
-        beside[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
+        intrinsics[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
     for name in rest:
         if name not in types:
             raise _unknown(op, name, list(types))
@@ -134,7 +134,7 @@ def checked(
                 hint=listing("arguments", types),
             )
     arguments = {name: _converted(op, name, value, types[name]) for name, value in given.items()}
-    return arguments | beside
+    return arguments | intrinsics
 
 
 def _intrinsics(op: str, value: Any) -> Any:

@@ -125,11 +125,11 @@ def _result(implementation: Callable[..., Change], module: Module, given: dict[s
     name = implementation.__name__
     root = find_function(module, name, function=given.get("function"))
     change = _change(implementation, root, given)
-    made = change.root.module
-    _require_annotations(made, name)
-    _require_shared(made, module, name)
+    changed = change.root.module
+    _require_annotations(changed, name)
+    _require_shared(changed, module, name)
     step = Step(name, recorded(implementation, {**given, **change.recorded}))
-    return Result(with_true_regions(made), change.names, step, change.forwards, change.values)
+    return Result(with_true_regions(changed), change.names, step, change.forwards, change.values)
 
 
 def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str, Any]) -> Change:
@@ -161,11 +161,11 @@ def _require_annotations(module: Module, name: str) -> None:
                 _require_copies(statement, function, name)
 
 
-def _require_shared(made: Module, module: Module, name: str) -> None:
+def _require_shared(changed: Module, module: Module, name: str) -> None:
     """Require that no thread-private buffer is used outside its thread loop, unless it was before the
     step."""
-    for function in made.functions:
-        for cursor, buffer in split_buffers(cursor_at(made, function)):
+    for function in changed.functions:
+        for cursor, buffer in split_buffers(cursor_at(changed, function)):
             if any(
                 old_split[1] == buffer
                 for old in module.functions

@@ -39,10 +39,10 @@ def dependence_distance(
         _distance(first, second, loop, varying)
         for first, second in zip(later.indices, earlier.indices, strict=True)
     ]
-    told = {distance for distance in distances if distance is not None} - {_EVERY}
-    if _NEVER in told or len(told) > 1:
+    known = {distance for distance in distances if distance is not None} - {_EVERY}
+    if _NEVER in known or len(known) > 1:
         return _NEVER
-    return None if None in distances else (told or {1}).pop()
+    return None if None in distances else (known or {1}).pop()
 
 
 _NEVER, _EVERY = 0, -1

@@ -32,14 +32,14 @@ AT_ONCE = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations run concurrently."""
 
 
-def require_unshared(top: Cursor, made: Cursor, *, buffers: Set[str]) -> None:
+def require_unshared(top: Cursor, root: Cursor, *, buffers: Set[str]) -> None:
     """Refuse new buffers that concurrent iterations of loops around a cursor would share.
 
-    The loops are checked in `made`, the function with the buffers. Raises as `require_no_race`.
+    The loops are checked in `root`, the function with the buffers. Raises as `require_no_race`.
     """
     for loop in top.loops:
         if loop.kind in AT_ONCE:
-            around = find_loop(made, loop=loop.var)
+            around = find_loop(root, loop=loop.var)
             require_no_race(around, buffers=buffers)
 
 

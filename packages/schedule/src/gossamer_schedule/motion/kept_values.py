@@ -64,7 +64,7 @@ def is_lasting(value: Expr, function: Function) -> bool:
 
 
 def require_recomputed(
-    cursor: Cursor, own: Sequence[For], target: Cursor, *, made: Set[str]
+    cursor: Cursor, own: Sequence[For], target: Cursor, *, produced: Set[str]
 ) -> None:
     """Refuse a block that may not compute all of its results that a loop reads, each time its nest runs.
 
@@ -73,7 +73,7 @@ def require_recomputed(
 
     Raises `.not_proved`.
     """
-    kept = {name for name in made if is_kept(cursor.up(len(own)), name)}
+    kept = {name for name in produced if is_kept(cursor.up(len(own)), name)}
     if not kept:
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):

@@ -47,8 +47,8 @@ def init_nest(
     those of `kept`; and the names of the block and the loops."""
     loops = (part for part in kept if isinstance(part, For))
     names = {loop.var: namer.fresh(init_name(loop.var, suffix=suffix)) for loop in loops}
-    made = _init_block(cursor, names, namer=namer, suffix=suffix)
-    return _nest(kept, names, (made,)), (made.name, *names.values())
+    block = _init_block(cursor, names, namer=namer, suffix=suffix)
+    return _nest(kept, names, (block,)), (block.name, *names.values())
 
 
 def init_dependences(cursor: Cursor) -> set[str]:
@@ -104,8 +104,8 @@ def _nest(
             body = (If(substitute(loop, renamed), body),)
             continue
         start, extent = substitute(loop.start, renamed), substitute(loop.extent, renamed)
-        made = For(names[loop.var], start, extent, body)
+        copy = For(names[loop.var], start, extent, body)
         if loop.kind != "parallel":
-            made = replace(made, kind=loop.kind, thread=loop.thread)
-        body = (made,)
+            copy = replace(copy, kind=loop.kind, thread=loop.thread)
+        body = (copy,)
     return body

@@ -240,8 +240,8 @@ def _require_allocated(cursor: Cursor, top: Cursor) -> None:
 
 def read_by_init(cursor: Cursor) -> set[str]:
     """Return the buffers that the init of a block reads, or that determine where it runs."""
-    asked = (*cursor.node.init, *parts_of(cursor.node))
-    loads = (node for part in asked for node in walk(part) if isinstance(node, READS))
+    parts = (*cursor.node.init, *parts_of(cursor.node))
+    loads = (node for part in parts for node in walk(part) if isinstance(node, READS))
     return {load.buffer for load in loads}
 
 

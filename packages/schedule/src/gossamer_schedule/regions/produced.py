@@ -129,10 +129,10 @@ def _outer_digits(
     Otherwise the values of one iteration are not consecutive. Loops with one iteration may be anywhere, as
     their digit is 0.
     """
-    every = ascending(form, loops=loops)
-    if every is None:
+    digits = ascending(form, loops=loops)
+    if digits is None:
         return None
-    order = several(every, loops=loops)
+    order = several(digits, loops=loops)
     count = sum(name not in names for name in order)
     return None if any(name in names for name in order[:count]) else order[count:]
 

@@ -61,8 +61,8 @@ def accesses_of(
     the indices of those that it stores."""
     start = _Context((), ())
     stored = list(_StoreCollector(buffer, dtype).body(cursor, "body", {}, start))
-    every = chain(_LoadCollector(buffer).body(cursor, "body", {}, start), stored)
-    return _distinct(every), frozenset([load.indices for load, _ in stored])
+    loads = chain(_LoadCollector(buffer).body(cursor, "body", {}, start), stored)
+    return _distinct(loads), frozenset([load.indices for load, _ in stored])
 
 
 def evaluated_under(cursor: Cursor, expr: Expr) -> Expr | None:
@@ -71,35 +71,34 @@ def evaluated_under(cursor: Cursor, expr: Expr) -> Expr | None:
 
     Occurrences in the headers of loops, blocks and allocations are not counted.
     """
-    return _any_of(
-        [held for _, held in _EvaluationCollector(expr).body(cursor, "body", {}, _Context((), ()))]
-    )
+    evaluations = _EvaluationCollector(expr).body(cursor, "body", {}, _Context((), ()))
+    return _any_of([conditions for _, conditions in evaluations])
 
 
-def _distinct(every: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
+def _distinct(loads: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
     by_indices: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
-    for load, held in every:
+    for load, conditions in loads:
         _, cases = by_indices.setdefault(load.indices, (load.dtype, []))
-        _add(cases, held)
+        _add(cases, conditions)
     return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in by_indices.items())
 
 
-def _add(cases: list[Conditions], held: Conditions) -> None:
+def _add(cases: list[Conditions], conditions: Conditions) -> None:
     """Add a case to a disjunction, unless another case covers it; drop the cases that it covers."""
-    if any(set(case) <= set(held) for case in cases):
+    if any(set(case) <= set(conditions) for case in cases):
         return
-    cases[:] = [case for case in cases if not set(held) <= set(case)]
-    cases.append(held)
+    cases[:] = [case for case in cases if not set(conditions) <= set(case)]
+    cases.append(conditions)
 
 
 def _any_of(cases: Iterable[Conditions]) -> Expr | None:
     """Return the condition that one of the cases holds; None if it always does."""
     condition: Expr | None = None
     for case in cases:
-        held = short_circuit_and(case)
-        if held is None:
+        conjunction = short_circuit_and(case)
+        if conjunction is None:
             return None
-        condition = held if condition is None else IfThenElse(condition, TRUE, held)
+        condition = conjunction if condition is None else IfThenElse(condition, TRUE, conjunction)
     return condition
 
 
@@ -110,7 +109,7 @@ class _Context(NamedTuple):
     above: Conditions
     within: tuple[LoopOrCondition, ...]
 
-    def held(self) -> Conditions:
+    def conditions(self) -> Conditions:
         """Return the conditions that hold where the statement runs."""
         return (
             *self.above,
@@ -128,12 +127,12 @@ class _LoadCollector:
         self, cursor: Cursor, field: str, values: Mapping[str, Expr], context: _Context
     ) -> Iterator[tuple[Any, Conditions]]:
         """Yield the loads in a body of the statement at a cursor."""
-        values, held = dict(values), context.held()
+        values, conditions = dict(values), context.conditions()
         for index, statement in enumerate(getattr(cursor.node, field)):
             below = cursor.down(field, index)
             if isinstance(statement, Block):
                 values |= {item.var: resolve(item.value, values) for item in statement.iters}
-            yield from self._own(statement, values, held)
+            yield from self._own(statement, values, conditions)
             if isinstance(statement, Let):
                 values[statement.var.name] = resolve(statement.value, values)
             if isinstance(statement, Block):
@@ -143,11 +142,11 @@ class _LoadCollector:
                 yield from self.body(below, inner, values, _nested(context, statement, inside))
 
     def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], held: Conditions
+        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conditions
     ) -> Iterator[tuple[Any, Conditions]]:
         """Yield the loads in the expressions of a statement itself."""
         for part in parts_of(statement):
-            yield from self._expression(resolve(part, values), held)
+            yield from self._expression(resolve(part, values), conditions)
 
     def _init(
         self, cursor: Cursor, values: Mapping[str, Expr], context: _Context
@@ -158,29 +157,29 @@ class _LoadCollector:
         """
         if not cursor.node.init:
             return
-        held = context.above
+        conditions = context.above
         own = (_resolved(part, values) for part in conditions_of_init(cursor))
         for part in (*without_loops(context.within, loops_outside_init(cursor)), *own):
             for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
-                yield from self._expression(expr, held)
-            held = (*held, *_conditions_of(part))
-        yield from self.body(cursor, "init", values, _Context(held, ()))
+                yield from self._expression(expr, conditions)
+            conditions = (*conditions, *_conditions_of(part))
+        yield from self.body(cursor, "init", values, _Context(conditions, ()))
 
     def _is_match(self, expr: Node) -> bool:
         return isinstance(expr, Load) and expr.buffer == self._buffer
 
-    def _expression(self, expr: Node, held: Conditions) -> Iterator[tuple[Any, Conditions]]:
+    def _expression(self, expr: Node, conditions: Conditions) -> Iterator[tuple[Any, Conditions]]:
         match expr:
             case IfThenElse():
-                yield from self._expression(expr.condition, held)
-                yield from self._expression(expr.if_true, (*held, expr.condition))
+                yield from self._expression(expr.condition, conditions)
+                yield from self._expression(expr.if_true, (*conditions, expr.condition))
                 negated = Unary("not", expr.condition)
-                yield from self._expression(expr.if_false, (*held, negated))
+                yield from self._expression(expr.if_false, (*conditions, negated))
             case _:
                 if self._is_match(expr):
-                    yield expr, held
+                    yield expr, conditions
                 for child in children(expr):
-                    yield from self._expression(child, held)
+                    yield from self._expression(child, conditions)
 
 
 class _StoreCollector(_LoadCollector):
@@ -224,7 +223,7 @@ def _nested(context: _Context, statement: Stmt, part: LoopOrCondition | None) ->
     """Return the context of a body of a statement, which `part` encloses."""
     within = context.within if part is None else (*context.within, part)
     inner = _Context(context.above, within)
-    return _Context(inner.held(), ()) if isinstance(statement, Block) else inner
+    return _Context(inner.conditions(), ()) if isinstance(statement, Block) else inner
 
 
 def _resolved(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:

@@ -122,7 +122,7 @@ def is_safely_read(cursor: Cursor, elements: Elements, *, buffer: str) -> bool:
             cursor.function,
             (Load(buffer, read.indices, read.dtype),),
             iters=elements.points.iters,
-            held=(*elements.points.conditions, *_condition(read)),
+            conditions=(*elements.points.conditions, *_condition(read)),
         )
         for read in elements.reads
     )

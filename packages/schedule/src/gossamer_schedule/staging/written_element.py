@@ -180,12 +180,12 @@ def _exists(cursor: Cursor, element: Element) -> bool:
     store = element.store
     above = [parent for parent in cursor.parents if isinstance(parent, Block)]
     iters = [iterator for block in above for iterator in block.iters]
-    held = [part for block in above for part in conjuncts(block.predicate)]
+    conditions = [part for block in above for part in conjuncts(block.predicate)]
     return is_safe(
         cursor.function,
         (Load(store.buffer, store.indices, "int64"),),
         iters=(*iters, *element.points.iters),
-        held=(*held, *element.points.conditions),
+        conditions=(*conditions, *element.points.conditions),
     )
 
 

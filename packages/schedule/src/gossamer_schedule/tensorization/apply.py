@@ -76,14 +76,14 @@ def tensorized(
     def instead(loops: For) -> tuple[Stmt, ...]:
         return implementation if complete is None else (If(complete, implementation, (loops,)),)
 
-    made = blockized(nest.cursor, top, namer=namer, instead=instead)
+    wrapped = blockized(nest.cursor, top, namer=namer, instead=instead)
     # An implementation may combine the terms of a reduction in any order.
     marks = ((REASSOCIATES, True), (INTRINSIC, parsed.mark))
-    outer = replace(made.outer, annotations=marks)
+    outer = replace(wrapped.outer, annotations=marks)
     rewritten = top.replaced_by((outer,))
 
     iters = (iterator.var for iterator in outer.iters)
-    return Change(rewritten, (outer.name, *iters, *made.init_names))
+    return Change(rewritten, (outer.name, *iters, *wrapped.init_names))
 
 
 def _require_nest(top: Cursor) -> StoreNest:

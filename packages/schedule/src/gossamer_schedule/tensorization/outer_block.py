@@ -84,8 +84,8 @@ def blockized(
         )
         for loop, kind in around
     )
-    held: For = rewrite(top.node, lambda node: block if node == cursor.node else None)
-    inside = (held,) if instead is None else instead(held)
+    nest: For = rewrite(top.node, lambda node: block if node == cursor.node else None)
+    inside = (nest,) if instead is None else instead(nest)
     body, init = substitute_body(inside, fresh), substitute_body(init, fresh)
     return Blockized(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
 

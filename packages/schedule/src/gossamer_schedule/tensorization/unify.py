@@ -37,7 +37,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 def matches(
-    pattern: Store, wanted: Sequence[For], store: Store, loops: Sequence[For]
+    pattern: Store, pattern_loops: Sequence[For], store: Store, loops: Sequence[For]
 ) -> Iterator[Match]:
     """Yield every match of a store in loops with that of a pattern.
 
@@ -60,22 +60,22 @@ def matches(
     names = {loop.var for loop in loops}
     if any(free_vars(loop.start, loop.extent) & names for loop in loops):
         return
-    for order in permutations(loops) if len(loops) == len(wanted) else ():
-        start = _extents(wanted, order)
+    for order in permutations(loops) if len(loops) == len(pattern_loops) else ():
+        start = _extents(pattern_loops, order)
         if start is not None:
             yield from _unified(pattern, store, start)
 
 
-def _extents(wanted: Sequence[For], loops: Sequence[For]) -> Match | None:
+def _extents(pattern_loops: Sequence[For], loops: Sequence[For]) -> Match | None:
     """Return a match of loops in an order, with sizes bound to extents; None if extents differ."""
     scalars: dict[str, Expr] = {}
-    for mine, other in zip(wanted, loops, strict=True):
-        if isinstance(mine.extent, Var):
-            if scalars.setdefault(mine.extent.name, other.extent) != other.extent:
+    for own, other in zip(pattern_loops, loops, strict=True):
+        if isinstance(own.extent, Var):
+            if scalars.setdefault(own.extent.name, other.extent) != other.extent:
                 return None
-        elif integer_value(mine.extent) != integer_value(other.extent):
+        elif integer_value(own.extent) != integer_value(other.extent):
             return None
-    names = {mine.var: other.var for mine, other in zip(wanted, loops, strict=True)}
+    names = {own.var: other.var for own, other in zip(pattern_loops, loops, strict=True)}
     return Match(names, scalars, {})
 
 

@@ -82,7 +82,7 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     _require_no_other_use(cursor, target, own=own, produced=produced)
     _require_no_write_between(cursor, top, own=own)
     _require_own_updates(cursor, top, target, produced=produced)
-    require_recomputed(cursor, own, target, made=produced)
+    require_recomputed(cursor, own, target, produced=produced)
     ranges = required_region(cursor, own, target, changing=buffers_written((top.node,)))
 
     nest, names = moved_nest(cursor, own, ranges)

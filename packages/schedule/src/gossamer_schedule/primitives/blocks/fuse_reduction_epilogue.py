@@ -282,7 +282,7 @@ def _require_same_elements(
     require_covered(BlockNest(after, own_loops[1]), [theirs for theirs, _ in visited])
     indices = tuple(index_var(ours.var) for _, ours in epilogue.pairs)
     iters = [ours for _, ours in epilogue.pairs]
-    if not is_safe(cursor.function, (Load(result, indices, "int64"),), iters=iters, held=()):
+    if not is_safe(cursor.function, (Load(result, indices, "int64"),), iters=iters, conditions=()):
         raise schedule_error(
             "fuse_reduction_epilogue.not_proved",
             f"Cannot prove that each element that block '{cursor.node.name}' computes exists.",

@@ -214,11 +214,12 @@ def _require_ranges(
     move: _Move, produced: Mapping[str, list[AccessForm]]
 ) -> dict[str, ProducedRange]:
     """Return the range of each iterator of the block that one iteration of the loop produces."""
-    ranges: dict[str, ProducedRange] | None = {}
+    ranges: dict[str, ProducedRange] = {}
     for buffer, stores in produced.items():
-        ranges = _with_ranges(move, buffer, stores, known=ranges)
-        if ranges is None:
+        extended = _with_ranges(move, buffer, stores, known=ranges)
+        if extended is None:
             raise _not_proved(move)
+        ranges = extended
     reduced = [ranges.get(item.var) for item in move.block.node.iters if item.kind == "R"]
     if any(item_range is not None and item_range.count is not None for item_range in reduced):
         raise _not_proved(move)

@@ -110,12 +110,12 @@ def _require_own_element(cursor: Cursor, store: Store) -> Load:
     """Return the only load from an allocated buffer that the block indexes by all of its iterators."""
     allocated = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is None}
     block: Block = cursor.node
-    every = [load for load in collect(Load, block) if load.buffer in allocated]
+    all_loads = [load for load in collect(Load, block) if load.buffer in allocated]
     loads = {load for load in collect(Load, store) if load.buffer in allocated}
     own = sorted(item.var for item in block.iters)
     for load in loads:
         names = sorted(at.name for at in load.indices if isinstance(at, Var))
-        is_same = all(other == load for other in every if other.buffer == load.buffer)
+        is_same = all(other == load for other in all_loads if other.buffer == load.buffer)
         if names == own and len(load.indices) == len(own) and is_same:
             return load
     raise schedule_error(

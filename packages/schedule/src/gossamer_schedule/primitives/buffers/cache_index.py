@@ -193,7 +193,7 @@ def _required_points(
     if evaluated is not None and free_vars(evaluated) <= known:
         conditions = (*conditions, evaluated)
     require_invariant_selectors(nest, iters, (lookup, *conditions))
-    if not is_safe(cursor.function, (lookup,), iters=iters, held=conditions):
+    if not is_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):
         raise schedule_error(
             "cache_index.not_proved",
             f"Cannot prove that an index in block '{block.name}' may be computed before its loops.",

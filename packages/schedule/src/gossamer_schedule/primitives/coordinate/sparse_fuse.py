@@ -61,9 +61,9 @@ def _require_consecutive(cursor: Cursor, axes: Sequence[str]) -> int:
     """Return the position of the first of the axes in the iteration's list; refuse others than two or more
     consecutive ones."""
     entries: tuple[IterationAxis, ...] = cursor.node.axes
-    wanted = tuple(OverAxis(name) for name in axes)
+    group = tuple(OverAxis(name) for name in axes)
     for start in range(len(entries)):
-        if len(wanted) > 1 and entries[start : start + len(wanted)] == wanted:
+        if len(group) > 1 and entries[start : start + len(group)] == group:
             return start
     raise schedule_error(
         "sparse_fuse.axes",

@@ -58,9 +58,9 @@ def sparse_unfuse(
 def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
     """Return the position of the fused group in the iteration's list; refuse axes that are not a group."""
     node: Iteration = cursor.node
-    wanted = FuseAxes(tuple(axes))
-    if wanted in node.axes:
-        return node.axes.index(wanted)
+    group = FuseAxes(tuple(axes))
+    if group in node.axes:
+        return node.axes.index(group)
     fused = [", ".join(entry.axes) for entry in node.axes if isinstance(entry, FuseAxes)]
     raise schedule_error(
         "sparse_unfuse.axes",

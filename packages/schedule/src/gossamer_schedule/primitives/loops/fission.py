@@ -13,6 +13,7 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict, without_changing
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Allocate, Block, For, Let, Stmt
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import buffers_written, effects_of, outer_writes
@@ -88,9 +89,9 @@ def fission(
 
     namer = namer_of(root.function)
     names = tuple(namer.fresh(f"{loop}_{at}") for at in range(len(parts)))
-    made = tuple(_loop_of(cursor.node, *pair) for pair in zip(names, parts, strict=True))
+    new_loops = tuple(_loop_of(cursor.node, *pair) for pair in zip(names, parts, strict=True))
 
-    return Change(cursor.replaced_by(made), names, {loop: names})
+    return Change(cursor.replaced_by(new_loops), names, {loop: names})
 
 
 def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
@@ -158,7 +159,7 @@ def _require_independent(before: Statements, part: Statements, cursor: Cursor) -
                 continue
             if distance is None and is_ordered(cursor, buffer):
                 break
-            _refuse(cursor, pair, distance)
+            raise _dependence_error(cursor, pair, distance)
 
 
 def _pairs(
@@ -176,10 +177,13 @@ def _pairs(
     return ((a, b) for a, b in product(first, second) if a.is_store or b.is_store)
 
 
-def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int | None) -> None:
+def _dependence_error(
+    cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int | None
+) -> ScheduleError:
+    """Return the error for a pair of accesses; the distance is that of their iterations if it is known."""
     loop, buffer = cursor.node.var, pair[0].buffer
     if distance is not None and is_unconditional(cursor.node.body):
-        raise schedule_error(
+        return schedule_error(
             "fission.dependence",
             f"An iteration of loop '{loop}' accesses an element of '{buffer}' that an earlier part of the "
             f"loop accesses {counted(distance, 'iteration')} later, and one writes it.",
@@ -187,7 +191,7 @@ def _refuse(cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int |
             place=cursor.place,
         )
     varying = loops_within((cursor.node,))
-    raise schedule_error(
+    return schedule_error(
         "fission.not_proved",
         f"Cannot prove that the parts of loop '{loop}' access different elements of '{buffer}' in "
         "different iterations.",

@@ -204,18 +204,18 @@ def _parts(
     """Return the copies of a loop, each over its part of the iterations."""
     parts: list[Stmt] = []
     for copy, first, extent in zip(copies, starts, extents, strict=True):
-        (made,) = copy.body
-        assert isinstance(made, For)
+        (loop,) = copy.body
+        assert isinstance(loop, For)
         # A start that loads stays in the header of the first part, where it is read even if the loop has no
         # iteration.
         if not parts and buffers_accessed((first,)):
-            parts.append(replace(made, start=first, extent=extent))
+            parts.append(replace(loop, start=first, extent=extent))
             continue
-        shifted = {made.var: add(index_var(made.var), first)}
-        body = substitute_body(made.body, shifted)
+        shifted = {loop.var: add(index_var(loop.var), first)}
+        body = substitute_body(loop.body, shifted)
         if parts:
             body = _without_inits(body, {copy.blocks[name] for name in once})
-        parts.append(replace(made, start=ZERO, extent=extent, body=body))
+        parts.append(replace(loop, start=ZERO, extent=extent, body=body))
     return tuple(parts)
 
 

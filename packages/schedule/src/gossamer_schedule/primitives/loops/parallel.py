@@ -157,14 +157,14 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
 
     reduction = require_loop_reduction(cursor)
     dim = require_segments(reduction) if accumulate == "segmented" else None
-    made = split(root.module, loop, factors=(parts, None), function=root.function.name)
+    divided = split(root.module, loop, factors=(parts, None), function=root.function.name)
 
-    divided = find_function(made.module, root.primitive, function=root.function.name)
-    outer = find_loop(divided, loop=made.names[0])
+    in_parts = find_function(divided.module, root.primitive, function=root.function.name)
+    outer = find_loop(in_parts, loop=divided.names[0])
     changed = in_parallel_parts(reduction, outer, dim=dim, count=parts)
-    old = set(_blocks(divided.function))
+    old = set(_blocks(in_parts.function))
     added = (name for name in _blocks(changed) if name not in old)
-    return Change(divided.with_function(changed), (*made.names, *added), made.forwards)
+    return Change(in_parts.with_function(changed), (*divided.names, *added), divided.forwards)
 
 
 def _blocks(function: Function) -> tuple[str, ...]:

@@ -129,7 +129,10 @@ def _require_distance(distance: int, cursor: Cursor) -> None:
 
 def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
     inside = addressable_statements(cursor.node.body)
-    if any(isinstance(made, Allocate) and made.buffer.name == buffer.name for made in inside):
+    if any(
+        isinstance(statement, Allocate) and statement.buffer.name == buffer.name
+        for statement in inside
+    ):
         raise schedule_error(
             "prefetch.changing",
             f"Buffer '{buffer.name}' is allocated in each iteration of loop '{cursor.node.var}'.",

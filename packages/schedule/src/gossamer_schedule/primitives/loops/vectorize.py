@@ -109,9 +109,9 @@ def _vectorize_terms(root: Cursor, loop: str) -> Change:
     _require_lanes(cursor)
     reduction = require_loop_reduction(cursor)
 
-    made, names = terms_in_lanes(reduction)
+    changed, names = terms_in_lanes(reduction)
 
-    return Change(root.with_function(made), names)
+    return Change(root.with_function(changed), names)
 
 
 def vectorize_loop(root: Cursor, loop: str, rest: str, *, require: Requirement) -> Change:

@@ -62,11 +62,11 @@ def unsafe_match_to_alloc(
     _require_written(cursor.node, old.name)
     _require_chosen(cursor.node, root.function)
 
-    made = replace(old, name=namer_of(root.function).fresh(f"{buffer}_alloc"), handle=None)
+    new = replace(old, name=namer_of(root.function).fresh(f"{buffer}_alloc"), handle=None)
     changed = replace(
-        _redirected(root.function, buffer, to=made.name), buffers=(*root.function.buffers, made)
+        _redirected(root.function, buffer, to=new.name), buffers=(*root.function.buffers, new)
     )
-    return marked_unsafe(Change(root.with_function(changed), (made.name,)))
+    return marked_unsafe(Change(root.with_function(changed), (new.name,)))
 
 
 def _require_passed(buffer: AnyBuffer) -> None:

@@ -180,9 +180,9 @@ class _Conversion:
         return self._converted(value)
 
     def _load(self, load: Load) -> Load:
-        made = map_children(load, self.visit)
+        converted = map_children(load, self.visit)
         passthrough = None if load.passthrough is None else self._in_new_dtype(load.passthrough)
-        return replace(made, dtype=self._with_lanes_of(load.dtype), passthrough=passthrough)
+        return replace(converted, dtype=self._with_lanes_of(load.dtype), passthrough=passthrough)
 
     def _converted(self, value: Expr) -> Expr:
         """Return a value of another dtype, converted to the new one."""
@@ -190,11 +190,11 @@ class _Conversion:
             number = value_of(value)
             if float(number).is_integer() and 0 <= number <= _MAX_EXACT_INTEGER:
                 return constant(number, self._dtype)
-        made: Expr = self.visit(value)
-        wanted = self._with_lanes_of(dtype_of(value))
-        if isinstance(made, Cast) and dtype_of(made.value) == wanted:
-            return made.value  # a loaded value that is stored again keeps the new dtype
-        return Cast(wanted, made)
+        converted: Expr = self.visit(value)
+        dtype = self._with_lanes_of(dtype_of(value))
+        if isinstance(converted, Cast) and dtype_of(converted.value) == dtype:
+            return converted.value  # a loaded value that is stored again keeps the new dtype
+        return Cast(dtype, converted)
 
     def _with_lanes_of(self, dtype: str) -> str:
         """Return the new dtype with as many lanes as another dtype."""
