@@ -283,7 +283,7 @@ class ScheduleBuilder(Fluent):
         return tuple(Handle(name, module=self._latest()) for name in names)
 
     def _latest(self) -> Module:
-        """The current module itself. Handles refer to it by identity."""
+        """Return the current module itself: handles refer to it by identity."""
         return self._results[-1].module if self._results else self._given
 
     def _current(self, value: Any) -> Any:

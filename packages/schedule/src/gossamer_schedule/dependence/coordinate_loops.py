@@ -26,13 +26,12 @@ from gossamer_schedule.cursor.resolve import find_loop
 
 
 def as_loops(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
-    """The loops that a sparse iteration is, one for each of its variables, and the cursor at the first, in
-    a function that is otherwise the same.
+    """Return a sparse iteration as loops, one for each variable, and the cursor at the outermost one.
 
-    Each loop runs over all coordinates of its axis, stored or not: what is true of any two of these points
-    is true of those that are visited. Coordinates that may stand twice in a fibre are read from the axis by
-    their slots. Inits, which come before all points, are left out; those of iterations inside are
-    statements like others.
+    The cursor is in a copy of the function that is otherwise the same. Each loop runs over all coordinates
+    of its axis, stored or not: a property of any two of these points also holds for the visited ones.
+    Coordinates that may occur twice in a fibre are loaded from the axis. The init, which runs before all
+    points, is left out; the inits of inner iterations become ordinary statements.
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_schedule.cursor.resolve import find_iteration

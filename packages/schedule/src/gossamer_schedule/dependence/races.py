@@ -171,7 +171,7 @@ def is_unconditional(body: tuple[Stmt, ...]) -> bool:
 def _points(
     access: AccessForm, varying: Set[str], *, loops: Mapping[str, For]
 ) -> Iterator[Mapping[str, int]]:
-    """The values of the loops that vary, where they and the element are known."""
+    """Yield the values of the varying loops, if these and the accessed element are constants."""
     forms = [form for form in access.indices if form is not None]
     if len(forms) < len(access.indices) or any(form.opaque & varying for form in forms):
         return

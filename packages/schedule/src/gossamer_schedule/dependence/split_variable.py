@@ -1,5 +1,8 @@
-"""Quotients and remainders of a loop's variable, as of a loop that was fused, where the loop is split: they
-are said by the new loops, so that it is seen along which of them elements are next to each other."""
+"""Replaces the variable of a loop that is split, and simplifies its quotients and remainders.
+
+A fused loop's variable occurs in quotients and remainders. In terms of the new loops, these show along which
+of them elements are consecutive.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def require_unchanged(
 
 
 def require_unchanged_bounds(loops: Iterable[For], *, at: Cursor) -> None:
-    """`require_unchanged` of the starts and extents of loops.
+    """Refuse loops that may change their own starts or extents, as `require_unchanged` does.
 
     Raises `.not_proved`.
     """

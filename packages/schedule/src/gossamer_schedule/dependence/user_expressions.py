@@ -14,9 +14,10 @@ from gossamer_schedule.errors import schedule_error
 
 
 def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
-    """The expression that an argument of a primitive is the text of, in what is known where a statement
-    stands: parameters, loops and iterators around it, and buffers of the caller's, of which it reads only
-    elements that exist.
+    """Return the expression of an argument of a primitive, given as text, for use at a statement.
+
+    It may use parameters, the loops and iterators around the statement, and elements of the caller's
+    buffers that are proved to exist.
 
     Raises `.text` and `.not_proved`.
     """

@@ -79,30 +79,33 @@ def require_inits_in_place(top: Cursor, crossing: Callable[[Set[str]], Set[str]]
 
 
 def require_inits_beside(fed: Cursor, feeding: Set[str], factors: Iterable[Expr]) -> None:
-    """Refuses a rewriting of the loop at `fed` by which factors come into what some loops there feed, unless
-    inits have the same effect outside of the loops that these mention.
+    """Refuse a rewriting of the loop at `fed` that adds factors to the iterators that `feeding` loops feed.
+
+    It is legal if inits have the same effect when they run outside of the loops that the factors use.
 
     Raises `.not_proved`.
     """
     values = values_at(fed)
-    mentions = free_vars(*(resolve(factor, values) for factor in factors))
-    top = _outermost(fed, mentions)
+    used = free_vars(*(resolve(factor, values) for factor in factors))
+    top = _outermost(fed, used)
     if top is None:
         return
     for cursor in blocks_with_init(fed):
         reducing = reduction_loops(cursor.node, values_at(cursor))
         if reducing.isdisjoint(feeding):
-            require_points_kept(cursor, mentions)
+            require_points_kept(cursor, used)
             continue
-        _require_conditions(cursor, mentions)
+        _require_conditions(cursor, used)
         if not any(loop.var in reducing for loop in top.scope):
             crossed = outside(fed.scope[len(top.scope) :], reducing)
             require_same_effect(cursor, top, crossed)
 
 
 def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
-    """Refuses a rewriting by which some loops come to feed the block at a cursor, unless its init has the
-    same effect where it runs once for all iterations of those that fed no iterator before.
+    """Refuse a rewriting after which further loops feed the iterators of a block.
+
+    The init then runs once for all iterations of the loops that fed no iterator before. The rewriting is
+    legal if this has the same effect.
 
     Raises `.not_proved`.
     """
@@ -115,14 +118,14 @@ def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
 
 
 def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
-    """Refuses copies of the block at a cursor that run at different points of some loops, unless all points
-    that meet in an element are of the same copy: each copy has an init, which would start anew what
-    another copy has begun.
+    """Refuse copies of a block for different iterations of the `selecting` loops, if they share elements.
+
+    Each copy has an init, which would reset an element that another copy has started to reduce.
 
     Raises `.not_proved`.
     """
     scope = {loop.var for loop in cursor.scope}
-    # The init runs once for what stands in this loop, and anew for each iteration of those around it.
+    # The init runs once per iteration of the loops around this one, for all iterations inside it.
     sharing = reinitializing_loops(cursor, scope) | reduction_loops(cursor.node, values_at(cursor))
     top = _outermost(cursor, sharing)
     if top is not None:
@@ -140,8 +143,9 @@ def _outermost(cursor: Cursor, names: Set[str]) -> Cursor | None:
 
 
 def require_init_of_nest(nest: BlockNest) -> None:
-    """Refuses the block of a nest where its init runs before a loop around the nest, once for points that
-    meet there in an element, so that an iteration of that loop goes on from what others left.
+    """Refuse a nest if the init of its block runs before a loop around the nest.
+
+    Iterations of that loop then continue the reduction of one element, instead of initializing it again.
 
     Raises `.not_proved`.
     """
@@ -159,8 +163,9 @@ def require_init_of_nest(nest: BlockNest) -> None:
 
 
 def require_inits_apart(top: Cursor) -> None:
-    """Refuses a rewriting by which the inits of different blocks in the loop at `top`, which all run before a
-    loop, change places, unless none of them accesses what another one writes.
+    """Refuse a rewriting that exchanges the inits of different blocks in the loop at `top`.
+
+    It is legal if none of these inits, which all run before a reduction loop, accesses what another writes.
 
     Raises `.not_proved`.
     """
@@ -200,8 +205,8 @@ def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
 
 
 def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
-    """Refuse the init of the block at a cursor unless different iterations of the `crossed` loops, which are
-    the loop at `top` or inside it, initialize different elements.
+    """Refuse the init of a block unless different iterations of the `crossed` loops initialize different
+    elements. These loops are the one at `top` or inside it.
 
     Raises `.not_proved`.
     """

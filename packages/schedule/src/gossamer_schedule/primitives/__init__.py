@@ -1,1 +1,1 @@
-"""One primitive to a file: resolve references, preconditions, build, rewrite, result."""
+"""The primitives, one to a file: preconditions first, then the rewriting."""

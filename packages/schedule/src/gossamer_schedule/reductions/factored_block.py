@@ -134,7 +134,7 @@ class _IteratorChange(msgspec.Struct, frozen=True):
 
     @property
     def replaced(self) -> dict[str, Expr]:
-        """Return the values of the replaced iterators in terms of the new ones and of those that stay."""
+        """The values of the replaced iterators in terms of the new ones and of those that stay."""
         variables = self.selected | self.variables
         return {item.var: substitute(item.value, variables) for item in self.fed}
 

@@ -69,7 +69,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def unsafe_dimensions(self) -> tuple[int, ...]:
-        """Return the dimensions in which an index out of bounds may become in bounds of the new buffer.
+        """The dimensions in which an index out of bounds may become in bounds of the new buffer.
 
         An index stays out of bounds if its digit without a modulus is the leading one of a result and no
         elements are unused.

@@ -84,7 +84,7 @@ def sparse_compute_at(
 
     shared = _require_shared(cursor, target, var=var)
     _require_before(cursor, target)
-    _require_free_way(cursor, target)
+    _require_no_conflict_between(cursor, target)
     _require_own_inits(cursor, shared)
     _require_own_inits(target, shared)
     _require_independent(cursor.node, target.node, shared)
@@ -155,7 +155,7 @@ def _require_before(cursor: Cursor, target: Cursor) -> None:
         )
 
 
-def _require_free_way(cursor: Cursor, target: Cursor) -> None:
+def _require_no_conflict_between(cursor: Cursor, target: Cursor) -> None:
     """Refuse statements between the iterations that use what the first one writes, or write what it reads."""
     between = cursor.siblings[position(cursor) + 1 : position(target)]
     writes = outer_writes((cursor.node,))
