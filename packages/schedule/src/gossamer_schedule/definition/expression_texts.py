@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Load, Search, Var
@@ -39,21 +39,16 @@ def expression_of(
 
     buffers = {buffer.name: buffer for buffer in all_buffers(at.function)}
     dtypes = {param.name: param.dtype for param in at.function.params if param.dtype != "handle"}
-    dtypes |= {name: expr.dtype for name, expr in buffers.items()}
+    dtypes |= {name: buffer.dtype for name, buffer in buffers.items()}
     try:
         expr: Expr = parse_expr(text, dtypes | dict.fromkeys(variables, "int64"))
     except ParseError as error:
-        wrong = error.diagnostics[0]
-        message, hint = wrong.message, wrong.hint
+        message, hint = error.diagnostics[0].message, error.diagnostics[0].hint
     else:
-        reads = collect(READS, expr)
-        bad = [
-            node.buffer for node in reads if _index_count(node) != _rank_of(buffers[node.buffer])
-        ]
-        bad += [node.name for node in collect(Var, expr) if node.name in buffers]
-        if not bad:
+        misused = next(_misused_buffers(expr, buffers), None)
+        if misused is None:
             return expr
-        message = f"'{bad[0]}' has {counted(_rank_of(buffers[bad[0]]), 'dimension')}."
+        message = f"'{misused}' has {counted(_rank_of(buffers[misused]), 'dimension')}."
         hint = "Give one index per dimension."
     raise schedule_error(
         f"{at.primitive}.text",
@@ -61,6 +56,14 @@ def expression_of(
         hint=hint,
         place=place,
     )
+
+
+def _misused_buffers(expr: Expr, buffers: Mapping[str, AnyBuffer]) -> Iterator[str]:
+    """Yield the buffers that are read with another number of indices than they have dimensions."""
+    for read in collect(READS, expr):
+        if _index_count(read) != _rank_of(buffers[read.buffer]):
+            yield read.buffer
+    yield from (node.name for node in collect(Var, expr) if node.name in buffers)
 
 
 def _index_count(read: Load | Search) -> int:

@@ -8,8 +8,6 @@ combined after the loop, in the order of the parts, so results do not depend on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import msgspec
 from msgspec.structs import replace
 
@@ -31,7 +29,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )  # fmt: skip
-from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_schedule.bounds.predicates import below
@@ -39,10 +37,7 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, repl
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.nests.copy_nest import Points, copy_nest
 from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.reductions.sums import (
-    LoopReduction,
-    require_loop_reduction,
-)
+from gossamer_schedule.reductions.sums import LoopReduction, require_loop_reduction
 
 
 class SplitReduction(msgspec.Struct, frozen=True):
@@ -51,6 +46,22 @@ class SplitReduction(msgspec.Struct, frozen=True):
     cursor: Cursor
     sum: LoopReduction
     count: int
+
+    @property
+    def variable(self) -> str:
+        """The number of the part: the variable of the loop over the parts."""
+        name: str = self.cursor.node.var
+        return name
+
+    def partial_buffer(self, name: str, shape: tuple[Expr, ...]) -> Buffer:
+        """Return a buffer with one partial result of some shape for each part."""
+        buffer = self.sum.buffer
+        return replace(buffer, name=name, shape=(index(self.count), *shape), handle=None)
+
+    def iterator(self, namer: Namer) -> BlockIter:
+        """Return an iterator over the parts."""
+        every = Range(ZERO, index(self.count))
+        return BlockIter(namer.fresh(f"v{self.variable}"), "S", every, index_var(self.variable))
 
 
 def in_parallel_parts(
@@ -66,7 +77,7 @@ def in_parallel_parts(
         return privatized(parts)
     (inner,) = outer.node.body
     loop: For = whole.cursor.node
-    begin = mul(index_var(outer.node.var), inner.extent)
+    begin = mul(index_var(parts.variable), inner.extent)
     first = substitute(whole.element[dim], {loop.var: begin})
     return segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
 
@@ -77,15 +88,9 @@ def privatized(parts: SplitReduction) -> Function:
     The copies start at the identity of the reducer, and are combined with the buffer after the loop.
     """
     accumulation, namer = parts.sum, namer_of(parts.cursor.function)
-    partial = replace(
-        accumulation.buffer,
-        name=namer.fresh(f"{accumulation.buffer.name}_private"),
-        shape=(index(parts.count), *accumulation.buffer.shape),
-        handle=None,
-    )
-    part = BlockIter(
-        namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(partial, 0), _number(parts)
-    )
+    buffer = accumulation.buffer
+    partial = parts.partial_buffer(namer.fresh(f"{buffer.name}_private"), buffer.shape)
+    part = parts.iterator(namer)
     at = (index_var(part.var), *accumulation.reduction.store.indices)
     block = _accumulating_into(
         partial, at, accumulation.block, accumulation.reduction, name=accumulation.block.name
@@ -94,7 +99,8 @@ def privatized(parts: SplitReduction) -> Function:
     number, *others = _iterators_over(partial)
     element = tuple(index_var(item.var) for item in others)
     # The loop over the parts is the innermost one, so the copies of one element are combined together.
-    return _with_partial_results(parts, partial, (block,), element=element, iters=(*others, number))
+    points = Points((*others, number))
+    return _with_partial_results(parts, partial, (block,), element=element, points=points)
 
 
 def segmented(
@@ -107,17 +113,11 @@ def segmented(
     expressed by the number of the part; a part that begins at `extent` or later is empty.
     """
     accumulation, namer = parts.sum, namer_of(parts.cursor.function)
-    shape = accumulation.buffer.shape
-    partial = replace(
-        accumulation.buffer,
-        name=namer.fresh(f"{accumulation.buffer.name}_carry"),
-        shape=(index(parts.count), *shape[:dim], *shape[dim + 1 :]),
-        handle=None,
-    )
-    part = BlockIter(
-        namer.fresh(f"v{parts.cursor.node.var}"), "S", _whole(partial, 0), _number(parts)
-    )
-    in_part = {parts.cursor.node.var: index_var(part.var)}
+    buffer = accumulation.buffer
+    shape = (*buffer.shape[:dim], *buffer.shape[dim + 1 :])
+    partial = parts.partial_buffer(namer.fresh(f"{buffer.name}_carry"), shape)
+    part = parts.iterator(namer)
+    in_part = {parts.variable: index_var(part.var)}
     at = accumulation.reduction.store.indices
     others = (*at[:dim], *at[dim + 1 :])
     direct = replace(accumulation.block, iters=(*accumulation.block.iters, part))
@@ -129,13 +129,13 @@ def segmented(
     fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
     carry = renamed(carry, fresh, namer.fresh(carry.name))
     iters = _iterators_over(partial)
-    number = {parts.cursor.node.var: index_var(iters[0].var)}
+    number = {parts.variable: index_var(iters[0].var)}
     rest = [index_var(item.var) for item in iters[1:]]
     element = (*rest[:dim], substitute(first, number), *rest[dim:])
-    is_nonempty = (below(substitute(begin, number), extent),)
-    return _with_partial_results(
-        parts, partial, (remaining, carry), element=element, iters=iters, conditions=is_nonempty
-    )
+    points = Points(
+        iters, (below(substitute(begin, number), extent),)
+    )  # only parts with iterations
+    return _with_partial_results(parts, partial, (remaining, carry), element=element, points=points)
 
 
 def _with_partial_results(
@@ -144,13 +144,12 @@ def _with_partial_results(
     blocks: tuple[Block, ...],
     *,
     element: tuple[Expr, ...],
-    iters: Sequence[BlockIter],
-    conditions: Iterable[Expr] = (),
+    points: Points,
 ) -> Function:
     """Return the function that fills the `partial` results before the loop and combines them after it.
 
-    `blocks` replace the block in the loop. The combination visits `iters` under `conditions`, and updates
-    `element` of the buffer.
+    `blocks` replace the block in the loop. The combination visits `points`, and updates `element` of the
+    buffer.
     """
     accumulation, loop = parts.sum, parts.cursor.node
     buffer, op = accumulation.buffer, accumulation.reduction.op
@@ -166,7 +165,7 @@ def _with_partial_results(
     fill = copy_nest(f"{accumulation.block.name}_fill", Points(dimensions), (start,), namer=namer)
     combine = copy_nest(
         f"{accumulation.block.name}_combine",
-        Points(tuple(iters), tuple(conditions)),
+        points,
         (Store(buffer.name, element, total),),
         namer=namer,
     )
@@ -176,20 +175,12 @@ def _with_partial_results(
     return replace(function, buffers=(*function.buffers, partial))
 
 
-def _number(parts: SplitReduction) -> Expr:
-    """Return the number of the part: the variable of the loop over the parts."""
-    return index_var(parts.cursor.node.var)
-
-
-def _whole(buffer: Buffer, dim: int) -> Range:
-    return Range(ZERO, buffer.shape[dim])
-
-
 def _iterators_over(buffer: Buffer) -> tuple[BlockIter, ...]:
     """Return an iterator for each dimension, the first of which is the number of the part."""
     names = ["vp", *(f"ve{dim}" for dim in range(1, len(buffer.shape)))]
     return tuple(
-        BlockIter(name, "S", _whole(buffer, dim), index_var(name)) for dim, name in enumerate(names)
+        BlockIter(name, "S", Range(ZERO, extent), index_var(name))
+        for name, extent in zip(names, buffer.shape, strict=True)
     )
 
 

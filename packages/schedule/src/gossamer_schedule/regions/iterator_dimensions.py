@@ -66,16 +66,7 @@ def required_dimensions(
             f"{cursor.primitive}.shape",
             f"Block '{cursor.node.name}' accesses vectors, and the cache has one element for each point.",
         )
-    by_iterator: dict[str, Dimension] = {}
-    for item in iters:
-        dimension = _dimension(cursor.function, item, by_iterator)
-        if dimension is None:
-            raise schedule_error(
-                f"{cursor.primitive}.shape",
-                f"The domain of '{item.var}' in block '{cursor.node.name}' is neither of a size that is "
-                "known before the function runs, nor a fibre.",
-            )
-        by_iterator[item.var] = dimension
+    by_iterator = _dimensions_of(cursor, iters)
     implied = {name for own in by_iterator for name in by_iterator[own].determines if name != own}
     needed = [name for name in by_iterator if name not in implied]
     if order and sorted(order) != sorted(needed):
@@ -87,6 +78,21 @@ def required_dimensions(
         )
     dimensions = tuple(by_iterator[name] for name in order or needed)
     return dimensions or (Dimension(ZERO, ONE, frozenset()),)
+
+
+def _dimensions_of(cursor: Cursor, iters: Sequence[BlockIter]) -> dict[str, Dimension]:
+    """Return the dimension of each iterator."""
+    dimensions: dict[str, Dimension] = {}
+    for item in iters:
+        dimension = _dimension(cursor.function, item, dimensions)
+        if dimension is None:
+            raise schedule_error(
+                f"{cursor.primitive}.shape",
+                f"The domain of '{item.var}' in block '{cursor.node.name}' is neither of a size that is "
+                "known before the function runs, nor a fibre.",
+            )
+        dimensions[item.var] = dimension
+    return dimensions
 
 
 def determined_by(cursor: Cursor, access: Load | Store) -> frozenset[str]:
