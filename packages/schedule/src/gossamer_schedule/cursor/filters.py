@@ -1,4 +1,4 @@
-"""The block filter of a function: which blocks look-ups find."""
+"""The block filter of a function, which selects the blocks that look-ups return."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def without_filter(function: Function) -> Annotations:
     return tuple(item for item in function.annotations if item[0] != BLOCK_FILTER)
 
 
-def is_found(block: Block, function: Function) -> bool:
-    """Return whether look-ups in a function find a block.
+def is_selected(block: Block, function: Function) -> bool:
+    """Return whether the filter of a function, if there is one, selects a block.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> function = SCALE.functions[0]
-    >>> is_found(function.body[0].body[0], function)
+    >>> is_selected(function.body[0].body[0], function)
     True
     """
     key = filter_of(function)

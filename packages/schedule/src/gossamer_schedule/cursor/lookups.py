@@ -13,7 +13,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.effects import READS, outer_writes
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.filters import is_found
+from gossamer_schedule.cursor.filters import is_selected
 from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
 
 
@@ -138,7 +138,7 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
 def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
     """Return the names of the blocks among statements that pass the block filter of a function."""
     blocks = (statement for statement in among if isinstance(statement, Block))
-    return tuple(block.name for block in blocks if is_found(block, function))
+    return tuple(block.name for block in blocks if is_selected(block, function))
 
 
 def _others(cursor: Cursor) -> Iterator[Block]:

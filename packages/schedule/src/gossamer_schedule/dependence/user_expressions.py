@@ -36,7 +36,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     ):
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
-            f"Cannot prove that what '{text}' reads exists.",
+            f"Cannot prove that the elements that '{text}' reads exist.",
             needs=f"its elements of {', '.join(sorted(read))} are in bounds, and given by the caller",
             place=place,
         )

@@ -11,7 +11,7 @@ from gossamer_ir.traversal.effects import NAMING_BUFFERS, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.filters import filter_of, is_found
+from gossamer_schedule.cursor.filters import filter_of, is_selected
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -86,7 +86,7 @@ def _require_written(block: Block, buffer: str) -> None:
 
 
 def _require_chosen(block: Block, owner: Function) -> None:
-    if not is_found(block, owner):
+    if not is_selected(block, owner):
         raise schedule_error(
             "unsafe_match_to_alloc.filter",
             f"Block '{block.name}' does not have the annotation '{filter_of(owner)}' of the block filter.",
@@ -103,7 +103,7 @@ def _redirected(owner: Function, buffer: str, *, to: str) -> Function:
         return None
 
     def choose(node: Any) -> Any | None:
-        if isinstance(node, Block) and is_found(node, owner):
+        if isinstance(node, Block) and is_selected(node, owner):
             return rewrite(replace(node, reads=None, writes=None), use)
         return None
 
