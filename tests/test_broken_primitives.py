@@ -9,11 +9,11 @@ import pytest
 
 from gossamer_ir.nodes import Module
 from gossamer_schedule import ScheduleBuilder
-from tests.generated.broken_primitives import DEFECTS, Defect
-from tests.generated.compilers import BEFORE, COMPILER
-from tests.generated.disagreements import judged
-from tests.generated.program import Program
-from tests.generated.sequences import Sequence, is_too_large, kept
+from tests.generated.checks.compilers import BEFORE, COMPILER
+from tests.generated.checks.disagreements import judged
+from tests.generated.defects.broken_primitives import DEFECTS, Defect
+from tests.generated.programs.program import Program
+from tests.generated.schedules.sequences import Sequence, is_too_large, kept
 
 SEQUENCES = 500
 """A defect that so many sequences do not reveal counts as undetected."""

@@ -17,14 +17,14 @@ from gossamer_ir.nodes import Binary, Function, Module
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import walk
 from tests.generated import draw_program
-from tests.generated.census import census
-from tests.generated.compilers import COMPILER
-from tests.generated.disagreements import Verdict, disagreement, judged
-from tests.generated.engines import ByHypothesis, Programs
-from tests.generated.schedules import REFUSED_SCHEDULES, random_schedule
-from tests.generated.shrinking import shrunk
-from tests.generated.strategies import programs
-from tests.generated.ways import Settings
+from tests.generated.checks.census import census
+from tests.generated.checks.compilers import COMPILER
+from tests.generated.checks.disagreements import Verdict, disagreement, judged
+from tests.generated.checks.ways import Settings
+from tests.generated.findings.shrinking import shrunk
+from tests.generated.programs.engines import ByHypothesis, Programs
+from tests.generated.programs.strategies import programs
+from tests.generated.schedules.draw_schedule import REFUSED_SCHEDULES, random_schedule
 
 MET = frozenset({
     "dense_fixed", "dense_fixed under a parent", "dense_varied", "compressed_fixed",

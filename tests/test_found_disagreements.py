@@ -11,8 +11,8 @@ from gossamer_ir.verify import diagnostics
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from tests.generated import Program
-from tests.generated.disagreements import Verdict, judged
-from tests.generated.schedules import by_rules
+from tests.generated.checks.disagreements import Verdict, judged
+from tests.generated.schedules.draw_schedule import by_rules
 
 I32 = np.int32
 

@@ -61,12 +61,12 @@ from tests.found_programs import (
     UNUSED,
 )  # fmt: skip
 from tests.generated import Program
-from tests.generated.disagreements import judged
+from tests.generated.checks.disagreements import judged
 from tests.generated.lowered import judging as lowered
-from tests.generated.lowered.program import Lowered
-from tests.generated.lowered.scheduling import replayed
-from tests.generated.schedules import REFUSED_SCHEDULES
-from tests.generated.sequences import kept
+from tests.generated.lowered.programs.lowered_program import Lowered
+from tests.generated.lowered.step_drawing import replayed
+from tests.generated.schedules.draw_schedule import REFUSED_SCHEDULES
+from tests.generated.schedules.sequences import kept
 
 I32 = np.int32
 

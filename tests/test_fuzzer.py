@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from gossamer_ir.nodes import Module
-from tests.generated.broken_compilers import DEFECTS, Defect
-from tests.generated.compilers import Scheduler, unscheduled
-from tests.generated.disagreements import disagreement
-from tests.generated.drawing import draw_program
-from tests.generated.many import TooLong, at_most
-from tests.generated.passing import Passed, Place
-from tests.generated.schedules import scheduled
+from tests.generated.checks.array_placement import Passed, Place
+from tests.generated.checks.compilers import Scheduler, unscheduled
+from tests.generated.checks.disagreements import disagreement
+from tests.generated.defects.broken_compilers import DEFECTS, Defect
+from tests.generated.fuzz.processes import TooLong, at_most
+from tests.generated.programs.draw_program import draw_program
+from tests.generated.schedules.draw_schedule import scheduled
 
 PROGRAMS = 600
 """A defect that so many programs do not reveal counts as undetected."""

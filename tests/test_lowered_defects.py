@@ -15,18 +15,18 @@ from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module
 from gossamer_lower import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
-from tests.generated import broken_primitives
-from tests.generated.broken_compilers import Defect
-from tests.generated.compilers import BEFORE, COMPILER, Compiler, Pass
-from tests.generated.lowered.broken_code import DEFECTS as CODE
-from tests.generated.lowered.broken_code import Defect as CodeDefect
-from tests.generated.lowered.broken_passes import DEFECTS
-from tests.generated.lowered.broken_steps import DEFECTS as STEPS
-from tests.generated.lowered.drawing import draw_lowered
+from tests.generated.checks.compilers import BEFORE, COMPILER, Compiler, Pass
+from tests.generated.defects import broken_primitives
+from tests.generated.defects.broken_code import DEFECTS as CODE
+from tests.generated.defects.broken_code import Defect as CodeDefect
+from tests.generated.defects.broken_compilers import Defect
+from tests.generated.defects.broken_lowered_steps import DEFECTS as STEPS
+from tests.generated.defects.broken_passes import DEFECTS
 from tests.generated.lowered.judging import MACHINE_CODE, interpreted, judged
-from tests.generated.lowered.machines import Machine
-from tests.generated.lowered.program import Lowered
-from tests.generated.lowered.scheduling import Steps, replayed
+from tests.generated.lowered.native_process import Machine
+from tests.generated.lowered.programs.draw_lowered import draw_lowered
+from tests.generated.lowered.programs.lowered_program import Lowered
+from tests.generated.lowered.step_drawing import Steps, replayed
 
 PROGRAMS = 4000
 """A defect that so many programs do not reveal counts as undetected."""

@@ -15,17 +15,17 @@ from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
 from gossamer_schedule.trace.registry import PRIMITIVES
-from tests.generated import fuzz_lowered
-from tests.generated.drawers import DRAWERS
-from tests.generated.elements import Undecided
-from tests.generated.fuzz_lowered import OF_COORDINATES, Programs, drawn, judge, machine
-from tests.generated.lowered.drawing import draw_lowered
+from tests.generated.checks.wrong_calls import CALLS, draw_call
+from tests.generated.fuzz import lowered_programs
+from tests.generated.fuzz.lowered_programs import OF_COORDINATES, Programs, drawn, judge, machine
 from tests.generated.lowered.evaluator import evaluated
 from tests.generated.lowered.features import REQUIRED, features
 from tests.generated.lowered.judging import judged
-from tests.generated.lowered.machines import Machine, Outcome
-from tests.generated.lowered.scheduling import COMMON, WEIGHTS
-from tests.generated.typed import CALLS, draw_call
+from tests.generated.lowered.native_process import Machine, Outcome
+from tests.generated.lowered.programs.draw_lowered import draw_lowered
+from tests.generated.lowered.step_drawing import COMMON, WEIGHTS
+from tests.generated.oracle.coordinate_tables import Undecided
+from tests.generated.schedules.drawers import DRAWERS
 
 PLAIN = {"seed": "tests", "native": 0.15, "scheduled": 0.0}
 SCHEDULED = {"seed": "tests", "native": 0.1, "scheduled": 1.0}
@@ -79,7 +79,7 @@ def test_everything_that_has_to_be_met_is_drawn():
         found.judged += 1
     rare = {name for name, count in REQUIRED.items() if count < 500}
     found.judged //= 2  # a few programs meet some of it less often than many do
-    assert set(fuzz_lowered.too_seldom(found)) <= rare
+    assert set(lowered_programs.too_seldom(found)) <= rare
     assert found.met.keys() <= {*REQUIRED, "stage flat"}
 
 

@@ -16,14 +16,14 @@ from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.trace.registry import PRIMITIVES
 from gossamer_testkit import script_names
 from gossamer_testkit.examples import ROW_SUM
-from tests.generated import fuzz_schedules
-from tests.generated.disagreements import judged
-from tests.generated.drawers import DRAWERS
-from tests.generated.fuzz_schedules import Sequences, judge
-from tests.generated.nests import draw_nest
-from tests.generated.races import Race, require_no_race
-from tests.generated.sequences import Sequence
-from tests.generated.written import draw_written, parsed, usable
+from tests.generated.checks.disagreements import judged
+from tests.generated.checks.races import Race, require_no_race
+from tests.generated.fuzz import step_sequences
+from tests.generated.fuzz.step_sequences import Sequences, judge
+from tests.generated.loop_nests.nests import draw_nest
+from tests.generated.programs.handwritten import draw_written, parsed, usable
+from tests.generated.schedules.drawers import DRAWERS
+from tests.generated.schedules.sequences import Sequence
 
 
 def test_each_primitive_has_a_drawer():
@@ -35,7 +35,7 @@ def test_sequences_change_no_meaning():
     for number in range(25):
         judge(number, found, seed="tests", native=0.2)
     assert found.failures == []
-    assert found.steps >= fuzz_schedules.ENOUGH_STEPS
+    assert found.steps >= step_sequences.ENOUGH_STEPS
     assert len(found.accepted) > 20
     assert found.native > 1
     assert found.refused.total() < 8

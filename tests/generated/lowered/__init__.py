@@ -2,7 +2,7 @@
 conditions.
 """
 
-from tests.generated.lowered.drawing import draw_lowered
-from tests.generated.lowered.program import Lowered
+from tests.generated.lowered.programs.draw_lowered import draw_lowered
+from tests.generated.lowered.programs.lowered_program import Lowered
 
 __all__ = ["Lowered", "draw_lowered"]

@@ -48,7 +48,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.traversal.references import free_vars
-from tests.generated.elements import Forest, Storage, Undecided
+from tests.generated.oracle.coordinate_tables import Forest, Storage, Undecided
 
 MOST_STEPS = 2_000
 EXACT = 1 << 20

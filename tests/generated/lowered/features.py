@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect, walk
-from tests.generated.lowered.program import Lowered
+from tests.generated.lowered.programs.lowered_program import Lowered
 
 LARGE = 2**31 - 1
 """The least integer that is extreme."""

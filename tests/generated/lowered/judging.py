@@ -17,12 +17,12 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from tests.generated.compilers import BEFORE, COMPILER, Compiler
-from tests.generated.lowered.limited import TooManySteps, run_limited
-from tests.generated.lowered.machines import Machine, Outcome
-from tests.generated.lowered.program import Lowered
-from tests.generated.races import Race, require_no_race
-from tests.generated.sequences import Traces
+from tests.generated.checks.compilers import BEFORE, COMPILER, Compiler
+from tests.generated.checks.races import Race, require_no_race
+from tests.generated.lowered.limited_interpreter import TooManySteps, run_limited
+from tests.generated.lowered.native_process import Machine, Outcome
+from tests.generated.lowered.programs.lowered_program import Lowered
+from tests.generated.schedules.sequences import Traces
 
 PRINTED = 8
 """One in so many programs is parsed again from its printed text."""

@@ -1,0 +1,1 @@
+"""How programs and calls are run and checked."""

@@ -1,0 +1,1 @@
+"""Passes, primitives and code generators with one planted defect each, which random programs must detect."""

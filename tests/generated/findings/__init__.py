@@ -1,0 +1,1 @@
+"""Reduces failing programs, and prints them."""

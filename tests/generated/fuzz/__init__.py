@@ -1,0 +1,1 @@
+"""The commands of `nox -s fuzz`, which run many random programs in several processes."""

@@ -1,0 +1,1 @@
+"""Random programs of the position, loop and flat stage, with their arguments."""

@@ -1,0 +1,1 @@
+"""The expected results of a program of the coordinate stage, computed by NumPy alone."""

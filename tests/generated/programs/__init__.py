@@ -1,0 +1,1 @@
+"""Random programs of the coordinate stage, with their arguments."""

@@ -1,0 +1,1 @@
+"""Random legal schedules and steps."""
