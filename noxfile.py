@@ -407,9 +407,9 @@ def docs(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Runs `python -m benchmarks` with the arguments after --."""
     wanted = [BY_NAME[name] for name in ("gossamer", "gossamer-testkit")]
-    install(session, wanted, *group("bench"))
-    env = {"GOSSAMER_BENCH_TORCH": torch_python(session)} if takes_torch(session.posargs) else {}
-    session.run("python", "-m", "benchmarks", *session.posargs, env=env)
+    torch = group("bench-torch") if takes_torch(session.posargs) else ()
+    install(session, wanted, *group("bench"), *torch)
+    session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 def takes_torch(arguments: Sequence[str]) -> bool:
@@ -417,17 +417,3 @@ def takes_torch(arguments: Sequence[str]) -> bool:
     if {"report", "--help", "-h"} & set(arguments):
         return False
     return "torch" in arguments if "--peers" in arguments else True
-
-
-def torch_python(session: nox.Session) -> str:
-    """Returns the interpreter of an environment with torch, which has its own OpenMP and MKL."""
-    folder = ROOT / ".nox" / "bench-torch"
-    python, wanted = folder / "bin" / "python", " ".join(group("bench-torch"))
-    made = folder / "made-with.txt"
-    if not made.exists() or made.read_text() != wanted:
-        session.run_install("python", "-m", "venv", "--clear", str(folder), silent=True)
-        session.run_install(
-            str(python), "-m", "pip", "install", "-q", *group("bench-torch"), external=True
-        )
-        made.write_text(wanted)
-    return str(python)

@@ -13,7 +13,6 @@ from rich.console import Console
 from benchmarks import options, records
 from benchmarks.page import show_in_readme
 from benchmarks.peers import NAMES, OURS
-from benchmarks.peers.torch import Torch
 from benchmarks.records import FAILED, Run
 from benchmarks.report import print_run, write_report
 from benchmarks.running import estimated_seconds, job_of, measure_run
@@ -21,9 +20,8 @@ from benchmarks.running import estimated_seconds, job_of, measure_run
 
 def run_command(chosen: argparse.Namespace, console: Console) -> int:
     """Runs the benchmarks. Returns status 1 if a result was wrong or a part failed."""
-    with closing(Torch(chosen.torch_python)) as torch:
-        console.print("loading matrices")
-        job = job_of(chosen, torch)
+    console.print("loading matrices")
+    with closing(job_of(chosen)) as job:
         console.print(f"about {estimated_seconds(job) / 60:.1f} minutes on a quiet machine")
         run = measure_run(job, console)
     variants = [name for name in job.contenders if name not in NAMES]
@@ -48,7 +46,7 @@ def report_command(chosen: argparse.Namespace, console: Console) -> int:
     for written in write_report(chosen.file, run):
         console.print(f"wrote {written}", soft_wrap=True)
     if chosen.readme:
-        show_in_readme(chosen.file, run)
+        show_in_readme()
     return 0
 
 

@@ -19,7 +19,6 @@ import numpy as np
 from scipy import sparse
 
 import gossamer as gs
-from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import CallCost
 from gossamer_backend.call.abi import NOT_GUARDED, Workspace
@@ -34,7 +33,6 @@ LIMIT_US = 3.0
 
 OPERATORS = ("spmv", "spmm")
 BOUND = "bound()"
-QUIET_SECONDS = 5.0
 SECONDS_PER_OPERATOR = 5.0
 """Used only to estimate the duration."""
 
@@ -88,7 +86,6 @@ def calls_of(op: str) -> dict[str, Call]:
 
 def measure(calls: dict[str, Call]) -> dict[str, float]:
     """Returns medians in microseconds over interleaved rounds."""
-    wait_for_quiet(QUIET_SECONDS)
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():

@@ -15,14 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, get_args
 
 from benchmarks.fresh import run_fresh
-from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import CompileTime, DoneBefore
 from gossamer.operators import NAMES
 
 PROCESSES = 7
 FEW_PROCESSES = 3
-QUIET_SECONDS = 5.0
 SECONDS_PER_PROCESS = 0.5
 """Used only to estimate the duration."""
 FEATURES = 64
@@ -80,7 +78,6 @@ def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
 
 def probe_pair(op: str, done_before: DoneBefore) -> tuple[Times, Times]:
     """Builds a kernel in two fresh processes: with an empty cache, then from the cache."""
-    wait_for_quiet(QUIET_SECONDS)
     with tempfile.TemporaryDirectory() as cache:
         return probe(op, done_before, cache), probe(op, done_before, cache)
 

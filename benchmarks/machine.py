@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
@@ -10,17 +9,17 @@ from pathlib import Path
 
 import msgspec
 
-PACKAGES = ("gossamer", "gossamer-generic-cpu", "llvmlite", "numpy", "scipy", "mkl", "numba")
-
-
+CPUINFO = Path("/proc/cpuinfo")
+VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A name, the processor by model name, family and model, and the rest of the machine."""
+    """A name, the processor by model name, family and model, its vendor, and the rest of the machine."""
 
     name: str
     cpu: str
+    vendor: str
     processors: int
     caches: dict[str, str]
     memory_gb: float
@@ -34,9 +33,11 @@ def describe_machine(name: str = "") -> Machine:
     processors = len(os.sched_getaffinity(0))
     python = platform.python_version()
     cpu = cpu_name()
+    vendor = vendor_name()
     return Machine(
-        name=re.sub(r"[^a-z0-9]+", "-", (name or cpu).lower()).strip("-"),
+        name=short_name(name or cpu),
         cpu=cpu,
+        vendor=vendor,
         processors=processors,
         caches=caches(),
         memory_gb=round(memory, 1),
@@ -45,16 +46,39 @@ def describe_machine(name: str = "") -> Machine:
     )
 
 
-def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
+def short_name(text: str) -> str:
+    """Returns a name for files, without what names of processors repeat.
+
+    >>> short_name("Intel(R) Xeon(R) Processor @ 2.80GHz (family 6, model 106)")
+    'intel-xeon-family-6-model-106'
+    """
+    text = re.sub(r"\((r|tm)\)|processor|@ *[0-9.]+ghz", " ", text.lower())
+    return re.sub(r"[^a-z0-9]+", "-", text).strip("-")
+
+
+def cpu_name(path: Path = CPUINFO) -> str:
     """Returns, for example, `AMD EPYC (family 26, model 2)`; virtual machines have generic model names."""
-    if not path.exists():
+    fields = cpu_fields(path)
+    if not fields:
         return platform.processor() or platform.machine()
-    pairs = (line.partition(":") for line in path.read_text().split("\n\n")[0].splitlines())
-    fields = {key.strip(): value.strip() for key, _, value in pairs}
     name = fields.get("model name", platform.machine())
     if "cpu family" not in fields:
         return name
     return f"{name} (family {fields['cpu family']}, model {fields.get('model', '?')})"
+
+
+def vendor_name(path: Path = CPUINFO) -> str:
+    """Returns the vendor of the processor, such as `Intel`."""
+    vendor = cpu_fields(path).get("vendor_id", "unknown vendor")
+    return VENDORS.get(vendor, vendor)
+
+
+def cpu_fields(path: Path) -> dict[str, str]:
+    """Returns the facts about the first processor; none without the file."""
+    if not path.exists():
+        return {}
+    pairs = (line.partition(":") for line in path.read_text().split("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def caches(folder: Path = CACHES) -> dict[str, str]:
@@ -105,14 +129,3 @@ def processors_of(text: str) -> set[int]:
         first, _, last = part.partition("-")
         found |= set(range(int(first), int(last or first) + 1))
     return found
-
-
-def versions(**others: str | None) -> dict[str, str]:
-    """Returns the versions of installed contenders; `others` are those of other environments."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found | {name: version for name, version in others.items() if version}

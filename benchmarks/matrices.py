@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-Kind: TypeAlias = Literal["graph", "mesh", "weights", "blocks", "masks"]
+Kind: TypeAlias = Literal[
+    "graph", "road", "mesh", "circuit", "program", "weights", "blocks", "masks"
+]
 
 GENERATED = {"power_law_170k": (170_000, 1_200_000)}
 """Nodes and edges of graphs with a power-law degree distribution."""
@@ -23,19 +25,36 @@ GENERATED_MASKS = {"window_4096": (4096, 64, 0, 0.0), "bigbird_4096": (4096, 64,
 """Size of attention masks, width of the window to each side of the diagonal, number of full rows and
 columns, and density of the other elements."""
 
-GRAPHS = (*GENERATED, "cora", "pubmed", "ogbn_arxiv", "ppi_graphsaint", "web_cnr2000")
-MESHES = ("bcsstk16",)
-WEIGHTS = ("dlmc_rn50_mag90_b4_conv2", "dlmc_tr_mag80_dec3_ffn1", "dlmc_tr_l095_dec3_ffn2")
-BLOCKS = tuple(GENERATED_BLOCKS)
-MASKS = tuple(GENERATED_MASKS)
 KINDS: dict[Kind, tuple[str, ...]] = {
-    "graph": GRAPHS,
-    "mesh": MESHES,
-    "weights": WEIGHTS,
-    "blocks": BLOCKS,
-    "masks": MASKS,
+    "graph": (
+        "cora",
+        "pubmed",
+        "ppi_graphsaint",
+        "ogbn_arxiv",
+        *GENERATED,
+        "web_cnr2000",
+        "soc_epinions1",
+    ),
+    "road": ("luxembourg_osm",),
+    "mesh": ("bcsstk16", "delaunay_n16", "wing_mesh", "cavity14"),
+    "circuit": ("memplus",),
+    "program": ("lp_maros_r7",),
+    "weights": ("dlmc_rn50_mag90_b4_conv2", "dlmc_tr_mag80_dec3_ffn1", "dlmc_tr_l095_dec3_ffn2"),
+    "blocks": tuple(GENERATED_BLOCKS),
+    "masks": tuple(GENERATED_MASKS),
 }
+BLOCKS, MASKS = KINDS["blocks"], KINDS["masks"]
+RARE = (
+    "web_cnr2000",
+    "soc_epinions1",
+    "wing_mesh",
+    "cavity14",
+    "memplus",
+    "lp_maros_r7",
+)
+"""Measured only if chosen: there are similar ones, and a run has to end in half an hour."""
 NAMES = tuple(name for names in KINDS.values() for name in names)
+IN_CSR = tuple(name for name in NAMES if name not in (*BLOCKS, *MASKS))
 
 
 class MissingMatrixError(Exception):

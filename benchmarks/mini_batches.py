@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import matmul
 from pathlib import Path
@@ -22,37 +22,41 @@ import numpy as np
 
 import gossamer as gs
 from benchmarks.fresh import run_fresh
-from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.matrices import MissingMatrixError, load_matrix
 from benchmarks.records import MiniBatches
 
 GRAPHS = ("cora", "pubmed", "ogbn_arxiv", "power_law_170k")
+USUAL = ("pubmed",)
+"""Measured unless matrices are chosen."""
 BATCHES, ROWS, FEATURES = 100_000, 1000, 16
 WARM = 100
 """Batches before memory and files are counted: all classes of the graph's batches have occurred."""
 TIMED = 500
 """Batches at the end whose calls are timed, each in turns with its kernel and with SciPy's product."""
-QUIET_SECONDS = 5.0
 SECONDS_PER_GRAPH = 120.0
 """Used only to estimate the duration."""
 
 
-def estimated_seconds() -> float:
-    """Returns the estimated duration of all graphs."""
-    return SECONDS_PER_GRAPH * len(GRAPHS)
+def chosen_graphs(matrices: Sequence[str] | None) -> tuple[str, ...]:
+    """Returns the graphs among the chosen matrices."""
+    return USUAL if matrices is None else tuple(name for name in GRAPHS if name in matrices)
 
 
-def measure_mini_batches(bar: Bar) -> tuple[MiniBatches, ...]:
-    """Measures all graphs that are available."""
+def estimated_seconds(graphs: Sequence[str]) -> float:
+    """Returns the estimated duration."""
+    return SECONDS_PER_GRAPH * len(graphs)
+
+
+def measure_mini_batches(graphs: Sequence[str], bar: Bar) -> tuple[MiniBatches, ...]:
+    """Measures those graphs that are available."""
     found = []
-    for graph in GRAPHS:
+    for graph in graphs:
         bar.says(f"{BATCHES:,} mini-batches of {graph}")
         try:
             load_matrix(graph)
         except MissingMatrixError:
             continue
-        wait_for_quiet(QUIET_SECONDS)
         found.append(measure_graph(graph, BATCHES))
         bar.advance(SECONDS_PER_GRAPH)
     return tuple(found)

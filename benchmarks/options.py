@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks import compile_time, peers
 from benchmarks.harness.rounds import Plan
@@ -21,14 +25,20 @@ QUICK_MATRICES = (
     "dlmc_tr_mag80_dec3_ffn1",
     "blocks_4096",
 )
-QUICK_FEATURES = (32, 128)
+QUICK_FEATURES = (32, 128, 512)
+QUICK_PARTS = ("roofline", "kernels", "calls", "startup")
+PLACES = ("command", "output", "python", "variants", "no_save")
+"""Options that are not stored: they are about this machine."""
+
+LONGEST_NAME = 80
+Value = TypeVar("Value")
 
 
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of the commands; defaults are those of a full run."""
     command = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="gossamer against its peers, interleaved in one run; without a command: run",
+        description="gossamer against its peers, each in a process of its own; without a command: run",
     )
     commands = command.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure, print and store")
@@ -37,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="print a stored run; write its page and picture")
     report.add_argument("file", type=Path, metavar="FILE")
     report.add_argument(
-        "--readme", action="store_true", help="show this run in benchmarks/README.md"
+        "--readme", action="store_true", help="show the stored runs in benchmarks/README.md"
     )
     return command
 
@@ -49,18 +59,25 @@ def add_selection(run: argparse.ArgumentParser) -> None:
     add("--matrix", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
     add("--features", nargs="+", type=positive, metavar="K", help="of the dense operands")
     add("--threads", nargs="+", type=positive)
-    add("--dtype", nargs="+", choices=("float32", "float64"), default=["float32"])
-    add("--peers", nargs="+", choices=peers.NAMES, default=list(peers.NAMES))
-    add("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    add("--dtype", nargs="+", choices=("float32", "float64"))
+    add("--peers", nargs="+", choices=peers.NAMES, help="by default the usual ones of an operator")
+    add("--parts", nargs="+", choices=PARTS, help="by default all of them")
     add("--quick", action="store_true", help="a smaller selection, in about three minutes")
 
 
 def add_manner(run: argparse.ArgumentParser) -> None:
     """Adds the options about how to measure and where to store results."""
     add = run.add_argument
-    add("--rounds", type=positive, help="samples of each contender (9, quick 5)")
-    add("--budget", type=float, default=30.0, metavar="S", help="most seconds for a cell")
-    add("--torch-python", metavar="PATH", help="an interpreter that has torch")
+    add("--rounds", type=positive, help="samples of each contender (5, quick 3)")
+    add("--budget", type=float, metavar="S", help="most seconds for the rounds of a batch (120)")
+    add(
+        "--python",
+        action="append",
+        type=interpreter,
+        default=[],
+        metavar="PEER=PATH",
+        help="the interpreter of a contender, if it lives in another environment",
+    )
     add(
         "--variants",
         type=Path,
@@ -86,24 +103,54 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser().parse_args(list(arguments) if named else ["run", *arguments])
 
 
-def selection_of(chosen: argparse.Namespace) -> Selection:
+def interpreter(text: str) -> tuple[str, str]:
+    """Parses `mkl=/path/to/python`; the name is that of a contender or of a file in `peers`."""
+    name, _, path = text.partition("=")
+    known = {*peers.NAMES, *(contender.module for contender in peers.CONTENDERS.values())}
+    if not path or name not in known:
+        raise argparse.ArgumentTypeError(f"'{text}'; expected PEER=PATH")
+    return name, path
+
+
+def python_of(chosen: argparse.Namespace, name: str) -> str:
+    """Returns the interpreter of a contender, by default the running one."""
+    named = dict(chosen.python)
+    module = peers.CONTENDERS[name].module
+    return str(named.get(name, named.get(module, sys.executable)))
+
+
+def selection_of(chosen: argparse.Namespace, variants: Iterable[str] = ()) -> Selection:
     """Returns the selection; `--quick` replaces the defaults."""
-    matrices, features, threads = chosen.matrix, chosen.features, chosen.threads
+    matrices, features = chosen.matrix, chosen.features
+    threads, dtypes = chosen.threads, chosen.dtype
     if chosen.quick:
         matrices, features = matrices or QUICK_MATRICES, features or QUICK_FEATURES
-        threads = threads or (2,)
+        threads, dtypes = threads or (2,), dtypes or ("float32",)
     return Selection(
         ops=tuple(chosen.op),
-        threads=tuple(threads or (1, 2)),
-        dtypes=tuple(chosen.dtype),
-        matrices=None if matrices is None else tuple(matrices),
-        features=None if features is None else tuple(features),
+        threads=optional(threads),
+        dtypes=optional(dtypes),
+        matrices=optional(matrices),
+        features=optional(features),
+        peers=optional(chosen.peers),
+        variants=tuple(variants),
     )
+
+
+def optional(values: Iterable[Value] | None) -> tuple[Value, ...] | None:
+    """Returns a tuple, or None for None."""
+    return None if values is None else tuple(values)
+
+
+def parts_of(chosen: argparse.Namespace) -> tuple[str, ...]:
+    """Returns the parts to run."""
+    return tuple(chosen.parts or (QUICK_PARTS if chosen.quick else PARTS))
 
 
 def plan_of(chosen: argparse.Namespace) -> Plan:
     """Returns the numbers and durations of measurements."""
-    return Plan(rounds=chosen.rounds or (5 if chosen.quick else 9), budget_seconds=chosen.budget)
+    rounds, budget = chosen.rounds or (3 if chosen.quick else 5), chosen.budget or 120.0
+    return Plan(rounds=rounds, budget_seconds=budget)
 
 
 def compile_processes(chosen: argparse.Namespace) -> int:
@@ -112,10 +159,27 @@ def compile_processes(chosen: argparse.Namespace) -> int:
 
 
 def settings(chosen: argparse.Namespace) -> dict[str, str]:
-    """Returns the options to store, without paths of this machine."""
-    places = ("command", "output", "torch_python", "variants", "no_save")
+    """Returns the options that were given, without paths of this machine."""
+    usual = vars(parse([]))
     return {
         key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
         for key, value in vars(chosen).items()
-        if value and key not in places
+        if value != usual[key] and key not in PLACES
     }
+
+
+def run_name(chosen: argparse.Namespace) -> str:
+    """Returns the options in the name of a stored run; none for the defaults.
+
+    >>> run_name(parse(["--op", "spmm", "spmv", "--quick", "--no-save"]))
+    'op-spmm-spmv-quick'
+    """
+    parts = [
+        key if text == "True" else f"{key}-{text}"
+        for key, text in settings(chosen).items()
+        if key != "machine"
+    ]
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -1,28 +1,43 @@
-"""The part of benchmarks/README.md that shows a stored run."""
+"""The part of benchmarks/README.md that shows the stored runs with default options, one for each CPU."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.records import Run
+from benchmarks.records import RESULTS, Run, default_runs
 from benchmarks.report import summary
 
 README = Path(__file__).with_name("README.md")
-BEGIN, END = "<!-- a stored run, from here -->", "<!-- to here -->"
+BEGIN, END = "<!-- stored runs, from here -->", "<!-- to here -->"
+VENDORS = ("AMD", "Intel")
 
 
-def show_in_readme(path: Path, run: Run, readme: Path = README) -> None:
-    """Replaces the text between the marks by the picture and the summary of a run, whose page and
-    picture must exist beside it."""
+def show_in_readme(readme: Path = README, results: Path = RESULTS) -> None:
+    """Replaces the text between the marks by the stored runs, whose pages and pictures must exist."""
     before, _, rest = readme.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    readme.write_text(f"{before}{BEGIN}\n{shown(path, run, readme.parent)}{END}{after}")
+    text = shown(default_runs(results), readme.parent)
+    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
-def shown(path: Path, run: Run, folder: Path) -> str:
+def shown(runs: Mapping[Path, Run], folder: Path) -> str:
     """Returns the text between the marks."""
-    base = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix().removesuffix(".json")
-    picture = f"![roofline]({base}.svg)\n\n" if run.rooflines and run.cells else ""
-    links = f"[all figures]({base}.md), [data]({base}.json)"
-    return f"\n{run.machine.cpu}, {run.date[:10]}: {links}\n\n{picture}{summary(run)}\n"
+    return "\n".join(parts_of(runs, folder))
+
+
+def parts_of(runs: Mapping[Path, Run], folder: Path) -> Iterator[str]:
+    """The summary of each run, and the vendors without a run."""
+    for path, run in runs.items():
+        base = os.path.relpath(path.resolve(), folder.resolve())
+        base = Path(base).as_posix().removesuffix(".json")
+        yield f"\n### {run.machine.vendor}: {run.machine.cpu}\n"
+        yield f"{run.date[:10]}: [all figures]({base}.md), [data]({base}.json)\n"
+        if run.rooflines and run.cells:
+            yield f"![roofline]({base}.svg)\n"
+        yield summary(run).replace("\n### ", "\n#### ").replace("### ", "#### ", 1)
+    found = {run.machine.vendor for run in runs.values()}
+    for vendor in VENDORS:
+        if vendor not in found:
+            yield f"\n### {vendor}\n\nNo run is stored yet.\n"

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 from benchmarks.fresh import run_fresh
 from benchmarks.goals import PYTHON_SHARES
-from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import PythonShare
 from gossamer.operators import NAMES, operator_named
@@ -31,7 +30,6 @@ from gossamer_lower import lower_buffers, lower_iterations
 from gossamer_schedule import replay
 
 PROCESSES = 7
-QUIET_SECONDS = 5.0
 SECONDS_PER_PROCESS = 1.5
 """Used only to estimate the duration."""
 
@@ -55,7 +53,6 @@ def measure_python_shares(bar: Bar) -> tuple[PythonShare, ...]:
 def measure_python_share(what: str, bar: Bar) -> PythonShare:
     """Returns medians over several processes."""
     bar.says(f"{what}: Python's time in {PROCESSES} fresh processes")
-    wait_for_quiet(QUIET_SECONDS)
     python, llvm = zip(*(probe(what) for _ in range(PROCESSES)), strict=True)
     bar.advance(PROCESSES * SECONDS_PER_PROCESS)
     return PythonShare(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -60,7 +59,6 @@ class Cell(msgspec.Struct, frozen=True):
     figures: dict[str, Figure]
     skipped: dict[str, str]
     wrong: dict[str, str]
-    thrown_away: int
     is_disturbed: bool
 
     @property
@@ -81,6 +79,12 @@ class Cell(msgspec.Struct, frozen=True):
         if peer not in self.figures or ours not in self.figures:
             return None
         return self.figures[peer].median_ms / self.figures[ours].median_ms
+
+    def name(self) -> str:
+        """As in `cora K=32 float64, 2 threads`."""
+        size = f" K={self.features}" if self.features > 1 else ""
+        dtype = "" if self.dtype == "float32" else f" {self.dtype}"
+        return f"{self.matrix}{size}{dtype}, {self.threads} thread{'s' * (self.threads > 1)}"
 
 
 DoneBefore: TypeAlias = Literal["another kernel", "imports", "import gossamer"]
@@ -167,7 +171,8 @@ class MiniBatches(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run of the benchmark."""
+    """One run of the benchmark. `name` is that of its options in names of files, none for the defaults;
+    `foreign` is the mean of processors that other processes used (None: not recorded)."""
 
     date: str
     machine: Machine
@@ -181,16 +186,17 @@ class Run(msgspec.Struct, frozen=True):
     call_costs: tuple[CallCost, ...] = ()
     mini_batches: tuple[MiniBatches, ...] = ()
     missing: dict[str, str] = {}
+    name: str = ""
+    foreign: float | None = None
 
 
 def file_name(run: Run) -> str:
-    """Returns a name of date and machine, such as `2026-11-21-2115-amd-epyc.json`."""
-    stamp = re.sub(r"[^0-9-]", "", run.date.replace("T", "-"))[:15]
-    return f"{stamp}-{run.machine.name}.json"
+    """Returns a name of machine and options, so that a run replaces the last one of the same CPU."""
+    return f"{run.machine.name}{run.name and '-'}{run.name}.json"
 
 
 def save(run: Run, folder: Path = RESULTS) -> Path:
-    """Writes the run's file and returns its path."""
+    """Writes the run's file, in place of an older run with the same name, and returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / file_name(run)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
@@ -200,3 +206,10 @@ def save(run: Run, folder: Path = RESULTS) -> Path:
 def load(path: Path) -> Run:
     """Loads a stored run."""
     return msgspec.json.decode(path.read_bytes(), type=Run)
+
+
+def default_runs(folder: Path = RESULTS) -> dict[Path, Run]:
+    """Returns the stored runs with default options, one for each CPU, in the order of vendors."""
+    runs = {path: load(path) for path in sorted(folder.glob("*.json"))}
+    chosen = [(path, run) for path, run in runs.items() if not run.name]
+    return dict(sorted(chosen, key=lambda pair: (pair[1].machine.vendor, pair[0])))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.goals import GOALS, geometric_mean
+from benchmarks.goals import GOALS, Outcome, geometric_mean, main_goal
 from benchmarks.peers import OURS
 from benchmarks.picture import draw
 from benchmarks.records import (
@@ -54,17 +54,18 @@ def write_report(path: Path, run: Run) -> tuple[Path, ...]:
 
 
 def summary(run: Run) -> str:
-    """Means and goals as a part of a page."""
+    """Goals, ratios to the best peer and the other parts of a run, as a part of a page."""
     return "\n".join(to_markdown(sheet) for sheet in summary_sheets(run, (OURS,)))
 
 
 def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
-    """Means, goals, and what is not about kernels."""
-    for name in ours:
-        if any(name in cell.figures for cell in run.cells):
-            yield means_sheet(run.cells, name)
+    """Goals, ratios to the best peer, and what is not about kernels."""
     if run.cells:
         yield goals_sheet(run.cells, ours)
+    for name in ours:
+        if any(name in cell.figures for cell in run.cells):
+            yield best_sheet(run.cells, name)
+            yield sizes_sheet(run.cells, name)
     if run.compile_times:
         yield compile_sheet(run.compile_times)
     if run.python_shares:
@@ -78,7 +79,10 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
-    """Every cell, operator by operator."""
+    """Ratios to each peer, and every cell, operator by operator."""
+    for name in ours:
+        if any(name in cell.figures for cell in run.cells):
+            yield means_sheet(run.cells, name)
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)
@@ -90,10 +94,13 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
 def machine_lines(run: Run) -> Iterator[str]:
     """The machine, the versions and the measured bounds."""
     machine = run.machine
-    yield f"{machine.name}: {machine.cpu}, {machine.processors} processors, {run.date}"
+    processors = f"{machine.processors} processors of {machine.vendor}"
+    yield f"{machine.name}: {machine.cpu}, {processors}, {run.date}"
     yield ", ".join(f"{name} {version}" for name, version in run.versions.items())
     if run.settings:
         yield "settings: " + "; ".join(f"{name}: {text}" for name, text in run.settings.items())
+    if run.foreign is not None:
+        yield f"other processes used {run.foreign:.2f} processors on average"
     for roof in run.rooflines:
         reads = ", ".join(f"{p.bytes / 2**20:g} MiB {p.gb_per_s:.0f}" for p in roof.read)
         peaks = ", ".join(f"{dtype} {peak:.0f}" for dtype, peak in roof.gflop_per_s.items())
@@ -105,7 +112,7 @@ def machine_lines(run: Run) -> Iterator[str]:
 
 
 def absence_lines(run: Run) -> Iterator[str]:
-    """Lists skipped contenders with reasons, wrong results, and disturbed rounds."""
+    """Lists skipped contenders with reasons, wrong results, and the number of disturbed cells."""
     for name, reason in run.missing.items():
         yield f"{name}: {reason}" if name.startswith(FAILED) else f"skipped: {name}: {reason}"
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -116,9 +123,9 @@ def absence_lines(run: Run) -> Iterator[str]:
         yield f"skipped: {name} on {', '.join(dict.fromkeys(ops))}: {reason}"
     for cell in run.cells:
         yield from (f"WRONG: {text}" for text in cell.wrong.values())
-    thrown = sum(cell.thrown_away for cell in run.cells)
-    if thrown:
-        yield f"{thrown} round(s) were thrown away, since other processes used the processors"
+    disturbed = sum(cell.is_disturbed for cell in run.cells)
+    if disturbed:
+        yield f"{disturbed} of {len(run.cells)} cells: other processes used the processors"
 
 
 def problem_columns(cell: Cell) -> Row:
@@ -133,7 +140,7 @@ def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
     names = list(dict.fromkeys(name for cell in cells for name in cell.figures))
     columns = ("matrix", "K", "thr", "least MB", "MFLOP", "cache", "bound ms", *names)
     disturbed = any(cell.is_disturbed for cell in cells)
-    note = "* too few rounds without other processes; disturbed ones are counted"
+    note = "* too few samples without other processes; disturbed ones are counted"
     sheet = Sheet(
         f"{op}: median ms (fraction of the bound)", columns, note=note if disturbed else ""
     )
@@ -177,22 +184,57 @@ def ratios_sheet(op: str, cells: Sequence[Cell], ours: str) -> Sheet:
 
 
 def means_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
-    """Geometric means and minima of the ratios, by operator, threads and whether caches hold all."""
+    """Geometric means and minima of the ratios to each peer, by operator, dtype, threads and whether caches
+    hold all."""
     peers = peers_of(cells, ours)
     title = f"times {ours} is faster than: geometric mean (least)"
-    sheet = Sheet(title, ("op", "where", "thr", "cells", *peers), words=2)
-    for op, threads in dict.fromkeys((cell.op, cell.threads) for cell in cells):
+    sheet = Sheet(title, ("op", "dtype", "where", "thr", "cells", *peers), words=3)
+    for group, here in groups(cells, ours).items():
+        op, dtype, threads = group
         for place, belongs in PLACES.items():
-            here = [
-                cell
-                for cell in cells
-                if (cell.op, cell.threads) == (op, threads)
-                and belongs(cell)
-                and ours in cell.figures
-            ]
-            if here:
-                means = (mean_text(here, peer, ours) for peer in peers)
-                sheet.rows.append((op, place, str(threads), str(len(here)), *means))
+            chosen = [cell for cell in here if belongs(cell)]
+            if chosen:
+                means = (mean_text(chosen, peer, ours) for peer in peers)
+                sheet.rows.append((op, dtype, place, str(threads), str(len(chosen)), *means))
+    return sheet
+
+
+def groups(cells: Iterable[Cell], ours: str) -> dict[tuple[str, str, int], list[Cell]]:
+    """Returns the cells of one contender by operator, dtype and number of threads."""
+    found: dict[tuple[str, str, int], list[Cell]] = {}
+    for cell in cells:
+        if ours in cell.figures:
+            found.setdefault((cell.op, cell.dtype, cell.threads), []).append(cell)
+    return found
+
+
+def best_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
+    """The best peer's time over ours: geometric mean, least, and where; by operator, dtype and threads."""
+    title = f"time of the best peer / time of {ours}"
+    columns = ("op", "dtype", "thr", "cells", "mean", "least", "in")
+    sheet = Sheet(title, columns, words=2)
+    for (op, dtype, threads), here in groups(cells, ours).items():
+        outcome = main_goal(op).outcome(here, ours)
+        if outcome is not None:
+            figures = (f"{outcome.mean:.2f}", f"{outcome.least:.2f}", outcome.worst.name())
+            counted = str(len(outcome.cells))
+            sheet.rows.append((op, dtype, str(threads), counted, *figures))
+    return sheet
+
+
+def sizes_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
+    """The best peer's time over ours for each number of features: geometric mean (least)."""
+    sizes = sorted({cell.features for cell in cells if cell.features > 1})
+    title = f"time of the best peer / time of {ours}, by K: mean (least)"
+    sheet = Sheet(title, ("op", "dtype", "thr", *map(str, sizes)), words=2)
+    for (op, dtype, threads), here in groups(cells, ours).items():
+        outcomes = [
+            main_goal(op).outcome([cell for cell in here if cell.features == size], ours)
+            for size in sizes
+        ]
+        texts = [f"{one.mean:.2f} ({one.least:.2f})" if one else "-" for one in outcomes]
+        if any(outcomes):
+            sheet.rows.append((op, dtype, str(threads), *texts))
     return sheet
 
 
@@ -204,22 +246,32 @@ def mean_text(cells: Iterable[Cell], peer: str, ours: str) -> str:
 
 def goals_sheet(cells: Sequence[Cell], ours: Sequence[str]) -> Sheet:
     """Each goal, the result, and whether the goal is met."""
-    columns = ("who", "op", "where", "thr", "against", "wanted", "reached", "cells", "")
-    sheet = Sheet("goals, of undisturbed cells", columns, words=len(columns))
+    columns = ("who", "op", "best of", "cells", "mean", "wanted", "least", "wanted", "in", "")
+    sheet = Sheet("goals", columns, words=3)
     for goal in GOALS:
-        for name in (goal.ours,) if goal.ours != OURS else ours:
-            ratios = goal.ratios(cells, name)
-            wanted = f"mean {goal.mean:.1f}" + (f", least {goal.least:.1f}" if goal.least else "")
-            against = " ".join(goal.peers)
-            row = (name, goal.op, goal.place, str(goal.threads), against, wanted)
-            if not ratios:
-                sheet.rows.append((*row, "not measured", "0", ""))
+        for name in ours:
+            outcome = goal.outcome(cells, name)
+            row = (name, goal.op, " ".join(goal.peers))
+            limits = (f"{goal.mean:.2f}", f"{goal.least:.2f}")
+            if outcome is None:
+                sheet.rows.append((*row, "0", "-", limits[0], "-", limits[1], "", "not measured"))
                 continue
-            counted = f"{len(ratios)} of {sum(goal.is_about(cell) for cell in cells)}"
-            mean, least = geometric_mean(ratios), min(ratios)
-            verdict = "met" if mean >= goal.mean and least >= goal.least else "MISSED"
-            sheet.rows.append((*row, f"mean {mean:.2f}, least {least:.2f}", counted, verdict))
+            mean, least = f"{outcome.mean:.2f}", f"{outcome.least:.2f}"
+            figures = (str(len(outcome.cells)), mean, limits[0], least, limits[1])
+            sheet.rows.append((*row, *figures, outcome.worst.name(), verdict_of(outcome)))
     return sheet
+
+
+def verdict_of(outcome: Outcome) -> str:
+    """As in `MISSED, 3 cells below, 1 disturbed, not measured: torch K=16`."""
+    parts = ["met" if outcome.is_met else "MISSED"]
+    if outcome.below:
+        parts.append(f"{outcome.below} cell{'s' * (outcome.below > 1)} below")
+    if outcome.disturbed:
+        parts.append(f"{outcome.disturbed} disturbed")
+    if outcome.absent:
+        parts.append(f"not measured: {' '.join(outcome.absent)}")
+    return ", ".join(parts)
 
 
 def compile_sheet(times: Iterable[CompileTime]) -> Sheet:

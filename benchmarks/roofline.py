@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 
 from benchmarks.compiling import FAST, load_library
-from benchmarks.harness.meter import is_disturbed, read_meter, wait_for_quiet
+from benchmarks.harness.meter import is_disturbed, read_meter
 
-QUIET_SECONDS = 20.0
 WORKING_SETS = tuple(2**exponent for exponent in range(16, 29, 2))
 """64 KiB to 256 MiB, over all threads."""
 
@@ -60,7 +59,6 @@ def measure_roofline(threads: int, tries: int = 3) -> Roofline:
         found = roofline_now(threads)
         if not is_disturbed(before, read_meter()):
             return found
-        wait_for_quiet(QUIET_SECONDS)
     return msgspec.structs.replace(found, is_disturbed=True)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,14 +14,14 @@ from rich.console import Console
 from benchmarks import call_overhead, compile_time, mini_batches, options, python_share, startup
 from benchmarks.compiling import CompilerError, compiler_version
 from benchmarks.fresh import ProcessError
-from benchmarks.harness.cells import measure_cell
+from benchmarks.harness.cells import measure_batch
+from benchmarks.harness.meter import foreign_share, read_meter
+from benchmarks.harness.process import Remote, Start
 from benchmarks.harness.progress import Bar, progress_bar
 from benchmarks.harness.rounds import Plan
-from benchmarks.harness.tasks import Task, plan_tasks
-from benchmarks.machine import describe_machine, versions
-from benchmarks.peers import contenders
-from benchmarks.peers.peer import Prepare, UnavailableError
-from benchmarks.peers.torch import Torch
+from benchmarks.harness.tasks import Batch, plan_batches
+from benchmarks.machine import describe_machine
+from benchmarks.peers.peer import UnavailableError
 from benchmarks.records import (
     FAILED,
     CallCost,
@@ -44,15 +46,19 @@ class Job:
 
     chosen: argparse.Namespace
     plan: Plan
-    tasks: Sequence[Task]
+    batches: Sequence[Batch]
     missing: Mapping[str, str]
-    contenders: Mapping[str, Prepare]
+    contenders: Mapping[str, Remote]
     threads: tuple[int, ...]
-    torch: Torch
 
-    def seconds_of(self, task: Task) -> float:
-        """Returns the estimated duration of a cell of a task."""
-        return task.estimated_seconds(len(self.contenders), self.plan)
+    def cpu_seconds(self) -> float:
+        """Returns the CPU time of this process, of those that it has started and of the contenders."""
+        return sum(os.times()[:4]) + sum(one.cpu_seconds() for one in self.contenders.values())
+
+    def close(self) -> None:
+        """Ends the processes of contenders."""
+        for remote in self.contenders.values():
+            remote.close()
 
 
 @dataclass
@@ -77,26 +83,34 @@ class Part:
     measure: Callable[[Job, Findings, Bar], None]
 
 
-def job_of(chosen: argparse.Namespace, torch: Torch) -> Job:
+def job_of(chosen: argparse.Namespace) -> Job:
     """Returns the job for the options; loads its matrices."""
-    selection = options.selection_of(chosen)
-    tasks, missing = plan_tasks(selection) if "kernels" in chosen.parts else ([], {})
-    known = contenders(torch)
-    variants = load_variants(chosen.variants) if chosen.variants else {}
+    variants = tuple(load_variants(chosen.variants)) if chosen.variants else ()
+    selection = options.selection_of(chosen, variants)
+    parts = options.parts_of(chosen)
+    batches, missing = plan_batches(selection) if "kernels" in parts else ([], {})
+    names = dict.fromkeys(name for op in selection.ops for name in selection.contenders_of(op))
+    threads = dict.fromkeys(count for op in selection.ops for count in selection.threads_of(op))
     return Job(
         chosen=chosen,
         plan=options.plan_of(chosen),
-        tasks=tasks,
+        batches=batches,
         missing=missing,
-        contenders={**{name: known[name] for name in chosen.peers}, **variants},
-        threads=selection.threads,
-        torch=torch,
+        contenders={
+            name: Remote(
+                Start(name, variants=chosen.variants)
+                if name in variants
+                else Start(name, options.python_of(chosen, name))
+            )
+            for name in names
+        },
+        threads=tuple(sorted(threads)),
     )
 
 
 def parts_of(job: Job) -> dict[str, Part]:
     """Returns the selected parts, in the order of measurement."""
-    return {name: part for name, part in PARTS.items() if name in job.chosen.parts}
+    return {name: part for name, part in PARTS.items() if name in options.parts_of(job.chosen)}
 
 
 def estimated_seconds(job: Job) -> float:
@@ -107,6 +121,7 @@ def estimated_seconds(job: Job) -> float:
 def measure_run(job: Job, console: Console) -> Run:
     """Measures all selected parts."""
     findings = Findings(dict(job.missing))
+    before = read_meter([job.cpu_seconds])
     with progress_bar(console, estimated_seconds(job)) as bar:
         try:
             for name, part in parts_of(job).items():
@@ -116,7 +131,7 @@ def measure_run(job: Job, console: Console) -> Run:
     return Run(
         date=datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
         machine=describe_machine(job.chosen.machine),
-        versions=versions(torch=job.torch.version, cc=compiler_version()),
+        versions=versions_of(job),
         settings=options.settings(job.chosen),
         rooflines=tuple(findings.rooflines.values()),
         cells=tuple(findings.cells),
@@ -126,7 +141,17 @@ def measure_run(job: Job, console: Console) -> Run:
         python_shares=findings.python_shares,
         mini_batches=findings.mini_batches,
         missing=findings.missing,
+        name=options.run_name(job.chosen),
+        foreign=round(foreign_share(before, read_meter([job.cpu_seconds])), 3),
     )
+
+
+def versions_of(job: Job) -> dict[str, str]:
+    """Returns the versions of the contenders that took part, and of the C compiler."""
+    found = {"python": platform.python_version()}
+    for remote in job.contenders.values():
+        found |= remote.versions
+    return found | {"cc": compiler_version() or "none"}
 
 
 def measure_part(name: str, part: Part, job: Job, findings: Findings, bar: Bar) -> None:
@@ -150,20 +175,16 @@ def measure_rooflines(job: Job, findings: Findings, bar: Bar) -> None:
 
 
 def estimate_cells(job: Job) -> float:
-    return sum(job.seconds_of(task) * len(task.threads) for task in job.tasks)
+    return sum(batch.estimated_seconds(job.plan) for batch in job.batches)
 
 
 def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures the cells of all tasks; each problem is created once."""
-    for task in job.tasks:
-        bar.says(task.describe(task.threads[0]))
-        problem = task.problem()
-        for threads in task.threads:
-            bar.says(task.describe(threads))
-            roofline = findings.rooflines.get(threads)
-            cell = measure_cell(problem, threads, job.contenders, roofline, job.plan)
-            findings.cells.append(cell)
-            bar.advance(job.seconds_of(task))
+    """Measures all batches."""
+    for batch in job.batches:
+        bar.says(batch.describe())
+        cells = measure_batch(batch, job.contenders, findings.rooflines, job.plan, bar)
+        findings.cells += cells
+        bar.advance(batch.estimated_seconds(job.plan))
 
 
 def measure_call_costs(job: Job, findings: Findings, bar: Bar) -> None:
@@ -192,9 +213,14 @@ def measure_python_shares(job: Job, findings: Findings, bar: Bar) -> None:
     findings.python_shares = python_share.measure_python_shares(bar)
 
 
+def estimate_mini_batches(job: Job) -> float:
+    return mini_batches.estimated_seconds(mini_batches.chosen_graphs(job.chosen.matrix))
+
+
 def measure_mini_batches(job: Job, findings: Findings, bar: Bar) -> None:
     """Measures a process that multiplies many different matrices."""
-    findings.mini_batches = mini_batches.measure_mini_batches(bar)
+    graphs = mini_batches.chosen_graphs(job.chosen.matrix)
+    findings.mini_batches = mini_batches.measure_mini_batches(graphs, bar)
 
 
 PARTS = {
@@ -204,5 +230,5 @@ PARTS = {
     "startup": Part(lambda job: startup.estimated_seconds(), measure_startups),
     "compile": Part(estimate_compile_times, measure_compile_times),
     "python": Part(lambda job: python_share.estimated_seconds(), measure_python_shares),
-    "batches": Part(lambda job: mini_batches.estimated_seconds(), measure_mini_batches),
+    "batches": Part(estimate_mini_batches, measure_mini_batches),
 }

@@ -12,12 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.fresh import run_fresh
-from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import Startup
 
 PROCESSES = 9
-QUIET_SECONDS = 5.0
 SECONDS_PER_PROCESS = 0.3
 """Used only to estimate the duration."""
 
@@ -59,7 +57,6 @@ def measure_startups(bar: Bar) -> tuple[Startup, ...]:
 def measure_startup(start: Start) -> Startup:
     """Returns the median over several processes, after one that fills the caches of the file system."""
     start.measure()
-    wait_for_quiet(QUIET_SECONDS)
     seconds, loads = zip(*(start.measure() for _ in range(PROCESSES)), strict=True)
     samples = tuple(round(1e3 * second, 1) for second in seconds)
     loads_llvm = None if loads[0] is None else any(loads)

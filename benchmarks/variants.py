@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import gossamer
-from benchmarks.harness.rounds import timed_call
-from benchmarks.operators.problem import Problem
+from benchmarks.case import Case
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
 from gossamer.kernel_cache import build
 from gossamer.operators import NAMES, operator_named
@@ -48,17 +47,16 @@ def with_rule(rule: Rule) -> Prepare:
     return partial(prepare_with_rule, rule=rule)
 
 
-def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared:
+def prepare_with_rule(case: Case, threads: int, *, rule: Rule) -> Prepared:
     """Prepares a bound kernel of an operator, so that no checks of arguments are timed."""
-    if problem.op not in NAMES:
-        raise UnavailableError(f"gossamer has no operator {problem.op}")
-    operator = operator_named(problem.op)
-    operands = operator.operands(from_scipy(problem.csr), *problem.operands)
+    if case.op not in NAMES:
+        raise UnavailableError(f"gossamer has no operator {case.op}")
+    operator = operator_named(case.op)
+    operands = operator.operands(from_scipy(case.csr), *case.operands)
     assert isinstance(operands, Operands), "a tensor is in CSR"
     module = module_of(operator.program, operands.variant())
     schedule = rule(module, TARGET, operands.matrix.stats())
     kernel = build(module, target=TARGET, schedule=schedule).kernel
-    result = problem.empty_result()
-    arrays: dict[str, Any] = {**operands.arguments(operator.program, result)}
+    arrays: dict[str, Any] = {**operands.arguments(operator.program, case.out)}
     bound = kernel.bind(verified=CHECKED, **arrays)
-    return Prepared(timed_call(bound, partial(gossamer.set_num_threads, threads)), lambda: result)
+    return Prepared(bound, partial(gossamer.set_num_threads, threads))

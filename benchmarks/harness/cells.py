@@ -1,15 +1,21 @@
-"""Measures one problem with one number of threads: prepares and verifies all contenders, then times them."""
+"""Measures a batch of problems: all contenders prepare them, are verified, and are then timed in turns."""
 
 from __future__ import annotations
 
-import statistics
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchmarks.harness.rounds import Plan, measure
+from benchmarks.case import Array, write_case
+from benchmarks.harness.process import Remote, memory_folder
+from benchmarks.harness.progress import Bar
+from benchmarks.harness.rounds import Entry, Plan, Samples, measure, quartiles
+from benchmarks.harness.tasks import Batch, Task
 from benchmarks.machine import cache_share
 from benchmarks.operators.problem import Problem, Work
-from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
+from benchmarks.peers.peer import UnavailableError
 from benchmarks.records import Cell, Figure
 from benchmarks.roofline import Roofline
 
@@ -30,42 +36,160 @@ class Bounds:
         return max(work.bytes / self.bandwidth, work.operations / self.peak)
 
 
-def measure_cell(
-    problem: Problem,
-    threads: int,
-    contenders: Mapping[str, Prepare],
-    roofline: Roofline | None,
+@dataclass(frozen=True)
+class Draft:
+    """A cell before its figures: its description, errors of correct results, messages about wrong ones, and
+    why contenders do not take part."""
+
+    task: Task
+    work: Work
+    working_bytes: int
+    threads: int
+    errors: dict[str, float] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def measure_batch(
+    batch: Batch,
+    contenders: Mapping[str, Remote],
+    rooflines: Mapping[int, Roofline],
     plan: Plan,
-) -> Cell:
+    bar: Bar,
+) -> list[Cell]:
     """Times contenders with correct results, and records why others were not timed."""
-    prepared, skipped = prepare_all(problem, threads, contenders)
-    errors, wrong = verify_all(problem, prepared)
-    samples = measure({name: prepared[name].timed for name in errors}, plan)
-    work = problem.least_work()
-    bounds = None if roofline is None else bounds_of(roofline, work, problem.dtype.name)
-    rows, columns = problem.csr.shape
+    drafts: dict[Entry, Draft] = {}
+    for number, task in enumerate(batch.tasks):
+        drafts |= prepare_task(str(number), task, contenders, bar)
+    entries: dict[str, list[Entry]] = {}
+    # numbers of threads change as rarely as possible: some libraries start threads again
+    for entry in sorted(drafts, key=lambda entry: entry[1]):
+        for name in drafts[entry].errors:
+            if entry[1] in threads_of(contenders[name], drafts[entry].task):
+                entries.setdefault(name, []).append(entry)
+    taking_part = {name: contenders[name] for name in contenders if name in entries}
+    text = batch.describe()
+    samples = measure(taking_part, entries, plan, lambda step: bar.details(f"{text}: {step}"))
+    for remote in contenders.values():
+        with suppress(UnavailableError):  # then its process has ended
+            remote.forget()
+    return [
+        cell_of(key, draft, contenders, rooflines.get(draft.threads), samples)
+        for (key, _), draft in drafts.items()
+    ]
+
+
+def threads_of(remote: Remote, task: Task) -> tuple[int, ...]:
+    """Returns the numbers of threads with which a contender is timed: one of them if it has no threads."""
+    return task.threads if remote.contender.threaded else task.threads[:1]
+
+
+def prepare_task(
+    key: str, task: Task, contenders: Mapping[str, Remote], bar: Bar
+) -> dict[Entry, Draft]:
+    """Lets all contenders of a task prepare it, and verifies their results."""
+    problem = task.problem()
+    work, size = problem.least_work(), problem.working_bytes()
+    drafts = {(key, count): Draft(task, work, size, count) for count in task.threads}
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        description = write_case(problem.case(), Path(folder))
+        for name in task.contenders:
+            bar.details(f"{task.describe()}: {name} prepares")
+            counts = threads_of(contenders[name], task)
+            try:
+                skipped = contenders[name].prepare(key, Path(folder), description, counts)
+            except UnavailableError as error:
+                skipped = dict.fromkeys(counts, str(error))
+            for count, reason in skipped.items():
+                drafts[key, count].skipped[name] = reason
+    for name in task.contenders:
+        bar.details(f"{task.describe()}: {name} is verified")
+        counts = threads_of(contenders[name], task)
+        for count in counts:
+            verify(problem, drafts[key, count], contenders[name], key)
+        for count in set(task.threads) - set(counts):
+            copy(name, drafts[key, counts[0]], drafts[key, count])
+    return drafts
+
+
+def verify(problem: Problem, draft: Draft, remote: Remote, key: str) -> None:
+    """Adds the error of a contender's result to a draft, or the message that it is wrong."""
+    name = remote.start.name
+    if name in draft.skipped:
+        return
+    try:
+        draft.errors[name] = error_of(problem, name, remote.result(key, draft.threads))
+    except WrongResultError as error:
+        draft.wrong[name] = str(error)
+    except UnavailableError as error:
+        draft.skipped[name] = str(error)
+
+
+def copy(name: str, source: Draft, target: Draft) -> None:
+    """Copies the findings about a contender."""
+    if name in source.errors:
+        target.errors[name] = source.errors[name]
+    for there, here in ((source.wrong, target.wrong), (source.skipped, target.skipped)):
+        if name in there:
+            here[name] = there[name]
+
+
+def error_of(problem: Problem, name: str, result: Array) -> float:
+    """Returns the error of a result. Raises `WrongResultError` if it exceeds rounding."""
+    expected = problem.result_shape()
+    if result.shape != expected or result.dtype != problem.dtype:
+        raise WrongResultError(
+            f"{name} gave {result.dtype} {result.shape} on {problem.op} {problem.matrix.name}; "
+            f"expected {problem.dtype} {expected}"
+        )
+    error, allowed = problem.relative_error(result), problem.allowed_error()
+    if not error <= allowed:
+        raise WrongResultError(
+            f"{name} is wrong on {problem.op} {problem.matrix.name} with {problem.features} "
+            f"features: relative error {error:.2g}, {allowed:.2g} allowed"
+        )
+    return error
+
+
+def cell_of(
+    key: str,
+    draft: Draft,
+    contenders: Mapping[str, Remote],
+    roofline: Roofline | None,
+    samples: Samples,
+) -> Cell:
+    """Returns the cell of an entry of a batch."""
+    task, work = draft.task, draft.work
+    bounds = None if roofline is None else bounds_of(roofline, work, task.dtype)
+    figures, is_disturbed = {}, False
+    for name, error in draft.errors.items():
+        counts = threads_of(contenders[name], task)
+        threads = draft.threads if draft.threads in counts else counts[0]
+        if name in samples.ended:
+            draft.skipped[name] = samples.ended[name]
+            continue
+        seconds, disturbed = samples.chosen(name, (key, threads))
+        is_disturbed |= disturbed
+        figures[name] = figure(seconds, error, work, bounds)
+    rows, columns = task.matrix.csr.shape
     return Cell(
-        op=problem.op,
-        matrix=problem.matrix.name,
-        kind=problem.matrix.kind,
+        op=task.op,
+        matrix=task.matrix.name,
+        kind=task.matrix.kind,
         shape=(rows, columns),
-        nnz=problem.csr.nnz,
-        features=problem.features,
-        dtype=problem.dtype.name,
-        threads=threads,
+        nnz=task.matrix.csr.nnz,
+        features=task.features,
+        dtype=task.dtype,
+        threads=draft.threads,
         least_bytes=work.bytes,
         operations=work.operations,
-        working_bytes=problem.working_bytes(),
-        cache_bytes=cache_share(threads),
+        working_bytes=draft.working_bytes,
+        cache_bytes=cache_share(draft.threads),
         bound_ms=None if bounds is None else 1e3 * bounds.seconds(work),
-        figures={
-            name: figure(seconds, errors[name], work, bounds)
-            for name, seconds in samples.seconds.items()
-        },
-        skipped=skipped,
-        wrong=wrong,
-        thrown_away=samples.thrown_away,
-        is_disturbed=samples.is_disturbed,
+        figures=figures,
+        skipped=draft.skipped,
+        wrong=draft.wrong,
+        is_disturbed=is_disturbed,
     )
 
 
@@ -79,20 +203,20 @@ def bounds_of(roofline: Roofline, work: Work, dtype: str) -> Bounds:
 
 def figure(seconds: list[float], error: float, work: Work, bounds: Bounds | None) -> Figure:
     """Returns a contender's times and its share of the machine's bounds."""
-    median = statistics.median(seconds)
-    lower, _, upper = (
-        statistics.quantiles(seconds, n=4, method="inclusive")
-        if len(seconds) > 1
-        else (median, median, median)
-    )
+    lower, median, upper = quartiles(seconds)
     return Figure(
         median_ms=in_ms(median),
         quartiles_ms=(in_ms(lower), in_ms(upper)),
         samples_ms=tuple(map(in_ms, seconds)),
         max_rel_error=float(f"{error:.3g}"),
-        of_bandwidth=None if bounds is None else work.bytes / median / bounds.bandwidth,
-        of_peak=None if bounds is None else work.operations / median / bounds.peak,
+        of_bandwidth=None if bounds is None else share(work.bytes / median / bounds.bandwidth),
+        of_peak=None if bounds is None else share(work.operations / median / bounds.peak),
     )
+
+
+def share(value: float) -> float:
+    """Returns a share with four digits."""
+    return float(f"{value:.4g}")
 
 
 def in_ms(seconds: float) -> float:
@@ -102,48 +226,3 @@ def in_ms(seconds: float) -> float:
     1.235
     """
     return float(f"{1e3 * seconds:.4g}")
-
-
-def prepare_all(
-    problem: Problem, threads: int, contenders: Mapping[str, Prepare]
-) -> tuple[dict[str, Prepared], dict[str, str]]:
-    """Returns the contenders that can take part, and why others cannot."""
-    prepared, skipped = {}, {}
-    for name, prepare in contenders.items():
-        try:
-            prepared[name] = prepare(problem, threads)
-        except UnavailableError as error:
-            skipped[name] = str(error)
-    return prepared, skipped
-
-
-def verify_all(
-    problem: Problem, prepared: Mapping[str, Prepared]
-) -> tuple[dict[str, float], dict[str, str]]:
-    """Returns the errors of correct results, and messages about wrong ones."""
-    errors, wrong = {}, {}
-    for name, one in prepared.items():
-        try:
-            errors[name] = verify(problem, name, one)
-        except WrongResultError as error:
-            wrong[name] = str(error)
-    return errors, wrong
-
-
-def verify(problem: Problem, name: str, prepared: Prepared) -> float:
-    """Returns the error of a contender's result. Raises `WrongResultError` if it exceeds rounding."""
-    prepared.timed.activate()
-    prepared.timed.seconds(1)
-    result, expected = prepared.result(), problem.result_shape()
-    if result.shape != expected or result.dtype != problem.dtype:
-        raise WrongResultError(
-            f"{name} gave {result.dtype} {result.shape} on {problem.op} {problem.matrix.name}; "
-            f"expected {problem.dtype} {expected}"
-        )
-    error, allowed = problem.relative_error(result), problem.allowed_error()
-    if not error <= allowed:
-        raise WrongResultError(
-            f"{name} is wrong on {problem.op} {problem.matrix.name} with {problem.features} "
-            f"features: relative error {error:.2g}, {allowed:.2g} allowed"
-        )
-    return error

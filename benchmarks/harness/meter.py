@@ -44,6 +44,22 @@ def parse_stat(line: str) -> tuple[float, float]:
     return (user + nice + system + irq + softirq) / TICKS_PER_SECOND, stolen / TICKS_PER_SECOND
 
 
+def parse_process(text: str) -> float:
+    """Returns the CPU seconds of all threads from `/proc/PID/stat`; the name may contain anything.
+
+    >>> parse_process(f"7 (a) b) R {'0 ' * 10}{TICKS_PER_SECOND} {TICKS_PER_SECOND} 0 0")
+    2.0
+    """
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def cpu_seconds_of(process: int) -> float:
+    """Returns the CPU seconds of another process; 0 without `/proc`."""
+    path = Path(f"/proc/{process}/stat")
+    return parse_process(path.read_text()) if path.exists() else 0.0
+
+
 def read_meter(clocks: Sequence[Clock] = (time.process_time,)) -> Reading:
     """Returns the current counters; `clocks` are those of our processes. Without `/proc/stat` foreign
     work is not detected."""
@@ -71,14 +87,3 @@ def foreign_share(before: Reading, after: Reading) -> float:
 def is_disturbed(before: Reading, after: Reading) -> bool:
     """True if others used more than `FOREIGN_LIMIT` of a processor between two readings."""
     return foreign_share(before, after) > FOREIGN_LIMIT
-
-
-def wait_for_quiet(limit_seconds: float, window_seconds: float = 0.4) -> bool:
-    """Waits for a window without foreign work. Returns False if the limit passes first."""
-    end = time.perf_counter() + limit_seconds
-    while time.perf_counter() < end:
-        before = read_meter()
-        time.sleep(window_seconds)
-        if not is_disturbed(before, read_meter()):
-            return True
-    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,9 +28,18 @@ class Bar:
 
     progress: Progress
     task: TaskID
+    start: float
 
     def says(self, text: str) -> None:
-        """Describes the current measurement."""
+        """Describes the current measurement; without a terminal, as a line with the elapsed time."""
+        self.details(text)
+        if not self.progress.console.is_terminal:
+            elapsed, task = time.monotonic() - self.start, self.progress.tasks[self.task]
+            line = f"{elapsed / 60:5.1f} min, {task.percentage:3.0f} %: {text}"
+            self.progress.console.print(line, highlight=False, soft_wrap=True)
+
+    def details(self, text: str) -> None:
+        """Describes a step of the current measurement, on a terminal only."""
         self.progress.update(self.task, description=text)
 
     def advance(self, seconds: float) -> None:
@@ -50,4 +60,4 @@ def progress_bar(console: Console, seconds: float) -> Iterator[Bar]:
     )
     progress = Progress(*columns, console=console, speed_estimate_period=SPEED_PERIOD)
     with progress:
-        yield Bar(progress, progress.add_task("", total=seconds))
+        yield Bar(progress, progress.add_task("", total=seconds), time.monotonic())

@@ -1,67 +1,86 @@
-"""Interleaved rounds: every contender is timed once per round, under the same conditions.
+"""Interleaved rounds: in each round, every contender has a turn, in which it takes a sample of each case.
 
-A round in which other processes used the processors is discarded and repeated. If the machine does not
-become quiet within the time limits, disturbed rounds are used and the cell is marked as disturbed.
+Before a turn there is a pause, in which the threads of the previous contender go to sleep: those of Intel's
+OpenMP spin for 200 ms after a call. One turn therefore has samples of several cases. Samples are marked if
+other processes used the processors during the turn; nothing waits for a quiet machine.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
-from benchmarks.harness.meter import Clock, is_disturbed, read_meter, wait_for_quiet
+from benchmarks.harness.meter import FOREIGN_LIMIT, foreign_share, read_meter
+from benchmarks.peers.peer import UnavailableError
+
+Entry: TypeAlias = tuple[str, int]
+"""A case and a number of threads."""
 
 WARM_SHARE = 3
 """Before a sample, a third as many calls run untimed, because caches and branch predictors hold the
-state of the previous contender."""
+state of the previous case."""
+
+LEAST = 3
+"""Samples of undisturbed turns that suffice; with fewer, all samples count."""
+
+CALIBRATION_CALLS = 5
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A contender. `seconds` makes that many calls in a row and returns the seconds per call;
-    `activate` prepares it before each sample (its number of threads). A contender in a process of
-    its own has the `clock` of that process, whose work then does not count as foreign."""
+class Contestant(Protocol):
+    """What rounds need of a contender; `Remote` is one."""
 
-    seconds: Callable[[int], float]
-    activate: Callable[[], object] = lambda: None
-    clock: Clock | None = None
+    def time(self, samples: Sequence[tuple[str, int, int, int]]) -> list[float]:
+        """Returns the seconds per call of samples: case, threads, untimed and timed calls."""
 
-
-def timed_call(call: Callable[[], object], activate: Callable[[], object] = lambda: None) -> Timed:
-    """Returns a contender that makes calls in this process."""
-    return Timed(lambda calls: seconds_of(call, calls), activate)
-
-
-def seconds_of(call: Callable[[], object], calls: int) -> float:
-    """Returns seconds per call over `calls` calls in a row; 0 for none."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - start) / max(calls, 1)
+    def cpu_seconds(self) -> float:
+        """Returns the CPU time that it has used."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Durations and numbers of measurements."""
+    """Durations and numbers of measurements. A batch of cases has further rounds, up to twice as many, while
+    samples were disturbed, but no more than `LEAST` after `budget_seconds`."""
 
-    rounds: int = 9
+    rounds: int = 5
     sample_seconds: float = 0.02
-    settle_seconds: float = 0.005
-    budget_seconds: float = 30.0
-    quiet_seconds: float = 20.0
+    pause_seconds: float = 0.25
+    budget_seconds: float = 120.0
     most_calls: int = 5000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Seconds per call, and the processors that others used during the turn."""
+
+    seconds: float
+    foreign: float = 0.0
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.foreign > FOREIGN_LIMIT
 
 
 @dataclass
 class Samples:
-    """Seconds per call of each contender in each round, the number of discarded rounds, and
-    whether disturbed rounds had to be used."""
+    """The samples of each contender and entry, in the order of rounds, and why contenders were given up."""
 
-    seconds: dict[str, list[float]]
-    thrown_away: int = 0
-    is_disturbed: bool = False
-    disturbed: list[dict[str, float]] = field(default_factory=list)
+    found: dict[str, dict[Entry, list[Sample]]]
+    ended: dict[str, str] = field(default_factory=dict)
+
+    def chosen(self, name: str, entry: Entry) -> tuple[list[float], bool]:
+        """Returns the seconds of samples that count, and whether disturbed ones had to be used."""
+        samples = self.found[name][entry]
+        quiet = [sample.seconds for sample in samples if not sample.is_disturbed]
+        if len(quiet) >= min(LEAST, len(samples)):
+            return quiet, False
+        return [sample.seconds for sample in samples], True
+
+    def disturbed(self) -> bool:
+        """True if further rounds would help."""
+        return any(self.chosen(name, entry)[1] for name in self.found for entry in self.found[name])
 
 
 def calls_per_sample(seconds_per_call: float, plan: Plan) -> int:
@@ -86,68 +105,82 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
     return [*names[start:], *names[:start]]
 
 
-def warm_up(timed: Timed, plan: Plan) -> int:
-    """Warms up code, threads and caches. Returns the calls per sample."""
-    timed.activate()
-    timed.seconds(1)
-    first = timed.seconds(1)
-    return calls_per_sample(timed.seconds(min(5, calls_per_sample(first, plan))), plan)
+def calibrate(contestant: Contestant, entries: Sequence[Entry], plan: Plan) -> dict[Entry, int]:
+    """Warms up code, threads and caches. Returns the calls per sample of each entry."""
+    first = contestant.time([(*entry, 1, 1) for entry in entries])
+    few = [min(CALIBRATION_CALLS, calls_per_sample(seconds, plan)) for seconds in first]
+    again = [(*entry, 0, calls) for entry, calls in zip(entries, few, strict=True)]
+    seconds = contestant.time(again)
+    return {entry: calls_per_sample(one, plan) for entry, one in zip(entries, seconds, strict=True)}
 
 
-def run_round(
-    contenders: Mapping[str, Timed], calls: Mapping[str, int], order: Sequence[str], plan: Plan
-) -> dict[str, float]:
-    """Takes one sample of each. Before each sample, threads of the previous contender get time to sleep."""
-    sample = {}
-    for name in order:
-        timed = contenders[name]
-        timed.activate()
-        time.sleep(plan.settle_seconds)
-        timed.seconds(calls[name] // WARM_SHARE)
-        sample[name] = timed.seconds(calls[name])
-    return sample
-
-
-def our_clocks(contenders: Mapping[str, Timed]) -> tuple[Clock, ...]:
-    """Returns the clocks of this process and of the processes of contenders, each once."""
-    others = [timed.clock for timed in contenders.values() if timed.clock is not None]
-    return (time.process_time, *dict.fromkeys(others))
-
-
-def measure(contenders: Mapping[str, Timed], plan: Plan) -> Samples:
-    """Samples every contender in `plan.rounds` undisturbed rounds."""
-    samples = Samples({name: [] for name in contenders})
-    if not contenders:
-        return samples
-    calls = {name: warm_up(timed, plan) for name, timed in contenders.items()}
-    end = time.perf_counter() + plan.budget_seconds
-    names, done, clocks = list(contenders), 0, our_clocks(contenders)
-    while done < plan.rounds and (done < 3 or time.perf_counter() < end):
-        before = read_meter(clocks)
-        sample = run_round(contenders, calls, rotated(names, done), plan)
-        if is_disturbed(before, read_meter(clocks)):
-            samples.thrown_away += 1
-            samples.disturbed.append(sample)
-            if len(samples.disturbed) >= 2 * plan.rounds or time.perf_counter() > end:
-                break
-            wait_for_quiet(min(plan.quiet_seconds, end - time.perf_counter()))
-            continue
-        keep(samples, sample)
-        done += 1
-    fall_back(samples, at_least=min(3, plan.rounds))
+def measure(
+    contestants: Mapping[str, Contestant],
+    entries: Mapping[str, Sequence[Entry]],
+    plan: Plan,
+    says: Callable[[str], None] = lambda text: None,
+) -> Samples:
+    """Takes samples of the entries of every contender; a contender whose process ends is given up."""
+    samples = Samples({name: {entry: [] for entry in entries[name]} for name in contestants})
+    calls: dict[str, dict[Entry, int]] = {}
+    for name, contestant in contestants.items():
+        says(f"{name} warms up")
+        try:
+            calls[name] = calibrate(contestant, entries[name], plan)
+        except UnavailableError as error:
+            give_up(samples, name, error)
+    end, number = time.perf_counter() + plan.budget_seconds, 0
+    while samples.found and is_wanted(samples, number, end, plan):
+        for name in rotated(list(samples.found), number):
+            says(f"round {number + 1}, {name}")
+            time.sleep(plan.pause_seconds)
+            try:
+                foreign = take_turn(contestants, name, calls[name], samples)
+            except UnavailableError as error:
+                give_up(samples, name, error)
+                continue
+            if foreign > FOREIGN_LIMIT:
+                says(f"round {number + 1}; other processes use {foreign:.1f} processors")
+        number += 1
     return samples
 
 
-def keep(samples: Samples, sample: Mapping[str, float]) -> None:
-    """Adds a round's sample."""
-    for name, seconds in sample.items():
-        samples.seconds[name].append(seconds)
+def is_wanted(samples: Samples, done: int, end: float, plan: Plan) -> bool:
+    """True if there should be a further round."""
+    if done >= min(LEAST, plan.rounds) and time.perf_counter() > end:
+        return False
+    return done < plan.rounds or (done < 2 * plan.rounds and samples.disturbed())
 
 
-def fall_back(samples: Samples, at_least: int) -> None:
-    """Uses disturbed rounds, and marks the samples, if there are too few quiet rounds."""
-    have = min(len(seconds) for seconds in samples.seconds.values())
-    if have < at_least:
-        samples.is_disturbed = True
-        for sample in samples.disturbed:
-            keep(samples, sample)
+def give_up(samples: Samples, name: str, error: UnavailableError) -> None:
+    """Drops a contender."""
+    samples.ended[name] = str(error)
+    del samples.found[name]
+
+
+def take_turn(
+    contestants: Mapping[str, Contestant], name: str, calls: Mapping[Entry, int], samples: Samples
+) -> float:
+    """Takes one sample of each entry; returns the processors that others used meanwhile."""
+    clocks = (time.process_time, *(one.cpu_seconds for one in contestants.values()))
+    turn = [(*entry, count // WARM_SHARE, count) for entry, count in calls.items()]
+    before = read_meter(clocks)
+    seconds = contestants[name].time(turn)
+    foreign = foreign_share(before, read_meter(clocks))
+    for entry, one in zip(calls, seconds, strict=True):
+        samples.found[name][entry].append(Sample(one, foreign))
+    return foreign
+
+
+def quartiles(seconds: Sequence[float]) -> tuple[float, float, float]:
+    """Returns the lower quartile, the median and the upper quartile.
+
+    >>> quartiles([4.0, 1.0, 3.0, 2.0, 5.0])
+    (2.0, 3.0, 4.0)
+    >>> quartiles([1.0])
+    (1.0, 1.0, 1.0)
+    """
+    if len(seconds) == 1:
+        return seconds[0], seconds[0], seconds[0]
+    lower, median, upper = statistics.quantiles(seconds, n=4, method="inclusive")
+    return lower, median, upper

@@ -1,17 +1,29 @@
-"""The problems of a run, and its estimated duration."""
+"""The problems of a run, in batches that are measured together, and its estimated duration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from benchmarks.harness.rounds import WARM_SHARE, Plan
-from benchmarks.matrices import Matrix, MissingMatrixError, load_matrix
+from benchmarks.matrices import RARE, Matrix, MissingMatrixError, load_matrix
 from benchmarks.operators import OPERATORS
 from benchmarks.operators.problem import Problem
+from benchmarks.peers import CONTENDERS, OURS
 
-GATHERED_BYTES_PER_SECOND = 20e9
+GATHERED_BYTES_PER_SECOND = 15e9
 """Average speed at which contenders gather, used only to estimate the duration."""
+
+CASE_SECONDS = 0.15
+"""Time to prepare and verify a case, used only to estimate the duration."""
+
+MOST_BYTES = min(800 * 10**6, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 24)
+"""Size of the arrays of a batch. Each contender holds a copy, and the harness some in float64."""
+
+MOST_ENTRIES = 32
+"""Cases of a batch, times numbers of threads: the turns of a batch take about a second."""
 
 
 @dataclass(frozen=True)
@@ -19,54 +31,107 @@ class Selection:
     """What to measure; None stands for the defaults of each operator."""
 
     ops: tuple[str, ...]
-    threads: tuple[int, ...]
-    dtypes: tuple[str, ...] = ("float32",)
+    threads: tuple[int, ...] | None = None
+    dtypes: tuple[str, ...] | None = None
     matrices: tuple[str, ...] | None = None
     features: tuple[int, ...] | None = None
+    peers: tuple[str, ...] | None = None
+    variants: tuple[str, ...] = ()
 
     def matrices_of(self, op: str) -> tuple[str, ...]:
         """Returns the chosen matrices among those of the operator."""
         known = OPERATORS[op].matrices
-        return known if self.matrices is None else tuple(n for n in known if n in self.matrices)
+        if self.matrices is None:
+            return tuple(name for name in known if name not in RARE)
+        return tuple(name for name in known if name in self.matrices)
 
     def features_of(self, op: str) -> tuple[int, ...]:
         """The chosen sizes; an operator on vectors has none.
 
-        >>> Selection(("spmm", "spmv"), threads=(2,), features=(8, 16)).features_of("spmv")
+        >>> Selection(("spmm", "spmv"), features=(8, 16)).features_of("spmv")
         (1,)
         """
         usual = OPERATORS[op].feature_sizes
         return usual if self.features is None or usual == (1,) else self.features
 
+    def dtypes_of(self, op: str) -> tuple[str, ...]:
+        return OPERATORS[op].dtypes if self.dtypes is None else self.dtypes
+
+    def threads_of(self, op: str) -> tuple[int, ...]:
+        return OPERATORS[op].threads if self.threads is None else self.threads
+
+    def contenders_of(self, op: str) -> tuple[str, ...]:
+        """Returns the contenders that have the operator: the chosen ones, or the usual ones.
+
+        >>> Selection(("spmm",)).contenders_of("spmm")
+        ('gossamer', 'scipy', 'mkl', 'numba', 'torch')
+        >>> Selection(("spmm",), peers=("mkl", "mkl_bsr")).contenders_of("spmm")
+        ('mkl',)
+        """
+        if self.peers is None:
+            known = tuple(name for name, one in CONTENDERS.items() if one.takes_part(op))
+        else:
+            known = tuple(name for name in self.peers if op in CONTENDERS[name].ops)
+        return (*known, *(self.variants if op in CONTENDERS[OURS].ops else ()))
+
 
 @dataclass(frozen=True)
 class Task:
-    """A problem, created once and measured with each number of threads."""
+    """A problem, created once and measured with each number of threads by each contender."""
 
     op: str
     matrix: Matrix
     features: int
     threads: tuple[int, ...]
+    contenders: tuple[str, ...]
+
+    @property
+    def dtype(self) -> str:
+        return str(self.matrix.csr.dtype)
 
     def problem(self) -> Problem:
         return OPERATORS[self.op](self.matrix, self.features)
 
-    def describe(self, threads: int) -> str:
-        """As in `spmm cora K=32, 2 threads`."""
+    def describe(self) -> str:
+        """As in `spmm cora K=32 float32`."""
         size = f" K={self.features}" if self.features > 1 else ""
-        return f"{self.op} {self.matrix.name}{size}, {threads} thread{'s' if threads > 1 else ''}"
+        return f"{self.op} {self.matrix.name}{size} {self.dtype}"
 
-    def estimated_seconds(self, contenders: int, plan: Plan) -> float:
-        """How long a cell takes, roughly: the rounds, and about ten calls to get ready and verify."""
+    @cached_property
+    def bytes(self) -> int:
+        """The estimated size of all arrays."""
+        return OPERATORS[self.op].estimated_bytes(self.matrix, self.features)
+
+    def estimated_seconds(self, plan: Plan) -> float:
+        """Returns roughly how long it takes, besides pauses: rounds, preparation and verification."""
         gathered = self.matrix.csr.nnz * self.features * self.matrix.csr.dtype.itemsize
         call = gathered / GATHERED_BYTES_PER_SECOND
-        sample = max(call, (1 + 1 / WARM_SHARE) * plan.sample_seconds) + plan.settle_seconds
-        rounds = min(contenders * plan.rounds * sample, plan.budget_seconds)
-        return rounds + 10 * contenders * call + 0.1
+        sample = max(call, (1 + 1 / WARM_SHARE) * plan.sample_seconds)
+        entries = len(self.contenders) * len(self.threads)
+        ready = entries * (CASE_SECONDS + 5 * call + 4 * self.bytes / 1e9)
+        return entries * plan.rounds * sample + ready
 
 
-def plan_tasks(selection: Selection) -> tuple[list[Task], dict[str, str]]:
-    """Returns the tasks in the order of measurement, and why matrices are missing."""
+@dataclass(frozen=True)
+class Batch:
+    """Tasks that are measured together."""
+
+    tasks: tuple[Task, ...]
+
+    def describe(self) -> str:
+        """As in `spmm cora K=16 float32 ... pubmed K=32 float64`."""
+        first, last = self.tasks[0].describe(), self.tasks[-1].describe()
+        return first if first == last else f"{first} ... {last.partition(' ')[2]}"
+
+    def estimated_seconds(self, plan: Plan) -> float:
+        """Returns roughly how long it takes."""
+        contenders = {name for task in self.tasks for name in task.contenders}
+        pauses = len(contenders) * plan.rounds * plan.pause_seconds
+        return pauses + sum(task.estimated_seconds(plan) for task in self.tasks)
+
+
+def plan_batches(selection: Selection) -> tuple[list[Batch], dict[str, str]]:
+    """Returns the batches in the order of measurement, and why matrices and cases are missing."""
     tasks: list[Task] = []
     missing: dict[str, str] = {}
     for op, name, dtype in wanted(selection):
@@ -75,14 +140,41 @@ def plan_tasks(selection: Selection) -> tuple[list[Task], dict[str, str]]:
         except MissingMatrixError as error:
             missing[name] = str(error)
             continue
-        sizes = selection.features_of(op)
-        tasks += [Task(op, matrix, features, selection.threads) for features in sizes]
-    return tasks, missing
+        common = (selection.threads_of(op), selection.contenders_of(op))
+        tasks += [Task(op, matrix, size, *common) for size in selection.features_of(op)]
+    missing |= too_large(tasks)
+    return batches_of([task for task in tasks if task.bytes <= MOST_BYTES]), missing
+
+
+def too_large(tasks: Sequence[Task]) -> Mapping[str, str]:
+    """Returns the cases that do not fit, by operator, matrix and dtype."""
+    found: dict[str, list[int]] = {}
+    for task in tasks:
+        if task.bytes > MOST_BYTES:
+            name = f"{task.op} {task.matrix.name} {task.dtype}"
+            found.setdefault(name, []).append(task.features)
+    limit = f"the arrays would have more than {MOST_BYTES / 1e6:.0f} MB"
+    return {f"{name} K={' '.join(map(str, sizes))}": limit for name, sizes in found.items()}
+
+
+def batches_of(tasks: Sequence[Task]) -> list[Batch]:
+    """Groups tasks of one operator, in their order, within the limits of a batch."""
+    batches: list[list[Task]] = []
+    entries, size = 0, 0
+    for task in tasks:
+        entries += len(task.threads)
+        size += task.bytes
+        fits = entries <= MOST_ENTRIES and size <= MOST_BYTES
+        if not (batches and fits and batches[-1][0].op == task.op):
+            batches.append([])
+            entries, size = len(task.threads), task.bytes
+        batches[-1].append(task)
+    return [Batch(tuple(batch)) for batch in batches]
 
 
 def wanted(selection: Selection) -> Iterator[tuple[str, str, str]]:
     """The operators, matrices and dtypes of a selection."""
     for op in selection.ops:
         for name in selection.matrices_of(op):
-            for dtype in selection.dtypes:
+            for dtype in selection.dtypes_of(op):
                 yield op, name, dtype

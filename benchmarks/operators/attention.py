@@ -11,8 +11,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from benchmarks.matrices import GRAPHS, MASKS, MESHES, WEIGHTS
-from benchmarks.operators.problem import Array, Problem
+from benchmarks.case import Array
+from benchmarks.matrices import IN_CSR, MASKS
+from benchmarks.operators.problem import Problem
 from benchmarks.operators.sddmm import sampled
 from gossamer.cli.bench.baselines import WEIGHT_ROUNDINGS, softmax
 
@@ -28,18 +29,15 @@ class Attention(Problem):
 
     op = "attention"
     title = "sparse attention, CSR"
-    matrices = (*GRAPHS, *MESHES, *WEIGHTS, *MASKS)
-    feature_sizes = (32, 64, 128)
+    matrices = (*IN_CSR, *MASKS)
+    feature_sizes = (32, 128)
+    threads = (2,)
+    copies = (2, 2)
 
     @property
     def operations(self) -> int:
         """Two products for each nonzero and feature; the softmax is not counted."""
         return 4 * self.csr.nnz * self.features
-
-    @property
-    def scale(self) -> float:
-        """The factor of the scores."""
-        return 1.0 / math.sqrt(self.features)
 
     def make_operands(self) -> tuple[Array, ...]:
         rows, columns = self.csr.shape
@@ -53,18 +51,16 @@ class Attention(Problem):
         return (self.csr.shape[0], self.features)
 
     def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
-        q, k, v = operands
-        scores = sampled(matrix, q, k) * q.dtype.type(self.scale)
-        return np.asarray(with_values(matrix, softmax(scores, matrix.indptr)) @ v)
+        return attended(matrix, *operands)
 
     @cached_property
     def magnitude(self) -> Array:
         """The absolute error of a score (rounding of its sum) is the relative error of its weight and of
         the sum of the weights."""
         q, k, v = (operand.astype(np.float64) for operand in self.operands)
-        scores = sampled(self.csr, q, k) * self.scale
+        scores = sampled(self.csr, q, k) * scale_of(q)
         weights = with_values(self.csr, softmax(scores, self.csr.indptr))
-        sizes = sampled(self.csr, np.abs(q), np.abs(k)) * self.scale
+        sizes = sampled(self.csr, np.abs(q), np.abs(k)) * scale_of(q)
         largest = float(sizes.max(initial=0.0))
         return 2.0 * (1.0 + largest) * np.asarray(weights @ np.abs(v))
 
@@ -77,6 +73,17 @@ class Attention(Problem):
     def touched_bytes(self) -> int:
         rows = int(np.count_nonzero(np.diff(self.csr.indptr)))
         return (rows + 2 * self.touched_columns()) * self.features * self.dtype.itemsize
+
+
+def attended(matrix: sparse.csr_matrix, q: Array, k: Array, v: Array) -> Array:
+    """Computes attention with NumPy and SciPy, in the dtype of the arguments."""
+    scores = sampled(matrix, q, k) * q.dtype.type(scale_of(q))
+    return np.asarray(with_values(matrix, softmax(scores, matrix.indptr)) @ v)
+
+
+def scale_of(q: Array) -> float:
+    """Returns the factor of the scores."""
+    return 1.0 / math.sqrt(q.shape[1])
 
 
 def with_values(matrix: sparse.csr_matrix, values: Array) -> sparse.csr_matrix:

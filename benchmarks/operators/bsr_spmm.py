@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from benchmarks.case import Array
 from benchmarks.matrices import BLOCKS
-from benchmarks.operators.problem import Array, Problem
+from benchmarks.operators.problem import Problem
 
 
 class BsrSpmm(Problem):
@@ -16,6 +17,8 @@ class BsrSpmm(Problem):
     title = "block-sparse matrix times dense matrix, BSR"
     matrices = BLOCKS
     feature_sizes = (32, 128, 512)
+    threads = (2,)
+    copies = (1, 1)
 
     @property
     def bsr(self) -> sparse.bsr_matrix:

@@ -8,14 +8,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks.case import Array, Case
 from benchmarks.matrices import Matrix
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+ELEMENTS_AT_ONCE = 1 << 18
+"""Elements of a result that are compared at a time, so that temporary arrays stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,12 @@ class Problem(ABC):
     title: ClassVar[str]
     matrices: ClassVar[tuple[str, ...]]
     feature_sizes: ClassVar[tuple[int, ...]]
-    """Those of a run in which nothing was chosen."""
+    dtypes: ClassVar[tuple[str, ...]] = ("float32",)
+    threads: ClassVar[tuple[int, ...]] = (1, 2)
+    """Sizes, dtypes and numbers of threads of a run in which nothing was chosen."""
+
+    copies: ClassVar[tuple[int, int]]
+    """How many dense arrays have as many rows as the matrix has rows, and as it has columns."""
 
     def __init__(self, matrix: Matrix, features: int) -> None:
         self.matrix = matrix
@@ -60,9 +67,18 @@ class Problem(ABC):
         numbers = np.random.default_rng(seed).random(shape, dtype=np.float32)
         return (2.0 * numbers - 1.0).astype(self.dtype)
 
-    def empty_result(self) -> Array:
-        """Returns an output filled with NaN, so that elements that are not written are detected."""
-        return np.full(self.result_shape(), np.nan, dtype=self.dtype)
+    def case(self) -> Case:
+        """Returns the arrays for contenders."""
+        return Case(self.op, self.csr, self.operands, self.result_shape(), self.matrix.bsr)
+
+    @classmethod
+    def estimated_bytes(cls, matrix: Matrix, features: int) -> int:
+        """Returns about the bytes of all arrays of the call, without making them."""
+        rows, columns = matrix.csr.shape
+        by_rows, by_columns = cls.copies
+        itemsize = matrix.csr.dtype.itemsize
+        stored = matrix.csr.nnz * (4 + itemsize)
+        return stored + (by_rows * rows + by_columns * columns) * features * itemsize
 
     @cached_property
     def reference(self) -> Array:
@@ -78,10 +94,15 @@ class Problem(ABC):
 
     def relative_error(self, result: Array) -> float:
         """Returns the largest |result - reference| / magnitude of an element, or NaN if one is NaN."""
-        difference = np.abs(result.astype(np.float64) - self.reference)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.where(difference == 0, 0.0, difference / self.magnitude)
-        return float(relative.max(initial=0.0))
+        flat = [np.ravel(array) for array in (result, self.reference, self.magnitude)]
+        worst = 0.0
+        for start in range(0, len(flat[0]), ELEMENTS_AT_ONCE):
+            found, exact, magnitude = (array[start : start + ELEMENTS_AT_ONCE] for array in flat)
+            difference = np.abs(found.astype(np.float64) - exact)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                relative = np.where(difference == 0, 0.0, difference / magnitude)
+            worst = float(np.maximum(worst, relative.max(initial=0.0)))  # NaN stays
+        return worst
 
     def allowed_error(self) -> float:
         """Returns (n + 2) eps, where n is the number of products in the longest sum; any order is allowed."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from benchmarks.matrices import GRAPHS, MESHES, WEIGHTS
-from benchmarks.operators.problem import Array, Problem
+from benchmarks.case import Array
+from benchmarks.matrices import IN_CSR
+from benchmarks.operators.problem import Problem
 from gossamer.cli.bench.baselines import gathered_products
 
 NONZEROS_AT_ONCE = 1 << 16
@@ -26,8 +27,9 @@ class Sddmm(Problem):
 
     op = "sddmm"
     title = "sampled dense times dense, CSR"
-    matrices = (*GRAPHS, *MESHES, *WEIGHTS)
-    feature_sizes = (32, 128)
+    matrices = IN_CSR
+    feature_sizes = (16, 32, 64, 128, 256, 512)
+    copies = (1, 1)
 
     def make_operands(self) -> tuple[Array, ...]:
         rows, columns = self.csr.shape

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from benchmarks.matrices import GRAPHS, MESHES, WEIGHTS
-from benchmarks.operators.problem import Array, Problem
+from benchmarks.case import Array
+from benchmarks.matrices import IN_CSR
+from benchmarks.operators.problem import Problem
 
 
 class Spmm(Problem):
@@ -20,8 +21,10 @@ class Spmm(Problem):
 
     op = "spmm"
     title = "sparse matrix times dense matrix, CSR"
-    matrices = (*GRAPHS, *MESHES, *WEIGHTS)
-    feature_sizes = (32, 64, 128, 512)
+    matrices = IN_CSR
+    feature_sizes = (16, 32, 64, 128, 256, 512, 1024)
+    dtypes = ("float32", "float64")
+    copies = (1, 1)
 
     def make_operands(self) -> tuple[Array, ...]:
         return (self.random(self.csr.shape[1], self.features, seed=2),)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from benchmarks.matrices import GRAPHS, MESHES, WEIGHTS
-from benchmarks.operators.problem import Array, Problem
+from benchmarks.case import Array
+from benchmarks.matrices import IN_CSR
+from benchmarks.operators.problem import Problem
 
 
 class Spmv(Problem):
@@ -14,8 +15,10 @@ class Spmv(Problem):
 
     op = "spmv"
     title = "sparse matrix times vector, CSR"
-    matrices = (*GRAPHS, *MESHES, *WEIGHTS)
+    matrices = IN_CSR
     feature_sizes = (1,)
+    dtypes = ("float32", "float64")
+    copies = (1, 1)
 
     def make_operands(self) -> tuple[Array, ...]:
         return (self.random(self.csr.shape[1], seed=2),)

@@ -1,44 +1,79 @@
-"""The contenders, one file each."""
+"""The contenders, one file each. Each runs in a process of its own."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 
-from benchmarks.compiling import FAST
-from benchmarks.peers import gossamer, mkl, numba, scipy, taco_like
 from benchmarks.peers.peer import Prepare
-from benchmarks.peers.torch import Torch
+
+PRODUCTS = ("spmm", "spmv", "bsr_spmm")
+ALL = ("spmm", "spmv", "sddmm", "attention", "bsr_spmm")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A function of a module of this package.
+
+    `ops` are the operators that it has. It takes part in those of `usual` (by default all of them) unless
+    peers were chosen. `packages` are those whose versions are recorded, `environment` further variables of
+    its process. One that is not `threaded` is measured once for all numbers of threads.
+    """
+
+    module: str
+    function: str = "prepare"
+    ops: tuple[str, ...] = ALL
+    usual: tuple[str, ...] | None = None
+    packages: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    threaded: bool = True
+
+    def takes_part(self, op: str) -> bool:
+        """True if it takes part in an operator unless peers were chosen."""
+        return op in (self.ops if self.usual is None else self.usual)
+
 
 OURS = "gossamer"
-NAMES = (
-    "gossamer",
-    "gossamer_op",
-    "scipy",
-    "mkl",
-    "mkl_plain",
-    "mkl_bsr",
-    "numba",
-    "numba_fused",
-    "torch",
-    "taco_like",
-    "taco_fast",
-)
+GOSSAMER = ("gossamer", "gossamer-generic-cpu", "llvmlite")
+MKL = {"MKL_THREADING_LAYER": "intel"}
+NUMBA = {"NUMBA_THREADING_LAYER": "omp"}
+CONTENDERS = {
+    OURS: Contender("gossamer", "prepare_bound", packages=GOSSAMER),
+    "gossamer_op": Contender("gossamer", "prepare_operator", ops=ALL[:4], usual=()),
+    "scipy": Contender(
+        "scipy", ops=(*PRODUCTS, "attention"), packages=("numpy", "scipy"), threaded=False
+    ),
+    "mkl": Contender("mkl", ops=PRODUCTS, packages=("mkl", "intel-openmp"), environment=MKL),
+    "mkl_plain": Contender(
+        "mkl",
+        "prepare_plain",
+        ops=(*PRODUCTS, "attention"),
+        usual=("attention",),
+        environment={"MKL_THREADING_LAYER": "gnu", **NUMBA},
+    ),
+    "mkl_bsr": Contender("mkl", "prepare_blocks", ops=("bsr_spmm",), environment=MKL),
+    "numba": Contender("numba", packages=("numba",), environment=NUMBA),
+    "numba_fused": Contender("numba", "prepare_fused", ops=("attention",), environment=NUMBA),
+    "torch": Contender("torch", packages=("torch",)),
+    "taco_like": Contender("taco_like", ops=(*PRODUCTS, "sddmm"), usual=()),
+    "taco_fast": Contender(
+        "taco_like",
+        "prepare_fast",
+        ops=(*PRODUCTS, "sddmm"),
+        usual=("sddmm",),
+    ),
+}
+"""`gossamer` and those of MKL are prepared calls on given arrays; `gossamer_op` is the public operator.
+`mkl` uses hint and optimize, `mkl_plain` only creates the handle. Its attention combines loops of Numba with
+MKL's product, so that both use the same threads (GNU). `numba_fused` is one loop over rows instead of a
+composition of several."""
+NAMES = tuple(CONTENDERS)
 
 
-def contenders(torch: Torch) -> dict[str, Prepare]:
-    """Returns all contenders by name. `gossamer` and those of MKL are prepared calls on given arrays;
-    `gossamer_op` is the public operator. `mkl` uses hint and optimize, `mkl_plain` only creates the
-    handle. `numba_fused` is one loop over rows instead of a composition of several."""
-    return {
-        OURS: gossamer.prepare_bound,
-        "gossamer_op": gossamer.prepare_operator,
-        "scipy": scipy.prepare,
-        "mkl": partial(mkl.prepare, optimize=True),
-        "mkl_plain": partial(mkl.prepare, optimize=False),
-        "mkl_bsr": mkl.prepare_blocks,
-        "numba": numba.prepare,
-        "numba_fused": numba.prepare_fused,
-        "torch": torch.prepare,
-        "taco_like": taco_like.prepare,
-        "taco_fast": lambda problem, threads: taco_like.prepare(problem, threads, FAST),
-    }
+def load_prepare(name: str) -> Prepare:
+    """Imports the function of a contender; an ImportError if its library is not installed."""
+    contender = CONTENDERS[name]
+    module = import_module(f"benchmarks.peers.{contender.module}")
+    found: Prepare = getattr(module, contender.function)
+    return found

@@ -4,76 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
 
 import gossamer
-from benchmarks.harness.rounds import timed_call
-from benchmarks.operators.bsr_spmm import BsrSpmm
-from benchmarks.operators.problem import Array, Problem
-from benchmarks.peers.peer import Prepared, UnavailableError
-from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operator import Operator
+from benchmarks.case import Case
+from benchmarks.peers.peer import Call, Prepared, UnavailableError
+from gossamer.operators import operator_named
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError
-from gossamer_testkit import script
-
-Call: TypeAlias = Callable[[], object]
 
 
-def prepare_bound(problem: Problem, threads: int) -> Prepared:
+def prepare_bound(case: Case, threads: int) -> Prepared:
     """Binds the operator to its arrays, as for MKL: a call only runs the kernel."""
-    return prepared(problem, threads, bound)
+    return prepared(case, threads, bound)
 
 
-def prepare_operator(problem: Problem, threads: int) -> Prepared:
+def prepare_operator(case: Case, threads: int) -> Prepared:
     """Calls the public operator with a tensor and an output; each call checks its arrays."""
-    return prepared(problem, threads, operator)
+    return prepared(case, threads, operator)
 
 
-def prepared(problem: Problem, threads: int, make: Callable[[Problem, Array], Call]) -> Prepared:
+def prepared(case: Case, threads: int, make: Callable[[Case], Call]) -> Prepared:
     """Returns a call with a number of threads."""
-    result = problem.empty_result()
     try:
-        call = make(problem, result)
+        call = make(case)
     except UnsupportedError as error:
         raise UnavailableError(f"gossamer does not do this yet: {error}") from None
-    return Prepared(timed_call(call, partial(gossamer.set_num_threads, threads)), lambda: result)
+    return Prepared(call, partial(gossamer.set_num_threads, threads))
 
 
-def bound(problem: Problem, result: Array) -> Call:
-    """The operator bound to its arrays."""
-    if isinstance(problem, BsrSpmm):
-        return bound_script(problem, result)
-    run = require_operator(problem.op)
-    return run.bind(from_scipy(problem.csr), *problem.operands, out=result)
+def bound(case: Case) -> Call:
+    """Returns the operator bound to its arrays."""
+    if case.op == "bsr_spmm":
+        return bound_script(case)
+    return operator_named(case.op).bind(from_scipy(case.csr), *case.operands, out=case.out)
 
 
-def operator(problem: Problem, result: Array) -> Call:
+def operator(case: Case) -> Call:
     """Returns the operator on a tensor that was checked once."""
-    run = require_operator(problem.op)
-    return partial(run, from_scipy(problem.csr), *problem.operands, out=result)
+    return partial(operator_named(case.op), from_scipy(case.csr), *case.operands, out=case.out)
 
 
-def require_operator(op: str) -> Operator[...]:
-    """Returns the operator with a name."""
-    if op not in NAMES:
-        raise UnavailableError(f"gossamer has no operator {op}")
-    return operator_named(op)
-
-
-def bound_script(problem: BsrSpmm, result: Array) -> Call:
+def bound_script(case: Case) -> Call:
     """Returns a kernel of a script without an operator, for this block size and these features."""
-    blocks, (operand,), features = problem.bsr, problem.operands, problem.features
+    from gossamer_testkit import script
+
+    assert case.bsr is not None, "the matrix has blocks"
+    blocks, (operand,), features = case.bsr, case.operands, case.features
     block = blocks.blocksize[0]
     kernel = gossamer.compile(
         script("bsr_spmm"),
         specialize={"blk": block, "feat_size": features},
-        dtypes=dict.fromkeys(("A", "B", "C"), problem.dtype.name),
+        dtypes=dict.fromkeys(("A", "B", "C"), case.dtype.name),
     )
     return kernel.bind(
         a=blocks.data,
         b=operand.reshape(-1, block, features),
-        c=result.reshape(-1, block, features),
+        c=case.out.reshape(-1, block, features),
         indptr=blocks.indptr,
         indices=blocks.indices,
     )

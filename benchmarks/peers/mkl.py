@@ -1,13 +1,11 @@
-"""MKL's inspector-executor products, through the `mkl` wheel."""
+"""MKL's inspector-executor products, through the `mkl` wheel and the bindings of gossamer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.harness.rounds import timed_call
-from benchmarks.operators.bsr_spmm import BsrSpmm
-from benchmarks.operators.problem import Problem
+from benchmarks.case import Case
 from benchmarks.peers import numba
 from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.peer import Prepared, UnavailableError
@@ -16,33 +14,34 @@ from gossamer_formats import from_scipy
 from gossamer_ir.errors import ArgumentError
 
 
-def prepare(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
-    """The product of a matrix in CSR, with hint and optimize or with the handle only."""
-    if problem.op == "sddmm":
-        raise UnavailableError("MKL has no sampled product")
-    if problem.op == "attention":
-        return prepare_attention(problem, threads, optimize=optimize)
-    features = problem.features if problem.operands[0].ndim > 1 else None
-
-    def matrix() -> mkl.MklMatrix:
-        return mkl.MklMatrix(from_scipy(problem.csr), features=features, optimize=optimize)
-
-    return prepared(problem, threads, matrix)
+def prepare(case: Case, threads: int) -> Prepared:
+    """The product of a matrix in CSR, with hint and optimize."""
+    return prepared(case, threads, lambda: matrix_of(case, optimize=True))
 
 
-def prepare_attention(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
+def prepare_plain(case: Case, threads: int) -> Prepared:
+    """The product of a matrix in CSR, with the handle only; also attention, of which it is a part."""
+    if case.op == "attention":
+        return prepare_attention(case, threads)
+    return prepared(case, threads, lambda: matrix_of(case, optimize=False))
+
+
+def matrix_of(case: Case, *, optimize: bool) -> mkl.MklMatrix:
+    """Returns the handle of the matrix."""
+    features = case.features if case.operands[0].ndim > 1 else None
+    return mkl.MklMatrix(from_scipy(case.csr), features=features, optimize=optimize)
+
+
+def prepare_attention(case: Case, threads: int) -> Prepared:
     """Computes the softmax of the scores by the loops for Numba, into the values of MKL's matrix, and then
     MKL's product."""
-    if optimize:
-        raise UnavailableError("what is optimized must keep its values")
-    result = problem.empty_result()
-    q, k, v = problem.operands
+    q, k, v = case.operands
+    shares = numba.shares_call(case, q, k)
     try:
-        shares = numba.shares_call(problem, q, k)
         mkl.set_num_threads(threads)
-        matrix = mkl.MklMatrix(from_scipy(problem.csr), features=problem.features, optimize=False)
-        product = matrix.product(v, result)
-    except (ArgumentError, ImportError) as error:
+        matrix = matrix_of(case, optimize=False)
+        product = matrix.product(v, case.out)
+    except ArgumentError as error:
         raise UnavailableError(str(error)) from None
 
     def call() -> None:
@@ -53,22 +52,19 @@ def prepare_attention(problem: Problem, threads: int, *, optimize: bool) -> Prep
         mkl.set_num_threads(threads)
         numba.set_threads(threads)
 
-    return Prepared(timed_call(call, activate), lambda: result)
+    return Prepared(call, activate)
 
 
-def prepare_blocks(problem: Problem, threads: int) -> Prepared:
+def prepare_blocks(case: Case, threads: int) -> Prepared:
     """The product of a matrix in BSR, with hint and optimize."""
-    if not isinstance(problem, BsrSpmm):
-        raise UnavailableError("for matrices of blocks only")
-    return prepared(problem, threads, lambda: MklBlocks(problem.bsr, features=problem.features))
+    return prepared(case, threads, lambda: MklBlocks(case.bsr, features=case.features))
 
 
-def prepared(problem: Problem, threads: int, make: Callable[[], mkl.MklHandle]) -> Prepared:
+def prepared(case: Case, threads: int, make: Callable[[], mkl.MklHandle]) -> Prepared:
     """Returns a call of MKL with a number of threads, for which it is also optimized."""
-    result = problem.empty_result()
     try:
         mkl.set_num_threads(threads)
-        call = make().product(problem.operands[0], result)
+        call = make().product(case.operands[0], case.out)
     except ArgumentError as error:
         raise UnavailableError(str(error)) from None
-    return Prepared(timed_call(call, partial(mkl.set_num_threads, threads)), lambda: result)
+    return Prepared(call, partial(mkl.set_num_threads, threads))

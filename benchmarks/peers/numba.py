@@ -6,17 +6,14 @@ Numba is loaded when a loop is first requested; an ImportError is raised if it i
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.harness.rounds import timed_call
-from benchmarks.operators.bsr_spmm import BsrSpmm
-from benchmarks.operators.problem import Array, Problem
-from benchmarks.peers.peer import Prepared, UnavailableError
+from benchmarks.case import Array, Case
+from benchmarks.peers.peer import Prepared
 
 Loop: TypeAlias = Callable[..., None]
 
@@ -25,8 +22,7 @@ Loop: TypeAlias = Callable[..., None]
 
 @cache
 def load_numba() -> Any:
-    """Loads Numba with OpenMP threads, which it shares with the other contenders in this process."""
-    os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
+    """Loads Numba."""
     import numba
 
     return numba
@@ -166,11 +162,11 @@ def attention_loop() -> Loop:
     return compiled(attention)
 
 
-def shares_call(problem: Problem, q: Array, k: Array) -> Callable[[Array], None]:
+def shares_call(case: Case, q: Array, k: Array) -> Callable[[Array], None]:
     """Writes the softmax of the scores to an array, by two loops; ImportError as for all loops."""
     sddmm, softmax = sddmm_loop(), softmax_loop()
-    indptr, indices = problem.csr.indptr, problem.csr.indices
-    factor = q.dtype.type(1.0 / math.sqrt(problem.features))
+    indptr, indices = case.csr.indptr, case.csr.indices
+    factor = q.dtype.type(1.0 / math.sqrt(case.features))
 
     def shares(values: Array) -> None:
         sddmm(indptr, indices, q, k, values)
@@ -179,32 +175,26 @@ def shares_call(problem: Problem, q: Array, k: Array) -> Callable[[Array], None]
     return shares
 
 
-def attention_call(problem: Problem, result: Array) -> Callable[[], None]:
+def attention_call(case: Case) -> Callable[[], None]:
     """Attention by three loops, one after the other."""
-    q, k, v = problem.operands
-    shares, spmm = shares_call(problem, q, k), spmm_loop()
-    values = np.empty(problem.csr.nnz, dtype=q.dtype)
+    q, k, v = case.operands
+    shares, spmm = shares_call(case, q, k), spmm_loop()
+    values = np.empty(case.csr.nnz, dtype=q.dtype)
 
     def call() -> None:
         shares(values)
-        spmm(problem.csr.indptr, problem.csr.indices, values, v, result)
+        spmm(case.csr.indptr, case.csr.indices, values, v, case.out)
 
     return call
 
 
-def prepare_fused(problem: Problem, threads: int) -> Prepared:
+def prepare_fused(case: Case, threads: int) -> Prepared:
     """Attention by one loop over rows."""
-    if problem.op != "attention":
-        raise UnavailableError("for attention only")
-    try:
-        loop = attention_loop()
-    except ImportError as error:
-        raise UnavailableError(f"Numba is not installed ({error})") from None
-    result, scores = problem.empty_result(), np.empty(problem.csr.nnz, dtype=problem.dtype)
-    factor = problem.dtype.type(1.0 / math.sqrt(problem.features))
-    structure = (problem.csr.indptr, problem.csr.indices)
-    call = partial(loop, *structure, factor, *problem.operands, scores, result)
-    return Prepared(timed_call(call, partial(set_threads, threads)), lambda: result)
+    loop, scores = attention_loop(), np.empty(case.csr.nnz, dtype=case.dtype)
+    factor = case.dtype.type(1.0 / math.sqrt(case.features))
+    structure = (case.csr.indptr, case.csr.indices)
+    call = partial(loop, *structure, factor, *case.operands, scores, case.out)
+    return Prepared(call, partial(set_threads, threads))
 
 
 def compiled(function: Loop) -> Loop:
@@ -221,25 +211,21 @@ LOOPS: dict[str, Callable[[], Loop]] = {
 }
 
 
-def prepare(problem: Problem, threads: int) -> Prepared:
+def prepare(case: Case, threads: int) -> Prepared:
     """The hand-written parallel loop; for attention a composition of three."""
-    result = problem.empty_result()
-    try:
-        call = _call(problem, result)
-    except ImportError as error:
-        raise UnavailableError(f"Numba is not installed ({error})") from None
-    return Prepared(timed_call(call, partial(set_threads, threads)), lambda: result)
+    return Prepared(call_of(case), partial(set_threads, threads))
 
 
-def _call(problem: Problem, result: Array) -> Callable[[], None]:
-    if problem.op == "attention":
-        return attention_call(problem, result)
-    return partial(LOOPS[problem.op](), *matrix_arrays(problem), *problem.operands, result)
+def call_of(case: Case) -> Callable[[], None]:
+    """Returns the loop with its arguments."""
+    if case.op == "attention":
+        return attention_call(case)
+    return partial(LOOPS[case.op](), *matrix_arrays(case), *case.operands, case.out)
 
 
-def matrix_arrays(problem: Problem) -> tuple[Array, ...]:
+def matrix_arrays(case: Case) -> tuple[Array, ...]:
     """Returns the arrays of the matrix that the loops read."""
-    if isinstance(problem, BsrSpmm):
-        return problem.bsr.indptr, problem.bsr.indices, problem.bsr.data
-    structure = (problem.csr.indptr, problem.csr.indices)
-    return structure if problem.op == "sddmm" else (*structure, problem.csr.data)
+    if case.bsr is not None:
+        return case.bsr.indptr, case.bsr.indices, case.bsr.data
+    structure = (case.csr.indptr, case.csr.indices)
+    return structure if case.op == "sddmm" else (*structure, case.csr.data)

@@ -1,4 +1,8 @@
-"""The interface of peers: a peer prepares a problem once and returns the call to time."""
+"""The interface of peers: a peer prepares a case once and returns the call to time.
+
+The modules of this folder run in processes of their own, possibly in different environments: they import
+their library, NumPy, SciPy and `benchmarks.case`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from benchmarks.harness.rounds import Timed
-from benchmarks.operators.problem import Array, Problem
+from benchmarks.case import Array, Case
+
+Call: TypeAlias = Callable[[], object]
 
 
 class UnavailableError(Exception):
@@ -16,12 +21,13 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Prepared:
-    """The call to time, and its result. For a contender that allocates its output, `result` returns
-    that output."""
+    """The call to time. `activate` prepares it before samples (its number of threads). `result` makes a call
+    and returns its result, for a contender that does not write to `Case.out`."""
 
-    timed: Timed
-    result: Callable[[], Array]
+    call: Call
+    activate: Call = lambda: None
+    result: Callable[[], Array] | None = None
 
 
-Prepare: TypeAlias = Callable[[Problem, int], Prepared]
-"""Prepares a problem for a number of threads, or raises `UnavailableError`."""
+Prepare: TypeAlias = Callable[[Case, int], Prepared]
+"""Prepares a case for a number of threads, or raises `UnavailableError` or ImportError."""

@@ -7,28 +7,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.harness.rounds import timed_call
-from benchmarks.operators.bsr_spmm import BsrSpmm
-from benchmarks.operators.problem import Array, Problem
-from benchmarks.peers.peer import Prepared, UnavailableError
+from benchmarks.case import Array, Case
+from benchmarks.peers.peer import Prepared
 
 
-def prepare(problem: Problem, threads: int) -> Prepared:
+def prepare(case: Case, threads: int) -> Prepared:
     """`matrix @ operand`, with the matrix in the format of the problem."""
     del threads
-    call = product(problem)
-    return Prepared(timed_call(call), call)
+    call = product(case)
+    return Prepared(call, result=call)
 
 
-def product(problem: Problem) -> Callable[[], Array]:
-    """The product of the problem."""
-    if problem.op == "sddmm":
-        raise UnavailableError("SciPy has no sampled product")
-    if problem.op == "attention":
-        return lambda: problem.evaluate(problem.csr, *problem.operands)
-    (operand,) = problem.operands
-    if isinstance(problem, BsrSpmm):
-        blocks = problem.bsr
-        return lambda: np.asarray(blocks @ operand)
-    matrix = problem.csr
+def product(case: Case) -> Callable[[], Array]:
+    """The product of the case."""
+    if case.op == "attention":
+        from benchmarks.operators.attention import attended
+
+        return lambda: attended(case.csr, *case.operands)
+    (operand,) = case.operands
+    matrix = case.csr if case.bsr is None else case.bsr
     return lambda: np.asarray(matrix @ operand)

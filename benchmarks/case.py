@@ -1,0 +1,87 @@
+"""The arrays of a problem, as contenders get them: in this process, or as files in a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Description: TypeAlias = dict[str, Any]
+"""The parts of a case that are not arrays, as JSON."""
+
+PARTS = ("indptr", "indices", "data")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An operator, its matrix in CSR (and in blocks, if it has any), its dense operands, and the shape of
+    its result."""
+
+    op: str
+    csr: sparse.csr_matrix
+    operands: tuple[Array, ...]
+    result_shape: tuple[int, ...]
+    bsr: sparse.bsr_matrix | None = None
+
+    @property
+    def features(self) -> int:
+        """Columns of the dense operands; 1 for vectors."""
+        first = self.operands[0]
+        return int(first.shape[1]) if first.ndim == 2 else 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.csr.dtype
+
+    @cached_property
+    def out(self) -> Array:
+        """The output that all calls write to; at first NaN."""
+        return np.full(self.result_shape, np.nan, dtype=self.dtype)
+
+
+def write_case(case: Case, folder: Path) -> Description:
+    """Writes the arrays to a folder and returns the rest."""
+    save(folder, "csr", case.csr)
+    if case.bsr is not None:
+        save(folder, "bsr", case.bsr)
+    for number, operand in enumerate(case.operands):
+        np.save(folder / f"operand{number}.npy", operand)
+    return {
+        "op": case.op,
+        "shape": list(case.csr.shape),
+        "operands": len(case.operands),
+        "result_shape": list(case.result_shape),
+        "has_blocks": case.bsr is not None,
+    }
+
+
+def read_case(folder: Path, description: Description) -> Case:
+    """Reads a case that `write_case` has written."""
+    shape = tuple(description["shape"])
+    has_blocks = description["has_blocks"]
+    return Case(
+        op=description["op"],
+        csr=sparse.csr_matrix(load(folder, "csr"), shape=shape),
+        operands=tuple(
+            np.load(folder / f"operand{number}.npy") for number in range(description["operands"])
+        ),
+        result_shape=tuple(description["result_shape"]),
+        bsr=sparse.bsr_matrix(load(folder, "bsr"), shape=shape) if has_blocks else None,
+    )
+
+
+def save(folder: Path, name: str, matrix: Any) -> None:
+    """Writes the three arrays of a matrix."""
+    for part in PARTS:
+        np.save(folder / f"{name}-{part}.npy", getattr(matrix, part))
+
+
+def load(folder: Path, name: str) -> tuple[Array, Array, Array]:
+    """Returns data, indices and indptr of a matrix, as SciPy's constructors take them."""
+    indptr, indices, data = (np.load(folder / f"{name}-{part}.npy") for part in PARTS)
+    return data, indices, indptr

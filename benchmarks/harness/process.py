@@ -1,0 +1,199 @@
+"""Contenders in processes of their own, so that threads, settings and libraries of one do not disturb
+another. Requests travel over a pipe, arrays as files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from benchmarks.case import Array, Description
+from benchmarks.harness.meter import cpu_seconds_of
+from benchmarks.peers import CONTENDERS, Contender
+from benchmarks.peers.peer import UnavailableError
+
+ROOT = Path(__file__).resolve().parents[2]
+END_SECONDS = 5.0
+"""How long a process may take to end before it is killed."""
+Sample: TypeAlias = tuple[str, int, int, int]
+"""A case, a number of threads, untimed calls, timed calls."""
+
+ENVIRONMENT = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "NUMBA_", "PYTHON")
+"""Beginnings of variables that processes do not inherit."""
+
+
+def memory_folder() -> str | None:
+    """Returns a folder in memory, since hundreds of megabytes travel, or None for the default."""
+    shared = "/dev/shm"
+    return shared if os.path.isdir(shared) else None
+
+
+@dataclass(frozen=True)
+class Start:
+    """How to start the process of a contender: its interpreter, and the file of a variant."""
+
+    name: str
+    python: str = sys.executable
+    variants: Path | None = None
+
+    @property
+    def contender(self) -> Contender:
+        return Contender("variants") if self.variants is not None else CONTENDERS[self.name]
+
+    def command(self) -> list[str]:
+        """Returns the command."""
+        file = [] if self.variants is None else [str(self.variants.resolve())]
+        return [self.python, "-P", "-m", "benchmarks.worker", self.name, *file]
+
+    def environment(self) -> dict[str, str]:
+        """Returns the variables: those of this process without settings of libraries, and the contender's."""
+        kept = {key: text for key, text in os.environ.items() if not key.startswith(ENVIRONMENT)}
+        return {**kept, "PYTHONPATH": str(ROOT), **self.contender.environment}
+
+
+class Process:
+    """A process that answers requests."""
+
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.name = name
+        self.folder = tempfile.TemporaryDirectory(dir=memory_folder())
+        self.errors = Path(self.folder.name, "stderr")
+        with self.errors.open("w") as errors:
+            try:
+                self.process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    env=environment,
+                    text=True,
+                    start_new_session=True,  # an interrupt is for this process, which ends the others
+                )
+            except OSError as error:
+                self.folder.cleanup()
+                raise UnavailableError(f"{command[0]} does not start: {error}") from None
+        try:
+            self.answer()
+        except UnavailableError:
+            self.close()
+            raise
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """Returns the answer to a request. Raises `UnavailableError` if there is none."""
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.write(json.dumps({"do": do, **request}) + "\n")
+            self.process.stdin.flush()
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """Returns the next answer. Raises `UnavailableError` if it is an error, or the process has ended."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            lines = self.errors.read_text().strip().splitlines() or ["it printed nothing"]
+            status = self.process.wait()
+            raise UnavailableError(
+                f"the process of {self.name} ended with status {status}: {lines[-1]}"
+            )
+        found: dict[str, Any] = json.loads(line)
+        if "error" in found:
+            raise UnavailableError(found["error"])
+        return found
+
+    def close(self) -> None:
+        """Ends the process and removes its folder."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.folder.cleanup()
+
+
+class Remote:
+    """A contender in a process, which is started when it is first needed; `close` ends it. A process that has
+    ended by itself is started again after `forget`, since its cases are lost."""
+
+    def __init__(self, start: Start) -> None:
+        self.start = start
+        self.contender = start.contender
+        self.versions: dict[str, str] = {}
+        self.process: Process | None = None
+        self.absent = self.lost = ""
+
+    def started(self) -> Process:
+        """Returns the process. Raises `UnavailableError` if it cannot be started, which is tried once."""
+        if self.absent or self.lost:
+            raise UnavailableError(self.absent or self.lost)
+        if self.process is None:
+            name, command = self.start.name, self.start.command()
+            try:
+                self.process = Process(name, command, self.start.environment())
+            except UnavailableError as error:
+                self.absent = str(error)
+                raise
+            self.versions = self.process.ask("versions")["versions"]
+        return self.process
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """Returns the answer to a request; a process that does not answer is given up."""
+        process = self.started()
+        try:
+            return process.ask(do, **request)
+        except UnavailableError as error:
+            self.lost = str(error)
+            self.close()
+            raise
+
+    def prepare(
+        self, key: str, folder: Path, description: Description, threads: Sequence[int]
+    ) -> dict[int, str]:
+        """Prepares a case for several numbers of threads; returns why some are impossible."""
+        skipped = self.ask(
+            "prepare", key=key, folder=str(folder), description=description, threads=list(threads)
+        )["skipped"]
+        return {int(count): reason for count, reason in skipped.items()}
+
+    def result(self, key: str, threads: int) -> Array:
+        """Returns the result of a call."""
+        path = Path(self.started().folder.name, "result.npy")
+        self.ask("result", key=key, threads=threads, file=str(path))
+        result: Array = np.load(path)
+        path.unlink()
+        return result
+
+    def time(self, samples: Sequence[Sample]) -> list[float]:
+        """Returns the seconds per call of each sample."""
+        seconds: list[float] = self.ask("time", samples=samples)["seconds"]
+        return seconds
+
+    def forget(self) -> None:
+        """Frees all cases."""
+        self.lost = ""
+        if self.process is not None:
+            self.ask("forget")
+
+    def cpu_seconds(self) -> float:
+        """Returns the CPU time that the process has used; 0 if there is none."""
+        return 0.0 if self.process is None else cpu_seconds_of(self.process.process.pid)
+
+    def close(self) -> None:
+        """Ends the process, if there is one."""
+        if self.process is not None:
+            self.process.close()
+            self.process = None

@@ -1,0 +1,130 @@
+"""The process of a contender: reads one request per line and answers each.
+
+Requests and answers are JSON objects; `do` names the request. Arrays travel as files. It is started as
+`python -m benchmarks.worker NAME`, or with `--variants FILE` for a contender of that file.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from benchmarks.case import Array, Case, read_case
+from benchmarks.peers import CONTENDERS, load_prepare
+from benchmarks.peers.peer import Call, Prepare, Prepared, UnavailableError
+
+Request: TypeAlias = dict[str, Any]
+Answer: TypeAlias = dict[str, Any]
+
+
+class Worker:
+    """The prepared cases of a contender, by key and number of threads."""
+
+    def __init__(self, prepare: Prepare, packages: tuple[str, ...] = ()) -> None:
+        self.prepare_case = prepare
+        self.packages = packages
+        self.cases: dict[str, Case] = {}
+        self.prepared: dict[tuple[str, int], Prepared] = {}
+
+    def versions(self, _request: Request) -> Answer:
+        """Returns the versions of the contender's packages."""
+        return {"versions": {name: importlib.metadata.version(name) for name in self.packages}}
+
+    def prepare(self, request: Request) -> Answer:
+        """Reads the case in `folder` and prepares it for each number of `threads`, under the name `key`.
+        Returns the reason for each number for which this is impossible."""
+        key, skipped = request["key"], {}
+        case = self.cases[key] = read_case(Path(request["folder"]), request["description"])
+        for threads in request["threads"]:
+            try:
+                self.prepared[key, threads] = self.prepare_case(case, threads)
+            except (UnavailableError, ImportError) as error:
+                skipped[threads] = str(error)
+        return {"skipped": skipped}
+
+    def result(self, request: Request) -> Answer:
+        """Makes one call of `key` with `threads` and writes its result to `file`."""
+        key, threads = request["key"], request["threads"]
+        prepared, case = self.prepared[key, threads], self.cases[key]
+        prepared.activate()
+        np.save(request["file"], result_of(prepared, case))
+        return {}
+
+    def time(self, request: Request) -> Answer:
+        """Takes samples, each a key, a number of threads, untimed and timed calls in a row. Returns the
+        seconds per timed call of each."""
+        return {"seconds": [self.sample(*sample) for sample in request["samples"]]}
+
+    def sample(self, key: str, threads: int, untimed: int, timed: int) -> float:
+        """Takes one sample."""
+        prepared = self.prepared[key, threads]
+        prepared.activate()
+        seconds_of(prepared.call, untimed)
+        return seconds_of(prepared.call, timed)
+
+    def forget(self, _request: Request) -> Answer:
+        """Frees all cases."""
+        self.prepared.clear()
+        self.cases.clear()
+        return {}
+
+
+REQUESTS = ("versions", "prepare", "result", "time", "forget")
+
+
+def result_of(prepared: Prepared, case: Case) -> Array:
+    """Makes a call and returns its result. The output is filled with NaN before, so that elements that are
+    not written are detected."""
+    if prepared.result is not None:
+        return prepared.result()
+    case.out.fill(np.nan)
+    prepared.call()
+    return case.out
+
+
+def seconds_of(call: Call, calls: int) -> float:
+    """Returns seconds per call over `calls` calls in a row; 0 for none."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / max(calls, 1)
+
+
+def load(name: str, variants: str | None) -> Prepare:
+    """Returns the function of a contender."""
+    if variants is None:
+        return load_prepare(name)
+    from benchmarks.variants import load_variants
+
+    return load_variants(Path(variants))[name]
+
+
+def main(name: str, variants: str | None = None) -> None:
+    """Answers requests until the input ends; the first answer says whether the contender can be loaded."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    # output of libraries must not mix with the answers
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    warnings.filterwarnings("ignore")
+    try:
+        prepare = load(name, variants)
+    except ImportError as error:
+        answers.write(json.dumps({"error": str(error)}) + "\n")
+        return
+    answers.write("{}\n")
+    worker = Worker(prepare, CONTENDERS[name].packages if variants is None else ())
+    for line in sys.stdin:
+        request: Request = json.loads(line)
+        assert request["do"] in REQUESTS, request["do"]
+        answers.write(json.dumps(getattr(worker, request["do"])(request)) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
