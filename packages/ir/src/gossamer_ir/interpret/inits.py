@@ -29,7 +29,7 @@ from gossamer_ir.traversal.references import free_vars
 
 def place_init(node: Block, translator: Translator) -> Exec | None:
     """Add the init to the loop before which it runs; return it if no loop feeds a reduction iterator."""
-    feeding = _Feeding(node, translator.around)
+    feeding = _InitDependences(node, translator.around)
     outermost = _forgets(node, feeding, translator)
     for depth, entry in enumerate(translator.around):
         if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
@@ -44,7 +44,7 @@ def place_init(node: Block, translator: Translator) -> Exec | None:
     return nest if outermost is not None else _both(_forgetting(node.name), nest)
 
 
-def _forgets(node: Block, feeding: _Feeding, translator: Translator) -> int | None:
+def _forgets(node: Block, feeding: _InitDependences, translator: Translator) -> int | None:
     """Clear the record of initialized elements before the outermost loop that feeds an iterator.
 
     Returns the index of that loop in `translator.around`, None if there is none.
@@ -72,7 +72,7 @@ def _both(first: Exec, second: Exec) -> Exec:
 
 
 def _repeats(
-    translator: Translator, feeding: _Feeding, outermost: int | None, depth: int
+    translator: Translator, feeding: _InitDependences, outermost: int | None, depth: int
 ) -> tuple[str, ...]:
     """Return the loops, between `outermost` and the place of the init, that feed no iterator: each of their
     iterations initializes all elements again."""
@@ -87,7 +87,7 @@ def _repeats(
     return (*(var for var in loops if var not in feeding.any), *whiles)
 
 
-class _Feeding:
+class _InitDependences:
     """The variables that feed a block's iterators, and those that its init needs.
 
     `bound` are the iterators that the init needs: spatial ones, and reduction iterators that the init or
@@ -141,7 +141,7 @@ def _nest(
     around: list[Entry],
     repeats: tuple[str, ...],
     *,
-    feeding: _Feeding,
+    feeding: _InitDependences,
     translator: Translator,
 ) -> Exec:
     unbound = set(feeding.unbound)

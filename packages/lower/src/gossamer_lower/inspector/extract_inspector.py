@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_lower.inspector.helpers.marked_blocks import part_marked
+from gossamer_lower.inspector.helpers.marked_blocks import split_marked
 from gossamer_lower.inspector.helpers.search_results import ExtractedSearch, extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args
@@ -39,7 +39,7 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
     `use_inspector_results` is the kernel that reads them (the executor). The arrays are new parameters of
     `dtype`, with one element for each iteration of the loops on which a search depends; an int32 result that
     is out of range stops the kernel. If blocks are marked `preprocess`, the kernel consists of these instead.
-    Raises the errors of `extract_searches` and `part_marked`.
+    Raises the errors of `extract_searches` and `split_marked`.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -52,7 +52,7 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
             vi = T.axis.spatial(n, i)
             P_found_data[vi] = T.search("upper", P, begin=1, end=n, value=vi) - 1
     """
-    parted = part_marked(module)
+    parted = split_marked(module)
     if parted is not None:
         named = namer_of(parted.function).fresh(f"{parted.function.name}_preprocess")
         alone = msgspec.structs.replace(parted.function, name=named, body=parted.marked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.nodes import Function, Module
-from gossamer_lower.inspector.helpers.marked_blocks import part_marked
+from gossamer_lower.inspector.helpers.marked_blocks import split_marked
 from gossamer_lower.inspector.helpers.search_results import extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
@@ -16,7 +16,7 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
 
     The arrays are new parameters at the end, in the same order as there; the proved ranges of results become
     facts about them. If blocks are marked `preprocess`, these are removed instead. Searches that depend on
-    more than index arrays stay. Raises the errors of `extract_searches` and `part_marked`.
+    more than index arrays stay. Raises the errors of `extract_searches` and `split_marked`.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -27,7 +27,7 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
     for i in T.serial(n):
         Y[i] = X[P_found_data[i]]
     """
-    parted = part_marked(module)
+    parted = split_marked(module)
     if parted is not None:
         made = msgspec.structs.replace(parted.function, body=parted.rest)
     else:

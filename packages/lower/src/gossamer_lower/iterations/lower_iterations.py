@@ -36,9 +36,9 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
+    AccessIndex,
     AxisIterators,
     ElementLocation,
-    Index,
     Lookups,
     under,
 )
@@ -197,12 +197,14 @@ class _IterationLowerer:
         present = place.is_found(_coordinates(indices))
         return under(present, load, otherwise=fill)
 
-    def _place(self, node: Load | Store | Prefetch, indices: Sequence[Index]) -> ElementLocation:
+    def _place(
+        self, node: Load | Store | Prefetch, indices: Sequence[AccessIndex]
+    ) -> ElementLocation:
         return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
 
-    def _indices(self, node: Load | Store | Prefetch, scope: AxisIterators) -> list[Index]:
+    def _indices(self, node: Load | Store | Prefetch, scope: AxisIterators) -> list[AccessIndex]:
         return [
-            Index(
+            AccessIndex(
                 self._value(index, scope),
                 scope.get(index.name) if isinstance(index, Var) else None,
             )
@@ -229,6 +231,6 @@ def _where_holds(condition: Expr, value: Any) -> Any:
     return rewrite(value, chosen)
 
 
-def _coordinates(indices: Iterable[Index]) -> list[Expr]:
+def _coordinates(indices: Iterable[AccessIndex]) -> list[Expr]:
     """Return the coordinates of the indices that are not iterators."""
     return [index.coordinate for index in indices if index.iterator is None]

@@ -82,7 +82,7 @@ def _peel_function(function: Function) -> Function:
     return with_body(function, _RemainderPeeler(function).body(function.body, frozenset()))
 
 
-class _Group(msgspec.Struct, frozen=True):
+class _UnrolledGroup(msgspec.Struct, frozen=True):
     """Iterations 0, ..., count - 1, each executed only if its number is at most `slack`."""
 
     slack: Affine
@@ -132,7 +132,7 @@ class _RemainderPeeler:
             unrolled |= {stmt.var}
         return with_bodies(stmt, lambda body: self.body(body, unrolled))
 
-    def _group_of(self, stmt: Stmt, unrolled: frozenset[str]) -> _Group | None:
+    def _group_of(self, stmt: Stmt, unrolled: frozenset[str]) -> _UnrolledGroup | None:
         """Return the group of an unrolled loop; None if there is none. Each iteration must evaluate the
         bound unconditionally, and still depend on it once the enclosing loops are unrolled."""
         if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
@@ -150,12 +150,12 @@ class _RemainderPeeler:
                     return group if self._is_as_computed(group) else None
         return None
 
-    def _is_as_computed(self, group: _Group) -> bool:
+    def _is_as_computed(self, group: _UnrolledGroup) -> bool:
         """Return whether neither the condition of the whole group nor the length of the remainder can
         overflow: only then are they equivalent to the conditions of the iterations."""
         return all(map(self._overflow.is_exact, (group.whole, group.left)))
 
-    def _peeled(self, body: tuple[Stmt, ...], group: _Group) -> _Peeled | None:
+    def _peeled(self, body: tuple[Stmt, ...], group: _UnrolledGroup) -> _Peeled | None:
         """Return the statements before the group, the group in two versions, and the statements after it.
 
         None if the condition cannot be evaluated before the group, or if later statements use names that
@@ -185,13 +185,13 @@ class _RemainderPeeler:
         return kept, If(group.whole, main, remainder), after
 
 
-def _group(condition: Expr, var: str, count: int) -> _Group | None:
+def _group(condition: Expr, var: str, count: int) -> _UnrolledGroup | None:
     """Return the group of `count` iterations if a condition is equivalent to `base + var < bound`."""
     slack = slack_of(condition)
     parts = None if slack is None else along(slack, var)
     if parts is None or parts[0] != Affine({}, -1):
         return None
-    return _Group(parts[1], count, substitute(condition, {var: build.index(count - 1)}))
+    return _UnrolledGroup(parts[1], count, substitute(condition, {var: build.index(count - 1)}))
 
 
 # --- a body with such a loop
@@ -200,7 +200,7 @@ def _group(condition: Expr, var: str, count: int) -> _Group | None:
 _Peeled = tuple[tuple[Stmt, ...], If, tuple[Stmt, ...]]
 
 
-def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
+def _without_bound(node: Any, group: _UnrolledGroup, counts: dict[str, int]) -> Any:
     """Return a statement or expression with the bound resolved to true; `counts` are the extents of the
     enclosing loops that start at 0."""
     if group.bounds(node, counts):
@@ -211,7 +211,7 @@ def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
     return map_children(node, lambda child: _without_bound(child, group, counts))
 
 
-def _rolled(node: Any, group: _Group) -> Any:
+def _rolled(node: Any, group: _UnrolledGroup) -> Any:
     """Return a statement with its outermost unrolled loops made serial: the remainder runs at most once,
     and each copy would be under a branch."""
     if isinstance(node, For) and node.kind == "unrolled":
@@ -219,7 +219,7 @@ def _rolled(node: Any, group: _Group) -> Any:
     return map_children(node, lambda child: _rolled(child, group))
 
 
-def _up_to_bound(loop: For, group: _Group) -> For:
+def _up_to_bound(loop: For, group: _UnrolledGroup) -> For:
     """Return a loop over the group that ends at the bound, if it has no effect beyond the bound."""
     if loop.start != build.ZERO or build.integer_value(loop.extent) != group.count:
         return loop
@@ -230,7 +230,7 @@ def _up_to_bound(loop: For, group: _Group) -> For:
     return msgspec.structs.replace(loop, extent=group.left, body=body)
 
 
-def _is_under_bound(stmt: Stmt, group: _Group, counts: dict[str, int]) -> bool:
+def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -> bool:
     """Return whether a statement has no effect unless the bound holds."""
     if not isinstance(stmt, If) or stmt.else_body:
         return isinstance(stmt, (Allocate, Let))

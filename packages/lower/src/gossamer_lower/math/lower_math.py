@@ -41,7 +41,7 @@ from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.math.helpers.function_table import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.helpers.roundings import fma_by_wider
-from gossamer_lower.math.helpers.terms import Code, Term
+from gossamer_lower.math.helpers.terms import CodeBuilder, Term
 
 _HALVES = ("float16", "bfloat16")
 _DEEPEST = 16
@@ -119,7 +119,7 @@ class _MathLowerer:
 
     def _around(self, stmt: Stmt, fields: Iterable[str], **changed: object) -> tuple[Stmt, ...]:
         """Return the statement after those that compute the calls in these fields."""
-        calls = _Calls(self._namer, self._instructions)
+        calls = _CallLowerer(self._namer, self._instructions)
         for name in fields:
             value: Any = getattr(stmt, name)
             if isinstance(value, tuple):
@@ -132,7 +132,7 @@ class _MathLowerer:
 
     def _store(self, stmt: Store) -> tuple[Stmt, ...]:
         """Return a store. If its predicate is false, its other operands are not evaluated."""
-        calls = _Calls(self._namer, self._instructions)
+        calls = _CallLowerer(self._namer, self._instructions)
         predicate = None if stmt.predicate is None else calls.expr(stmt.predicate)
         inside = calls if predicate is None else calls.under(predicate)
         indices = tuple(inside.expr(index) for index in stmt.indices)
@@ -141,13 +141,13 @@ class _MathLowerer:
 
     def _while(self, stmt: While) -> tuple[Stmt, ...]:
         """Return a while loop. A condition with calls is computed before it and after each iteration."""
-        calls = _Calls(self._namer, self._instructions)
+        calls = _CallLowerer(self._namer, self._instructions)
         condition = calls.expr(stmt.condition)
         body = self.body(stmt.body)
         if not calls.statements:
             return (While(condition, body),)
         flag = Buffer(self._namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
-        again = _Calls(self._namer, self._instructions)
+        again = _CallLowerer(self._namer, self._instructions)
         test = again.expr(stmt.condition)
         first = Store(flag.name, (build.ZERO,), condition)
         next_ = Store(flag.name, (build.ZERO,), test)
@@ -162,7 +162,7 @@ class _MathLowerer:
                 raise _unsupported_error(name, "is called in the weight of a parallel loop")
 
 
-class _Calls:
+class _CallLowerer:
     """The calls in the expressions of one statement, each computed once.
 
     Calls are computed unconditionally. If an expression is evaluated only under `conditions`, an argument
@@ -178,11 +178,11 @@ class _Calls:
         self._known: dict[Call, Expr] = {}
         self.statements: list[Stmt] = []
 
-    def under(self, condition: Expr) -> _Calls:
+    def under(self, condition: Expr) -> _CallLowerer:
         """Return the calls for expressions that are evaluated only if a scalar condition holds."""
         if DType.parse(build.dtype_of(condition)).is_vector:
             return self
-        inner = _Calls(self._namer, self._instructions, (*self._conditions, condition))
+        inner = _CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
         inner.statements, inner._known = self.statements, self._known
         return inner
 
@@ -237,13 +237,13 @@ class _Calls:
         for condition in reversed(self._conditions):
             one = constant(1, DType.parse(build.dtype_of(arg)).scalar)
             kind = DType.parse(build.dtype_of(arg))
-            code = Code(self._namer, kind, instructions=self._instructions)
+            code = CodeBuilder(self._namer, kind, instructions=self._instructions)
             arg = IfThenElse(condition, arg, code.everywhere(one))
         return arg
 
     def _computed(self, node: Call) -> Expr:
         kind = DType.parse(node.dtype)
-        code = Code(self._namer, kind, instructions=self._instructions)
+        code = CodeBuilder(self._namer, kind, instructions=self._instructions)
         args = tuple(code.term(arg) for arg in node.args)
         if kind.scalar in _HALVES:
             result = self._of_halves(node.function, args)

@@ -84,7 +84,7 @@ def _hoist_function(function: Function) -> Function:
     return msgspec.structs.replace(function, body=placed)
 
 
-class _Known(msgspec.Struct, frozen=True):
+class _EarlierSearch(msgspec.Struct, frozen=True):
     """A search that was made under some conditions, and the variable of its result."""
 
     search: Search
@@ -100,7 +100,7 @@ class _SearchHoister:
         self._vars: dict[Search, Var] = {}
         self._here: list[Let] = []
         self._local: set[str] = set()
-        self._known: list[_Known] = []
+        self._known: list[_EarlierSearch] = []
         self._holding: frozenset[Expr] = frozenset()
         self._namer = namer_of(function)
         self._function = function
@@ -211,7 +211,7 @@ class _SearchHoister:
         self._here.append(let)
         self._local.add(let.var.name)
         if is_constant(search, *_conjuncts(path), function=self._function):
-            self._known.append(_Known(search, self._parts(path), let.var))
+            self._known.append(_EarlierSearch(search, self._parts(path), let.var))
         return let.var
 
     def _parts(self, condition: Expr | None) -> frozenset[Expr]:

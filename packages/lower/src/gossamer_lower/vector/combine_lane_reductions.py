@@ -82,7 +82,7 @@ def _combine_function(function: Function) -> Function:
     return with_body(function, _LaneReductionCombiner(memory, changing).body(function.body))
 
 
-class _Sum(msgspec.Struct, frozen=True):
+class _LaneSum(msgspec.Struct, frozen=True):
     """A store of a lane reduction, and its index in the body."""
 
     at: int
@@ -120,7 +120,7 @@ class _LaneReductionCombiner:
             return body
         return [new for at, stmt in enumerate(body) for new in placed.get(at, (stmt,))]
 
-    def _may_move(self, body: list[Stmt], group: Sequence[_Sum]) -> bool:
+    def _may_move(self, body: list[Stmt], group: Sequence[_LaneSum]) -> bool:
         """Return whether all stores of a group can be moved to the last of them."""
         own = {member.at for member in group}
         stored = self._where(group[0].store.buffer)
@@ -196,14 +196,14 @@ class _LaneReductionCombiner:
             == (stored.buffer, stored.indices, None)
         )
 
-    def _sums(self, body: list[Stmt]) -> Iterator[_Sum]:
+    def _sums(self, body: list[Stmt]) -> Iterator[_LaneSum]:
         for at, stmt in enumerate(body):
             if (
                 isinstance(stmt, Store)
                 and self._is_sum(stmt)
                 and isinstance(stmt.value, LaneReduce)
             ):
-                yield _Sum(at, stmt, stmt.value)
+                yield _LaneSum(at, stmt, stmt.value)
 
     # --- memory
 
@@ -269,9 +269,9 @@ def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
     return reduction.value if is_one else None
 
 
-def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:
+def _runs(sums: Iterable[_LaneSum]) -> Iterator[list[_LaneSum]]:
     """Yield runs of stores to consecutive elements."""
-    run: list[_Sum] = []
+    run: list[_LaneSum] = []
     for current in sums:
         if run and not _follows(current, run[-1]):
             yield run
@@ -281,7 +281,7 @@ def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:
         yield run
 
 
-def _follows(after: _Sum, before: _Sum) -> bool:
+def _follows(after: _LaneSum, before: _LaneSum) -> bool:
     (*outer, index), (*old_outer, old_index) = after.store.indices, before.store.indices
     return (
         (after.store.buffer, after.value.op, outer)
@@ -291,7 +291,7 @@ def _follows(after: _Sum, before: _Sum) -> bool:
     )
 
 
-def _groups(run: list[_Sum]) -> Iterator[list[_Sum]]:
+def _groups(run: list[_LaneSum]) -> Iterator[list[_LaneSum]]:
     """Yield parts of a run, each with a power of two of stores."""
     while len(run) >= MIN_VALUES:
         count = min(MAX_VALUES, 1 << (len(run).bit_length() - 1))
@@ -299,7 +299,7 @@ def _groups(run: list[_Sum]) -> Iterator[list[_Sum]]:
         run = run[count:]
 
 
-def _together(group: Sequence[_Sum]) -> Store:
+def _together(group: Sequence[_LaneSum]) -> Store:
     first = group[0]
     *outer, index = first.store.indices
     values = tuple(member.value.value for member in group)

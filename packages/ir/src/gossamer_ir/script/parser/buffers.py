@@ -13,7 +13,7 @@ from gossamer_ir.script.parser.axes import Arguments, axis_argument, handle_argu
 from gossamer_ir.script.parser.calls import value_dtype
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import expr, index_expr
-from gossamer_ir.script.parser.layouts import AnyLayout, Layout
+from gossamer_ir.script.parser.layouts import AnyLayout, NestedLayout
 from gossamer_ir.script.parser.statics import require_int, require_text, static_value
 from gossamer_ir.script.parser.strides import read_layout, with_offset
 
@@ -88,7 +88,7 @@ def _dense(ctx: Context, name: str, given: Arguments, handle: str | None) -> Buf
     shape = shape_argument(ctx, given["shape"])
     _require_hints(ctx, given)
     offset = _offset(ctx, given)
-    layout: AnyLayout = Layout(tuple(range(len(shape))), shape)
+    layout: AnyLayout = NestedLayout(tuple(range(len(shape))), shape)
     if "strides" in given and not _is_none(given["strides"]):
         layout = read_layout(ctx, given["strides"], shape)
     if handle is not None and offset != ZERO:

@@ -11,7 +11,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Broadcast, Expr, Lanes, Range
 
 
-class Layout(msgspec.Struct, frozen=True):
+class NestedLayout(msgspec.Struct, frozen=True):
     """A buffer that is stored with permuted or padded dimensions.
 
     `order` lists the dimensions from the outermost, `shape` their extents. With `is_spaced`, elements are
@@ -38,7 +38,7 @@ class FlatLayout(msgspec.Struct, frozen=True):
     is_plain = False
 
 
-AnyLayout = Layout | FlatLayout
+AnyLayout = NestedLayout | FlatLayout
 
 
 def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -46,13 +46,13 @@ def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr,
 
     >>> from gossamer_ir.core.build import index
     >>> at = (index(2), index(3))
-    >>> [index.text for index in indices_in(Layout((1, 0), (), is_spaced=True), at)]
+    >>> [index.text for index in indices_in(NestedLayout((1, 0), (), is_spaced=True), at)]
     ['3', '2', '0']
     >>> [index.text for index in indices_in(FlatLayout((), index(1), (index(5), index(2))), at)]
     ['17']
     """
     match layout:
-        case Layout() if len(indices) == len(layout.order):
+        case NestedLayout() if len(indices) == len(layout.order):
             last = (ZERO,) if layout.is_spaced else ()
             return (*(indices[at] for at in layout.order), *last)
         case FlatLayout() if len(indices) == len(layout.strides):
@@ -63,7 +63,7 @@ def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr,
 def ranges_in(layout: AnyLayout | None, ranges: Sequence[Range]) -> tuple[Range, ...]:
     """Return the ranges of the stored buffer that contain the elements of some ranges."""
     match layout:
-        case Layout() if len(ranges) == len(layout.order):
+        case NestedLayout() if len(ranges) == len(layout.order):
             last = (Range(ZERO, ONE),) if layout.is_spaced else ()
             return (*(ranges[at] for at in layout.order), *last)
         case FlatLayout() if len(ranges) == len(layout.strides):

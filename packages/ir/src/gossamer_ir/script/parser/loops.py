@@ -31,7 +31,7 @@ LOOPS: Mapping[str, str] = {
 _KEYWORDS = ("thread", "weight", "grain", "annotations")
 
 
-class Head(msgspec.Struct, frozen=True):
+class LoopHead(msgspec.Struct, frozen=True):
     """All fields of a loop except its body."""
 
     var: str
@@ -57,7 +57,7 @@ class Head(msgspec.Struct, frozen=True):
         )
 
 
-def read_heads(ctx: Context, node: ast.For) -> list[Head]:
+def read_heads(ctx: Context, node: ast.For) -> list[LoopHead]:
     """Return the loops of one `for`, outermost first; binds their variables in the current scope."""
     call = node.iter
     name = call_name(call)
@@ -76,19 +76,19 @@ def read_heads(ctx: Context, node: ast.For) -> list[Head]:
     return [_single(ctx, call, targets[0], LOOPS[name])]
 
 
-def _grid(ctx: Context, call: ast.Call, targets: list[ast.expr]) -> list[Head]:
+def _grid(ctx: Context, call: ast.Call, targets: list[ast.expr]) -> list[LoopHead]:
     if call.keywords or len(call.args) != len(targets):
         raise ctx.error("target", "T.grid takes one extent for each variable.", call)
     ranges = [
         read_range(ctx, arg.elts if isinstance(arg, ast.Tuple) else [arg], arg) for arg in call.args
     ]
     return [
-        Head(_bind_loop(ctx, target, bounds), bounds, "serial")
+        LoopHead(_bind_loop(ctx, target, bounds), bounds, "serial")
         for target, bounds in zip(targets, ranges, strict=True)
     ]
 
 
-def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
+def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> LoopHead:
     bounds = list(call.args)
     options = {word.arg: word.value for word in call.keywords}
     if kind == "thread_binding" and len(bounds) > 1 and static_text(ctx, bounds[-1]) is not None:
@@ -99,7 +99,7 @@ def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
             raise ctx.error("arguments", f"A loop has no argument '{name}'.", value, hint=hint)
     span = read_range(ctx, bounds, call)
     var = _bind_loop(ctx, target, span)
-    return Head(
+    return LoopHead(
         var,
         span,
         kind,

@@ -24,7 +24,7 @@ from gossamer_ir.nodes import Binary, Expr
 from gossamer_ir.script.parser.arguments import items_or_one
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.layouts import AnyLayout, FlatLayout, Layout, span
+from gossamer_ir.script.parser.layouts import AnyLayout, FlatLayout, NestedLayout, span
 from gossamer_ir.support.counted import counted
 
 MOST_ELEMENTS = 1 << 14
@@ -39,7 +39,7 @@ def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLay
     none."""
     strides = [index_expr(ctx, item) for item in items_or_one(node)]
     if strides in ([], [ONE]):  # as published, whatever the number of dimensions
-        return Layout(tuple(range(len(shape))), shape, is_spaced=False)
+        return NestedLayout(tuple(range(len(shape))), shape, is_spaced=False)
     if len(strides) != len(shape):
         raise ctx.error(
             "strides",
@@ -103,7 +103,9 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
     return len(set(places)) == len(places)
 
 
-def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]) -> Layout:
+def _nested(
+    ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]
+) -> NestedLayout:
     """Return the layout for nested strides: each stride is a multiple of that of the dimension inside of
     it."""
     single = [at for at, extent in enumerate(shape) if integer_value(extent) == 1]
@@ -130,7 +132,7 @@ def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[M
         left.remove(at)
     extents += [shape[at] for at in order[-1:]]
     spaced = spacing != ONE
-    return Layout(
+    return NestedLayout(
         (*single, *reversed(order)),
         (*(ONE for _ in single), *reversed(extents), *((spacing,) if spaced else ())),
         is_spaced=spaced,

@@ -16,7 +16,7 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import children
 
 
-class Parted(msgspec.Struct, frozen=True):
+class SplitEntry(msgspec.Struct, frozen=True):
     """An entry split in two parts; the buffers that the marked statements write are parameters of both."""
 
     function: Function
@@ -24,7 +24,7 @@ class Parted(msgspec.Struct, frozen=True):
     rest: tuple[Stmt, ...]
 
 
-def part_marked(module: Module) -> Parted | None:
+def split_marked(module: Module) -> SplitEntry | None:
     """Return the entry split in two parts; None if no block is marked `preprocess`.
 
     Raises `UnsupportedError` (`lower.preprocess.order`) if the marked part is not independent: the rest
@@ -48,7 +48,7 @@ def part_marked(module: Module) -> Parted | None:
     allocated = buffers_allocated(rest)
     if results & allocated:
         raise _not_alone(f"'{min(results & allocated)}' is allocated by a statement")
-    return Parted(_passing(entry, results), marked, rest)
+    return SplitEntry(_passing(entry, results), marked, rest)
 
 
 def _blocks(stmt: Any) -> list[Block]:

@@ -45,7 +45,7 @@ class AxisIterator(msgspec.Struct, frozen=True):
         return None if self.above is None else (*self.above, self.position)
 
 
-class Index(msgspec.Struct, frozen=True):
+class AccessIndex(msgspec.Struct, frozen=True):
     """An index of an access: its coordinate, and the iterator if the index is just its variable."""
 
     coordinate: Expr
@@ -106,7 +106,9 @@ class Lookups:
             return iterator.position
         return self._buffers.coordinate(axis, path)
 
-    def place(self, axes: Sequence[str], indices: Sequence[Index], *, of: str) -> ElementLocation:
+    def place(
+        self, axes: Sequence[str], indices: Sequence[AccessIndex], *, of: str
+    ) -> ElementLocation:
         """Return where the element of the buffer `of`, over these axes, is stored.
 
         Raises `UnsupportedError` (`lower.unsorted_lookup`) if a coordinate must be searched for in an axis
@@ -114,7 +116,7 @@ class Lookups:
         """
         place = ElementLocation()
         positions: dict[str, Expr] = {}
-        walked: dict[str, Index] = {}
+        walked: dict[str, AccessIndex] = {}
         for name, index in zip(axes, indices, strict=True):
             axis = self._buffers.axis(name)
             chain = [member.name for member in self._buffers.chain(axis)]
@@ -125,7 +127,7 @@ class Lookups:
         place.positions = tuple(positions.values())
         return place
 
-    def inside(self, axes: Sequence[str], indices: Sequence[Index]) -> Iterator[Expr]:
+    def inside(self, axes: Sequence[str], indices: Sequence[AccessIndex]) -> Iterator[Expr]:
         """Yield the bounds of the coordinates along dense axes that are parents of other axes of the
         buffer. Under them, the index arrays read to find an element are in bounds."""
         parents = {self._buffers.axis(name).parent for name in axes}
@@ -145,7 +147,7 @@ class Lookups:
         if isinstance(parent, DenseFixed) and not is_below:
             is_inside = Compare("lt", coordinate, parent.length)
             place.add(is_inside)
-        index = Index(coordinate, over)
+        index = AccessIndex(coordinate, over)
         return self._position(parent, above, path=[index], place=place, of=parent.name)
 
     def _position(
@@ -153,7 +155,7 @@ class Lookups:
         axis: Axis,
         above: tuple[Expr, ...],
         *,
-        path: Sequence[Index],
+        path: Sequence[AccessIndex],
         place: ElementLocation,
         of: str,
     ) -> Expr:
@@ -181,14 +183,14 @@ class Lookups:
         indices, end = self._buffers.indices(axis), self._buffers.extent(axis, above)
         return Search("exact", indices, above, build.ZERO, end, value)
 
-    def _is_found(self, axis: Compressed, search: Search, index: Index) -> tuple[Expr, ...]:
+    def _is_found(self, axis: Compressed, search: Search, index: AccessIndex) -> tuple[Expr, ...]:
         hit = Compare("ge", search, build.ZERO)
         if not axis.padded or _is_below(index, axis.length):
             return (hit,)
         return (hit, Compare("ne", search.value, axis.length))
 
     def _in_fibre(
-        self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: Index
+        self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: AccessIndex
     ) -> tuple[Expr, ...]:
         both = build.in_range(index.coordinate, self._buffers.extent(axis, above))
         if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:
@@ -197,7 +199,7 @@ class Lookups:
 
     # --- elements that are known to be present
 
-    def _is_subset(self, axis: Axis, path: Sequence[Index]) -> bool:
+    def _is_subset(self, axis: Axis, path: Sequence[AccessIndex]) -> bool:
         """Return whether every element that the iterators walk is an element of `axis`: they walk all
         axes of the path, and a declared relation says that theirs is a subset."""
         if len(path) != len(self._buffers.chain(axis)):
@@ -229,7 +231,7 @@ def _renamed(axis: Axis, other: Axis) -> Axis:
     return msgspec.structs.replace(axis, name=other.name, parent=other.parent)
 
 
-def _is_below(index: Index, length: Expr) -> bool:
+def _is_below(index: AccessIndex, length: Expr) -> bool:
     """Return whether an index is the coordinate of an iterator over an axis of this length, and thus less
     than it."""
     return index.iterator is not None and index.iterator.axis.length == length

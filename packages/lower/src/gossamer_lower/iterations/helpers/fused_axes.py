@@ -38,7 +38,7 @@ from gossamer_ir.traversal.walk import children
 from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers, Varied, width_of
 
 
-class Fused(msgspec.Struct, frozen=True):
+class FusedAxes(msgspec.Struct, frozen=True):
     """A chain of axes, each the child of the one before, below one element `parent` (None: of all)."""
 
     axes: tuple[Axis, ...]

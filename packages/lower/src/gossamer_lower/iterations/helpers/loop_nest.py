@@ -34,7 +34,7 @@ from gossamer_lower.iterations.helpers.coordinate_lookup import (
     Lookups,
     under,
 )
-from gossamer_lower.iterations.helpers.fused_axes import Fused, items_of
+from gossamer_lower.iterations.helpers.fused_axes import FusedAxes, items_of
 from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
 
 
@@ -163,7 +163,7 @@ class NestBuilder:
         if above is None:
             raise _no_parent(axes[0].parent)
         chain = self._index_buffers.chain(axes[0])[:-1]
-        fused = Fused(axes, self._index_buffers, self._index_buffers.element(chain, above))
+        fused = FusedAxes(axes, self._index_buffers, self._index_buffers.element(chain, above))
         for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
             scope[name] = AxisIterator(axis, position, above)
             above = (*above, position)

@@ -9,38 +9,38 @@ from gossamer_lower.math.helpers.terms import Number, Term
 _SPLITTER = 2.0**27 + 1
 
 
-class Pair(NamedTuple):
+class CompensatedSum(NamedTuple):
     """The sum of two numbers, the second of which is small."""
 
     high: Term
     low: Term
 
 
-def two_sum(a: Term, b: Term) -> Pair:
+def two_sum(a: Term, b: Term) -> CompensatedSum:
     """Return a + b as a sum and its rounding error, exactly."""
     total = a + b
     part = total - a
-    return Pair(total, (a - (total - part)) + (b - part))
+    return CompensatedSum(total, (a - (total - part)) + (b - part))
 
 
-def quick_two_sum(a: Term, b: Term) -> Pair:
+def quick_two_sum(a: Term, b: Term) -> CompensatedSum:
     """Return a + b as a sum and its rounding error, exactly if |a| >= |b|."""
     total = a + b
-    return Pair(total, b - (total - a))
+    return CompensatedSum(total, b - (total - a))
 
 
-def two_product(a: Term, b: Term | Number) -> Pair:
+def two_product(a: Term, b: Term | Number) -> CompensatedSum:
     """Return a * b as a product and its rounding error, exactly if nothing overflows."""
     other = a.matched(b)
     product = a * other
     if "fma" in a.code.instructions:
-        return Pair(product, a.code.fma(a, other, -product))
+        return CompensatedSum(product, a.code.fma(a, other, -product))
     x, y = _halves(a), _halves(other)
     error = x.high * y.high - product
-    return Pair(product, ((error + x.high * y.low) + x.low * y.high) + x.low * y.low)
+    return CompensatedSum(product, ((error + x.high * y.low) + x.low * y.high) + x.low * y.low)
 
 
-def _halves(x: Term) -> Pair:
+def _halves(x: Term) -> CompensatedSum:
     scaled = x * _SPLITTER
     high = scaled - (scaled - x)
-    return Pair(high, x - high)
+    return CompensatedSum(high, x - high)

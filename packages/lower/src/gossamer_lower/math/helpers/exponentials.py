@@ -33,7 +33,7 @@ FORMATS = {
 }
 
 
-class Reduced(NamedTuple):
+class ReducedArgument(NamedTuple):
     """exp(x) = 2^n (1 + s) with an integer n."""
 
     n: Term
@@ -53,7 +53,7 @@ def exp2(x: Term, *, precise: bool) -> Term:
     x = clamped(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
     n = rounded(x)
     r = (x - n) * sum(kind.ln2)
-    return scaled(Reduced(n, powers(r, precise=precise)))
+    return scaled(ReducedArgument(n, powers(r, precise=precise)))
 
 
 def expm1(x: Term, *, precise: bool) -> Term:
@@ -92,13 +92,13 @@ def rounded(x: Term) -> Term:
     return (x + magic) - magic
 
 
-def reduced(x: Term, *, precise: bool) -> Reduced:
+def reduced(x: Term, *, precise: bool) -> ReducedArgument:
     """Return n and s of e^x."""
     kind = FORMATS[x.scalar]
     n = x.code.fma(x, LOG2_E, kind.round) - kind.round
     r = x.code.fma(n, -kind.ln2[0], x)
     r = x.code.fma(n, -kind.ln2[1], r)
-    return Reduced(n, powers(r, precise=precise))
+    return ReducedArgument(n, powers(r, precise=precise))
 
 
 def powers(r: Term, *, precise: bool) -> Term:
@@ -107,7 +107,7 @@ def powers(r: Term, *, precise: bool) -> Term:
     return r.code.fma(r * r, tail, r)
 
 
-def scaled(reduction: Reduced) -> Term:
+def scaled(reduction: ReducedArgument) -> Term:
     """Return 2^n (1 + s) with a single rounding even if the result is subnormal. It is multiplied by two
     powers of two, since 2^n itself may not be representable."""
     first = rounded(reduction.n * 0.5)

@@ -30,7 +30,7 @@ class MantissaExponent(NamedTuple):
     f: Term
 
 
-class Near(NamedTuple):
+class LogarithmParts(NamedTuple):
     """log(1 + f) = f - half + rest."""
 
     f: Term
@@ -86,13 +86,13 @@ def parts(x: Term) -> MantissaExponent:
     return MantissaExponent(exponent, mantissa - 1.0)
 
 
-def near_one(f: Term, *, precise: bool) -> Near:
+def near_one(f: Term, *, precise: bool) -> LogarithmParts:
     """Return the logarithm of 1 + f: with s = f / (2 + f), 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2."""
     s = f / (f + 2.0)
     z = s * s
     series = z * f.code.horner(z, known.LOG if precise else known.LOG_32)
     half = f * 0.5 * f
-    return Near(f, half, s * (half + series))
+    return LogarithmParts(f, half, s * (half + series))
 
 
 def _to_base(

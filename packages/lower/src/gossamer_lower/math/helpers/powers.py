@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from gossamer_lower.math.helpers import coefficients as known
-from gossamer_lower.math.helpers.compensated import Pair, quick_two_sum, two_product, two_sum
-from gossamer_lower.math.helpers.exponentials import Reduced, clamped, powers, reduced, scaled
+from gossamer_lower.math.helpers.compensated import (
+    CompensatedSum,
+    quick_two_sum,
+    two_product,
+    two_sum,
+)
+from gossamer_lower.math.helpers.exponentials import (
+    ReducedArgument,
+    clamped,
+    powers,
+    reduced,
+    scaled,
+)
 from gossamer_lower.math.helpers.logarithms import near_one, parts
 from gossamer_lower.math.helpers.roundings import trunc
 from gossamer_lower.math.helpers.terms import Term
@@ -57,19 +68,19 @@ def _exp(high: Term, low: Term, *, precise: bool) -> Term:
     bounded = clamped(high, -_MOST - 60, _MOST)
     r = code.fma(n, -known.LN2[0], bounded)
     r = code.fma(n, -known.LN2[1], r) + code.select(is_beyond, 0.0, low)
-    return scaled(Reduced(n, powers(r, precise=precise)))
+    return scaled(ReducedArgument(n, powers(r, precise=precise)))
 
 
-def _log(x: Term) -> Pair:
+def _log(x: Term) -> CompensatedSum:
     """Return the logarithm in one part."""
     k, f = parts(x)
     series = near_one(f, precise=True)
     lower = x.code.fma(k, known.LN2[1], series.rest)
     whole = x.code.fma(k, known.LN2[0], f - (series.half - lower))
-    return Pair(whole, whole.matched(0.0))
+    return CompensatedSum(whole, whole.matched(0.0))
 
 
-def _long_log(x: Term) -> Pair:
+def _long_log(x: Term) -> CompensatedSum:
     """Return the logarithm with about 68 bits: with s = f / (2 + f) and z = s^2, 2 s (1 + z / 3 + ...), all
     but the tail of the series in two parts."""
     code = x.code

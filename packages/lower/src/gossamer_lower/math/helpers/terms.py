@@ -42,7 +42,7 @@ BITS = {"float32": "uint32", "float64": "uint64"}
 """The unsigned integer dtype with the same number of bits."""
 
 
-class Code:
+class CodeBuilder:
     """Collects generated statements. Values have the lanes of `lanes`; `instructions` are the functions that
     the target has."""
 
@@ -98,14 +98,14 @@ class Code:
         return total
 
     def rarely(
-        self, condition: Term, usual: Sequence[Term], rare: Callable[[Code], Sequence[Term]]
+        self, condition: Term, usual: Sequence[Term], rare: Callable[[CodeBuilder], Sequence[Term]]
     ) -> list[Term]:
         """Return the usual values, except in lanes where the condition holds: there the rare values. Code
         for these runs only if the condition holds in some lane."""
         places = [self._place(value) for value in usual]
         for place, value in zip(places, usual, strict=True):
             self.statements.append(Store(place.buffer, place.indices, value.expr))
-        inner = Code(self.namer, self.lanes, instructions=self.instructions)
+        inner = CodeBuilder(self.namer, self.lanes, instructions=self.instructions)
         for place, before, value in zip(places, usual, rare(inner), strict=True):
             chosen = Select(condition.expr, value.expr, before.expr)
             inner.statements.append(Store(place.buffer, place.indices, chosen))
@@ -123,7 +123,7 @@ class Code:
         self.statements.append(Allocate(goes_on))
         places = [self._place(value) for value in start]
         self._put([*places, Load(goes_on.name, (build.ZERO,), "bool")], start, more(start))
-        inner = Code(self.namer, self.lanes, instructions=self.instructions)
+        inner = CodeBuilder(self.namer, self.lanes, instructions=self.instructions)
         after = step([inner.term(place) for place in places])
         inner._put([*places, Load(goes_on.name, (build.ZERO,), "bool")], after, more(after))
         condition = Load(goes_on.name, (build.ZERO,), "bool")
@@ -170,7 +170,7 @@ class Term:
 
     __slots__ = ("code", "expr")
 
-    def __init__(self, code: Code, expr: Expr) -> None:
+    def __init__(self, code: CodeBuilder, expr: Expr) -> None:
         self.code = code
         self.expr = expr
 

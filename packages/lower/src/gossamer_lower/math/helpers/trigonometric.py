@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gossamer_lower.math.helpers import coefficients as known
 from gossamer_lower.math.helpers.compensated import quick_two_sum, two_product, two_sum
 from gossamer_lower.math.helpers.exponentials import FORMATS
-from gossamer_lower.math.helpers.terms import Code, Term
+from gossamer_lower.math.helpers.terms import CodeBuilder, Term
 
 LARGEST_BY_PARTS = 2.0**20
 """Up to here n has 20 bits, so that its products with numbers of 33 bits are exact."""
@@ -124,7 +124,7 @@ def _product_with_two_over_pi(x: Term) -> list[Term]:
     return _times(window, [mantissa & _WORD, mantissa >> 32])
 
 
-def _window(code: Code, skipped: Term) -> list[Term]:
+def _window(code: CodeBuilder, skipped: Term) -> list[Term]:
     """Return six words, the lowest first, of the bits of 2 / pi, after 64 zero bits, from bit `skipped`."""
     look_up = code.table([0, 0, *known.TWO_OVER_PI])
     first, shift = (skipped >> 5).to("int64"), 32 - (skipped & 31)

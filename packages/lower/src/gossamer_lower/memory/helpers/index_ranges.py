@@ -72,7 +72,7 @@ def intervals_of(
         if isinstance(node, Search):
             return [None] * len(buffer.shape)
         accesses.append((node, held))
-    known = _Known(live, function)
+    known = _BoundVariables(live, function)
     return [
         _merged([known.interval(access.indices[at], held) for access, held in accesses])
         for at in range(len(buffer.shape))
@@ -96,7 +96,7 @@ def _accesses(
             yield from _accesses(inner.statements, name, (*held, *conditions))
 
 
-class _Known:
+class _BoundVariables:
     """The values known before the statements for the variables that they bind."""
 
     def __init__(self, live: tuple[Stmt, ...], function: Function) -> None:
