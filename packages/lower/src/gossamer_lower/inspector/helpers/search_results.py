@@ -1,4 +1,4 @@
-"""Finds the searches of a function that depend on index arrays only, and the layout of their results.
+"""Extracts the searches of a function that depend on index arrays only.
 
 A search (plus a constant offset) is outlined with the enclosing conditions that depend on index arrays only,
 if it is in bounds even where the other conditions fail. There is one result for each iteration of the loops
@@ -14,10 +14,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.bounded_reads import BoundedReads
-from gossamer_ir.analysis.invariants import invariant_facts, is_constant
-from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.offsets import offset_of_length
-from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
@@ -25,10 +22,7 @@ from gossamer_ir.nodes import (
     Binary,
     Block,
     Buffer,
-    Compare,
-    CompressedVaried,
     Const,
-    DenseVaried,
     Expr,
     For,
     Function,
@@ -49,12 +43,14 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import collect, contains
+from gossamer_ir.traversal.walk import collect
+from gossamer_lower.inspector.helpers.result_arrays import (
+    LoopOrCondition,
+    ResultArrays,
+    point_inside,
+)
 
 STORAGE = ("int32", "int64")
-
-LoopOrCondition = For | Expr
-"""An enclosing loop of a search, or an enclosing condition."""
 
 
 class ExtractedSearch(msgspec.Struct, frozen=True):
@@ -118,25 +114,7 @@ class _SearchExtractor:
         self._function = function
         self._dtype = dtype
         self._namer = namer_of(function)
-        self._function = function
-        self._sizes = {
-            fact.buffer: simplify(build.sub(fact.high, build.ONE))
-            for fact in invariant_facts(function)
-            if isinstance(fact, InRange) and fact.low == build.ZERO
-        }
-        self._shapes = {
-            buffer.name: buffer.shape
-            for buffer in function.buffers
-            if isinstance(buffer, Buffer) and buffer.handle is not None
-        }
-        self._sizes |= {
-            buffer.name: axis.nnz
-            for buffer in function.buffers
-            for axis in function.axes
-            if isinstance(axis, (DenseVaried, CompressedVaried))
-            and axis.indptr == buffer.handle
-            and axis.nnz is not None
-        }
+        self._arrays = ResultArrays(function)
         self.searches: list[ExtractedSearch] = []
 
     # --- statements
@@ -233,10 +211,10 @@ class _SearchExtractor:
         if not all(self._is_known(part, bound) for part in (value, *kept)):
             return None
         if kept != needed:
-            reads = BoundedReads(self._function, self._point_inside(kept))
+            reads = BoundedReads(self._function, point_inside(self._function, kept))
             if not reads.are_in_bounds(value):
                 return None
-        places = self._places([item for item in kept if isinstance(item, For)])
+        places = self._arrays.places([item for item in kept if isinstance(item, For)])
         if places is None:
             return None
         name = next(node.buffer for node in collect(Search, value))
@@ -244,7 +222,9 @@ class _SearchExtractor:
         shape = tuple(size for _, size in places) or (build.ONE,)
         buffer = Buffer(self._namer.fresh(f"{handle}_data"), shape, self._dtype, handle)
         indices = tuple(at for at, _ in places) or (build.ZERO,)
-        search = ExtractedSearch(kept, value, buffer, indices, self._facts(value, kept, buffer))
+        search = ExtractedSearch(
+            kept, value, buffer, indices, self._arrays.facts(value, kept, buffer)
+        )
         self.searches.append(search)
         return search
 
@@ -256,82 +236,6 @@ class _SearchExtractor:
             and is_constant(part, function=self._function)
             and all(DType.parse(node.dtype).is_integer for node in reads if isinstance(node, Load))
         )
-
-    # --- indices of the results
-
-    def _places(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:
-        """Return an index and an extent for each dimension; None if the iterations cannot be numbered."""
-        names = {loop.var for loop in loops}
-        places: list[tuple[Expr, Expr]] = []
-        for loop in loops:
-            var = build.index_var(loop.var)
-            if loop.start != build.ZERO:
-                return None
-            if not free_vars(loop.extent) & names and _is_size(loop.extent):
-                places.append((var, loop.extent))
-            elif not self._add_fibre(places, loop, names):
-                return None
-        return places
-
-    def _add_fibre(self, places: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
-        offset = offset_of_length(loop.extent)
-        size = self._sizes.get(offset.buffer) if offset is not None else None
-        if offset is None or size is None or len(offset.indices) > 1 or not _is_size(size):
-            return False
-        (parent,) = offset.indices
-        element = (build.add(build.widen(offset), build.index_var(loop.var)), size)
-        for count, (at, _) in enumerate(places):
-            if at == parent:
-                places[count] = element
-                return True
-        if free_vars(parent) & names:
-            return False
-        places.append(element)
-        return True
-
-    # --- facts
-
-    def _point_inside(self, around: tuple[LoopOrCondition, ...]) -> ProgramPoint:
-        """Return the program point inside these loops and conditions."""
-        point = ProgramPoint(self._function)
-        for item in around:
-            if isinstance(item, For):
-                point.bind_loop(item)
-                point.assume_range(item, item.extent)
-            else:
-                point.assume(item)
-        return point
-
-    def _facts(
-        self, value: Expr, kept: tuple[LoopOrCondition, ...], buffer: Buffer
-    ) -> tuple[InRange, ...]:
-        """Return a fact with the range of the results, if one is proved at the search."""
-        point = self._point_inside(kept)
-        search, offset = _parts(value)
-        fixed = frozenset(param.name for param in self._function.params)
-        ends = [
-            end for end in (search.begin, search.end) if free_vars(end) <= fixed and _is_size(end)
-        ]
-        lows = [*(_moved(end, offset) for end in ends), build.ZERO, build.index(-1)]
-        ends += [size for size in self._shapes.get(search.buffer, ())[-1:] if _is_size(size)]
-        highs = [_moved(end, offset + more) for end in ends for more in (0, 1)]
-        low = next((at for at in lows if point.proves(Compare("ge", value, at))), None)
-        high = next((at for at in highs if point.proves(Compare("lt", value, at))), None)
-        return () if low is None or high is None else (InRange(buffer.name, low, high),)
-
-
-def _moved(end: Expr, by: int) -> Expr:
-    return build.sub(end, build.index(-by)) if by < 0 else build.add(end, build.index(by))
-
-
-def _parts(value: Expr) -> tuple[Search, int]:
-    """Return a search and the constant that is added to it."""
-    if isinstance(value, Search):
-        return value, 0
-    assert isinstance(value, Binary)
-    search, offset = _parts(value.lhs)
-    more = build.integer_value(value.rhs) or 0
-    return search, offset + (more if value.op == "add" else -more)
 
 
 def _is_search(node: Any) -> bool:
@@ -354,10 +258,6 @@ def _needed(value: Expr, around: tuple[LoopOrCondition, ...]) -> tuple[LoopOrCon
             kept.insert(0, item)
             needed |= free_vars(item)
     return tuple(kept)
-
-
-def _is_size(extent: Expr) -> bool:
-    return not contains(READS, extent)
 
 
 def _by_name(values: Mapping[str, Expr]) -> dict[str, Expr]:

@@ -1,0 +1,129 @@
+"""The arrays in which the results of searches are stored: an index for each iteration, and their range."""
+
+from __future__ import annotations
+
+from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.offsets import offset_of_length
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Binary,
+    Buffer,
+    Compare,
+    CompressedVaried,
+    DenseVaried,
+    Expr,
+    For,
+    Function,
+    InRange,
+    Search,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import contains
+
+LoopOrCondition = For | Expr
+"""An enclosing loop of a search, or an enclosing condition."""
+
+
+class ResultArrays:
+    """Lays out the arrays for the results of searches in one function."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._sizes = {
+            fact.buffer: simplify(build.sub(fact.high, build.ONE))
+            for fact in invariant_facts(function)
+            if isinstance(fact, InRange) and fact.low == build.ZERO
+        }
+        self._shapes = {
+            buffer.name: buffer.shape
+            for buffer in function.buffers
+            if isinstance(buffer, Buffer) and buffer.handle is not None
+        }
+        self._sizes |= {
+            buffer.name: axis.nnz
+            for buffer in function.buffers
+            for axis in function.axes
+            if isinstance(axis, (DenseVaried, CompressedVaried))
+            and axis.indptr == buffer.handle
+            and axis.nnz is not None
+        }
+
+    def places(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:
+        """Return an index and an extent for each dimension; None if the iterations cannot be numbered."""
+        names = {loop.var for loop in loops}
+        places: list[tuple[Expr, Expr]] = []
+        for loop in loops:
+            var = build.index_var(loop.var)
+            if loop.start != build.ZERO:
+                return None
+            if not free_vars(loop.extent) & names and _is_size(loop.extent):
+                places.append((var, loop.extent))
+            elif not self._add_fibre(places, loop, names):
+                return None
+        return places
+
+    def _add_fibre(self, places: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
+        offset = offset_of_length(loop.extent)
+        size = self._sizes.get(offset.buffer) if offset is not None else None
+        if offset is None or size is None or len(offset.indices) > 1 or not _is_size(size):
+            return False
+        (parent,) = offset.indices
+        element = (build.add(build.widen(offset), build.index_var(loop.var)), size)
+        for count, (at, _) in enumerate(places):
+            if at == parent:
+                places[count] = element
+                return True
+        if free_vars(parent) & names:
+            return False
+        places.append(element)
+        return True
+
+    def facts(
+        self, value: Expr, kept: tuple[LoopOrCondition, ...], buffer: Buffer
+    ) -> tuple[InRange, ...]:
+        """Return a fact with the range of the results, if one is proved at the search."""
+        point = point_inside(self._function, kept)
+        search, offset = _parts(value)
+        fixed = frozenset(param.name for param in self._function.params)
+        ends = [
+            end for end in (search.begin, search.end) if free_vars(end) <= fixed and _is_size(end)
+        ]
+        lows = [*(_moved(end, offset) for end in ends), build.ZERO, build.index(-1)]
+        ends += [size for size in self._shapes.get(search.buffer, ())[-1:] if _is_size(size)]
+        highs = [_moved(end, offset + more) for end in ends for more in (0, 1)]
+        low = next((at for at in lows if point.proves(Compare("ge", value, at))), None)
+        high = next((at for at in highs if point.proves(Compare("lt", value, at))), None)
+        return () if low is None or high is None else (InRange(buffer.name, low, high),)
+
+
+def point_inside(function: Function, around: tuple[LoopOrCondition, ...]) -> ProgramPoint:
+    """Return the program point inside these loops and conditions."""
+    point = ProgramPoint(function)
+    for item in around:
+        if isinstance(item, For):
+            point.bind_loop(item)
+            point.assume_range(item, item.extent)
+        else:
+            point.assume(item)
+    return point
+
+
+def _moved(end: Expr, by: int) -> Expr:
+    return build.sub(end, build.index(-by)) if by < 0 else build.add(end, build.index(by))
+
+
+def _parts(value: Expr) -> tuple[Search, int]:
+    """Return a search and the constant that is added to it."""
+    if isinstance(value, Search):
+        return value, 0
+    assert isinstance(value, Binary)
+    search, offset = _parts(value.lhs)
+    more = build.integer_value(value.rhs) or 0
+    return search, offset + (more if value.op == "add" else -more)
+
+
+def _is_size(extent: Expr) -> bool:
+    return not contains(READS, extent)
