@@ -79,7 +79,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.verify.declared_regions import outside
+from gossamer_ir.verify.region_coverage import outside
 
 STAGES = ("coordinate", "position", "loop", "flat")
 

@@ -15,7 +15,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.levels import LEVELS
-from gossamer_ir.interpret.math_functions import MATH_FUNCTIONS
+from gossamer_ir.interpret.math_values import MATH_FUNCTIONS
 from gossamer_ir.interpret.operators import BINARY, COMPARE, UNARY
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.nodes import (

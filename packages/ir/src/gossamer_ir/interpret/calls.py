@@ -9,8 +9,8 @@ import numpy as np
 
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.parallel_chunks import chunks, weigh
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.interpret.weights import chunks, weigh
 from gossamer_ir.nodes import Expr, Launch, ParallelFor, Var
 
 Arguments = Callable[[Frame], list[Any]]

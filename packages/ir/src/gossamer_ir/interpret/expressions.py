@@ -12,8 +12,8 @@ from gossamer_ir.core.dtypes import scalar_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Eval, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
-from gossamer_ir.interpret.math_functions import math_function
-from gossamer_ir.interpret.memory import load, search
+from gossamer_ir.interpret.math_values import math_function
+from gossamer_ir.interpret.memory_access import load, search
 from gossamer_ir.interpret.operators import COMPARE, binary, reduce_lanes, unary
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import (

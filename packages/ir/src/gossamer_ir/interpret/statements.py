@@ -16,11 +16,11 @@ from gossamer_ir.interpret.combine import combine
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.iterations import iteration
-from gossamer_ir.interpret.memory import store
+from gossamer_ir.interpret.memory_access import store
+from gossamer_ir.interpret.parallel_chunks import chunks, weigh
 from gossamer_ir.interpret.translator import Entry, Translator
 from gossamer_ir.interpret.values import garbage, is_vector
 from gossamer_ir.interpret.views import View
-from gossamer_ir.interpret.weights import chunks, weigh
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,

@@ -20,7 +20,7 @@ from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify.buffer_accesses import check_store
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.dtype_queries import parse_dtype
-from gossamer_ir.verify.operands import check_expr
+from gossamer_ir.verify.operand_dtypes import check_expr
 
 
 def check_atomic(ctx: Context, node: Atomic, at: At) -> None:

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.declarations import bind_axis
-from gossamer_ir.verify.operands import check_length
+from gossamer_ir.verify.operand_dtypes import check_length
 
 
 def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:

@@ -6,7 +6,7 @@ from gossamer_ir.nodes import Expr, Load, Prefetch, Region, Search, Store
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import At, Context, KnownBuffer
 from gossamer_ir.verify.dtype_queries import is_integer, is_vector, parse_dtype, with_lanes_of
-from gossamer_ir.verify.operands import check_expr, check_size
+from gossamer_ir.verify.operand_dtypes import check_expr, check_size
 
 SEARCHES = ("exact", "lower", "upper")
 

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.verify.context import At, Context, IndexShape
 from gossamer_ir.verify.dtype_queries import is_constant, is_vector, parse_dtype
-from gossamer_ir.verify.operands import check_length
+from gossamer_ir.verify.operand_dtypes import check_length
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 

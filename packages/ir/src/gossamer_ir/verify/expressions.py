@@ -33,7 +33,7 @@ from gossamer_ir.verify.dtype_queries import (
     parse_dtype,
     with_lanes_of,
 )  # fmt: skip
-from gossamer_ir.verify.operands import check_expr, require_condition
+from gossamer_ir.verify.operand_dtypes import check_expr, require_condition
 
 Test = Callable[[str], bool]
 

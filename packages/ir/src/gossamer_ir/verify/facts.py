@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.context import At, Context
-from gossamer_ir.verify.operands import check_size
+from gossamer_ir.verify.operand_dtypes import check_size
 
 RELATIONS = ("subset", "disjoint", "covers")
 

@@ -22,9 +22,9 @@ from gossamer_ir.verify.atomics import check_atomic
 from gossamer_ir.verify.buffer_accesses import find_buffer
 from gossamer_ir.verify.context import ROOT, At, Context, Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
-from gossamer_ir.verify.operands import check_condition, check_expr, check_size
+from gossamer_ir.verify.operand_dtypes import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements import LOOP_STATEMENTS, PLAIN_STATEMENTS, THREAD_TAGS
-from gossamer_ir.verify.vectors import VECTOR_EXPRESSIONS, check_vscale
+from gossamer_ir.verify.vector_expressions import VECTOR_EXPRESSIONS, check_vscale
 
 MAX_CALLS = 100
 """Maximum depth of nested calls."""

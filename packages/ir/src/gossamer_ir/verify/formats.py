@@ -10,7 +10,7 @@ from gossamer_ir.verify.axes import check_axes
 from gossamer_ir.verify.context import ROOT, At, Context
 from gossamer_ir.verify.declarations import check_params
 from gossamer_ir.verify.functions import check_buffers
-from gossamer_ir.verify.operands import check_size
+from gossamer_ir.verify.operand_dtypes import check_size
 from gossamer_ir.verify.position import POSITION
 
 

@@ -9,7 +9,7 @@ from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.flat import check_guard
 from gossamer_ir.verify.reducers import check_combine
 from gossamer_ir.verify.statements import LOOP_STATEMENTS, LOOPS, PLAIN_STATEMENTS, check_block
-from gossamer_ir.verify.vectors import check_vscale
+from gossamer_ir.verify.vector_expressions import check_vscale
 
 POSITION = Stage(
     name="position",

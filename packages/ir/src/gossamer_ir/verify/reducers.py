@@ -12,7 +12,7 @@ from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.buffer_accesses import check_store
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.dtype_queries import is_vector, parse_dtype
-from gossamer_ir.verify.operands import check_expr
+from gossamer_ir.verify.operand_dtypes import check_expr
 
 
 def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:

@@ -29,9 +29,9 @@ from gossamer_ir.verify.atomics import check_marked_loop
 from gossamer_ir.verify.buffer_accesses import check_prefetch, check_region, check_store
 from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
-from gossamer_ir.verify.declared_regions import check_regions
 from gossamer_ir.verify.dtype_queries import parse_dtype
-from gossamer_ir.verify.operands import check_condition, check_expr, check_size
+from gossamer_ir.verify.operand_dtypes import check_condition, check_expr, check_size
+from gossamer_ir.verify.region_coverage import check_regions
 
 THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
 LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})

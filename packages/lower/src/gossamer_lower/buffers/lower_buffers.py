@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.verify.declared_regions import without_false_regions
+from gossamer_ir.verify.region_coverage import without_false_regions
 from gossamer_lower.buffers.helpers.fibre_conditions import FibreConditions, ranges_of
 from gossamer_lower.buffers.helpers.fibre_positions import element, relative
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers

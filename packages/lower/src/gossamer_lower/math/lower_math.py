@@ -41,7 +41,7 @@ from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.math.helpers.function_table import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.helpers.roundings import fma_by_wider
-from gossamer_lower.math.helpers.terms import CodeBuilder, Term
+from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
 
 _HALVES = ("float16", "bfloat16")
 _DEEPEST = 16

@@ -18,7 +18,7 @@ from gossamer_ir.script.parser.arguments import bind, items
 from gossamer_ir.script.parser.calls import dtype_argument
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.lookups import lookup
+from gossamer_ir.script.parser.name_lookup import lookup
 from gossamer_ir.script.parser.statics import require_bool, static_text
 
 Arguments = dict[str, ast.expr]

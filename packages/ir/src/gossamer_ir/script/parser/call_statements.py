@@ -24,8 +24,8 @@ from gossamer_ir.script.parser.calls import access
 from gossamer_ir.script.parser.coercion import require_dtype, stored
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import expr, index_expr, load_of
-from gossamer_ir.script.parser.lookups import buffer_named, index_nodes, unknown_member
 from gossamer_ir.script.parser.loops import thread_tag
+from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, unknown_member
 from gossamer_ir.script.parser.range_arguments import read_range
 from gossamer_ir.script.parser.statics import require_text
 

@@ -35,7 +35,7 @@ from gossamer_ir.script.parser.arguments import bind, call_name
 from gossamer_ir.script.parser.coercion import literal, require_dtype
 from gossamer_ir.script.parser.context import Context, Handler
 from gossamer_ir.script.parser.expressions import expr, index_expr, load_of, unify
-from gossamer_ir.script.parser.lookups import buffer_named, index_nodes, plain_buffer_named
+from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, plain_buffer_named
 from gossamer_ir.script.parser.statics import require_int, require_text, static_text, static_value
 
 _LARGEST = {

@@ -33,7 +33,7 @@ from gossamer_ir.script.parser.arguments import dotted
 from gossamer_ir.script.parser.coercion import common_dtype, literal, load_dtype, matched, widened
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.layouts import indices_in
-from gossamer_ir.script.parser.lookups import (
+from gossamer_ir.script.parser.name_lookup import (
     buffer_named,
     index_nodes,
     kind_of,

@@ -21,7 +21,7 @@ from gossamer_ir.script.parser.arguments import bind, dotted, items
 from gossamer_ir.script.parser.axes import axis_argument
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.lookups import plain_buffer_named
+from gossamer_ir.script.parser.name_lookup import plain_buffer_named
 from gossamer_ir.script.parser.statics import require_bool
 
 _RELATIONS = ("subset", "disjoint", "covers")

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.axes import axis_argument
 from gossamer_ir.script.parser.context import Context
-from gossamer_ir.script.parser.lookups import unknown_member
+from gossamer_ir.script.parser.name_lookup import unknown_member
 from gossamer_ir.script.parser.statics import require_text
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.names import to_identifier

@@ -13,7 +13,7 @@ from gossamer_ir.script.parser.arguments import call_name
 from gossamer_ir.script.parser.attributes import read_annotations
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import expr
-from gossamer_ir.script.parser.lookups import unknown_member
+from gossamer_ir.script.parser.name_lookup import unknown_member
 from gossamer_ir.script.parser.range_arguments import read_range
 from gossamer_ir.script.parser.statics import require_text, static_text
 

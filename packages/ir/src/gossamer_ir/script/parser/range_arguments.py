@@ -11,7 +11,7 @@ from gossamer_ir.script.parser.arguments import bind, call_name
 from gossamer_ir.script.parser.context import Context
 from gossamer_ir.script.parser.expressions import index_expr
 from gossamer_ir.script.parser.layouts import ranges_in
-from gossamer_ir.script.parser.lookups import buffer_named, index_nodes
+from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes
 from gossamer_ir.script.parser.range_stops import extent_between
 
 

@@ -24,8 +24,8 @@ from gossamer_ir.script.parser.expressions import (
     unsupported_operator,
 )
 from gossamer_ir.script.parser.iterations import ITERATION_CALLS, read_head, read_vars
-from gossamer_ir.script.parser.lookups import buffer_named, index_nodes
 from gossamer_ir.script.parser.loops import read_heads
+from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes
 from gossamer_ir.script.parser.reducers import COMM_REDUCER, read_combine, read_reducer, reducer_of
 from gossamer_ir.script.parser.statics import require_text
 from gossamer_ir.traversal.names import to_identifier

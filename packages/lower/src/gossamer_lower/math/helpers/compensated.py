@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_lower.math.helpers.terms import Number, Term
+from gossamer_lower.math.helpers.term_builder import Number, Term
 
 _SPLITTER = 2.0**27 + 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gossamer_lower.math.helpers import coefficients as known
 from gossamer_lower.math.helpers.exponentials import clamped, exp
-from gossamer_lower.math.helpers.terms import Term
+from gossamer_lower.math.helpers.term_builder import Term
 
 
 def erf(x: Term, *, precise: bool) -> Term:

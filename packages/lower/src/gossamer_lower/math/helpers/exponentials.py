@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_lower.math.helpers import coefficients as known
-from gossamer_lower.math.helpers.terms import Term
+from gossamer_lower.math.helpers.term_builder import Term
 
 LOG2_E = sum(known.LOG2_E)
 

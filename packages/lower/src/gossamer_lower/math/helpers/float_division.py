@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_lower.math.helpers import roundings
-from gossamer_lower.math.helpers.terms import Term
+from gossamer_lower.math.helpers.term_builder import Term
 
 
 def floormod(x: Term, y: Term) -> Term:

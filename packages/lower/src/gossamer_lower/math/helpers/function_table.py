@@ -13,7 +13,7 @@ from gossamer_lower.math.helpers import (
     trigonometric,
 )  # fmt: skip
 from gossamer_lower.math.helpers.powers import power
-from gossamer_lower.math.helpers.terms import Term
+from gossamer_lower.math.helpers.term_builder import Term
 
 Precise = Callable[..., Term]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_lower.math.helpers import coefficients as known
-from gossamer_lower.math.helpers.terms import Term
+from gossamer_lower.math.helpers.term_builder import Term
 
 _FRACTION = (1 << 52) - 1
 _ONE = 0x3FF0000000000000

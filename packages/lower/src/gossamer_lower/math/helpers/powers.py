@@ -18,7 +18,7 @@ from gossamer_lower.math.helpers.exponentials import (
 )
 from gossamer_lower.math.helpers.logarithms import near_one, parts
 from gossamer_lower.math.helpers.roundings import trunc
-from gossamer_lower.math.helpers.terms import Term
+from gossamer_lower.math.helpers.term_builder import Term
 
 _INFINITY = float("inf")
 _NAN = float("nan")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_lower.math.helpers.exponentials import FORMATS
-from gossamer_lower.math.helpers.terms import Term
+from gossamer_lower.math.helpers.term_builder import Term
 
 
 def nearest(x: Term) -> Term:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gossamer_lower.math.helpers import coefficients as known
 from gossamer_lower.math.helpers.compensated import quick_two_sum, two_product, two_sum
 from gossamer_lower.math.helpers.exponentials import FORMATS
-from gossamer_lower.math.helpers.terms import CodeBuilder, Term
+from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
 
 LARGEST_BY_PARTS = 2.0**20
 """Up to here n has 20 bits, so that its products with numbers of 33 bits are exact."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.regions import block_regions
 from gossamer_ir.nodes import Block, Function, Region
-from gossamer_ir.verify.declared_regions import outside
+from gossamer_ir.verify.region_coverage import outside
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.definition.change import Change

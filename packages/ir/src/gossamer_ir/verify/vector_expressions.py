@@ -15,7 +15,7 @@ from gossamer_ir.verify.dtype_queries import (
     parse_dtype,
     vector_of,
 )
-from gossamer_ir.verify.operands import check_expr
+from gossamer_ir.verify.operand_dtypes import check_expr
 
 MAX_VALUES = 64
 """Maximum number of vectors of a `TransposeReduce`."""
