@@ -84,7 +84,7 @@ def test_no_vector_of_lanes_is_left(name):
     assert not collect((Broadcast, TransposeReduce), value)
 
 
-def test_a_vector_in_a_variable_has_lanes_that_nobody_knows():
+def test_a_vector_in_a_variable_has_unknown_lanes():
     vector = Var("v", "int64x4")
     assert lane_of(vector, LANE) is None
     assert lane_of(vector, LANE, kept=lambda variable: variable) == vector

@@ -194,7 +194,7 @@ def test_indices_in_indices_are_looked_up_as_written(depth):
         assert given["b"].tolist() == expected
 
 
-def test_what_is_proved_of_an_index_is_asked_once(monkeypatch):
+def test_a_proof_about_an_index_is_searched_once(monkeypatch):
     """An index occurs 3 times in the lowered code, and an index in it 9 times."""
     asked, is_in_range = [], ProgramPoint.is_in_range
 

@@ -262,7 +262,7 @@ def test_the_rows_of_a_fused_iteration_are_proved_in_bounds():
             break
 
 
-def test_a_search_that_nobody_uses_vanishes():
+def test_an_unused_search_is_removed():
     body = ELEMENTWISE.replace(" * X[i] + Y[j]", " * 2.0").replace("X = T", "# X = T")
     body = body.replace("Y = T", "# Y = T")
     loop = lower_buffers(lower_iterations(program(body)))

@@ -91,7 +91,7 @@ def test_without_a_condition_on_an_address_nothing_is_doubled():
     assert len(bodies(after, For)) == 1
 
 
-def test_an_address_that_is_used_and_not_asked_doubles_nothing():
+def test_an_address_that_no_condition_uses_doubles_nothing():
     after = lower_to_flat(program(f"for i in T.serial(n): Y[i] = T.float32({EARLY})"))
     assert unswitch_on_alignment(after) == after
 

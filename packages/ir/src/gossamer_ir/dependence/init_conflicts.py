@@ -85,7 +85,7 @@ def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> 
             yield access
 
 
-def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
+def is_determined_by_element(block: Block, loops: Iterable[For]) -> bool:
     """Return whether points of some loops around a block that share an element initialize it to the same
     value.
 
@@ -94,7 +94,7 @@ def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
     >>> i = For("i", index(0), index(8), ())
     >>> at = Load("P", (index_var("i"),), "int64")
     >>> inits = (Store("Y", (at,), value) for value in (at, index_var("i")))
-    >>> [is_told_by_element(Block("b", (), (), init=(init,)), [i]) for init in inits]
+    >>> [is_determined_by_element(Block("b", (), (), init=(init,)), [i]) for init in inits]
     [True, False]
     """
     bound = _bound_in((block,))

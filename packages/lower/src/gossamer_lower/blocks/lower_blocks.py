@@ -256,8 +256,8 @@ def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stm
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return the statements under a condition. A condition that reads memory is kept even without
     statements, because the read may stop the program."""
-    is_asked = condition is not None and (body or buffers_read(condition))
-    return (If(condition, body),) if condition is not None and is_asked else body
+    is_condition_kept = condition is not None and (body or buffers_read(condition))
+    return (If(condition, body),) if condition is not None and is_condition_kept else body
 
 
 def _replacing(stmt: Any, block: Block, by: Block) -> Any:

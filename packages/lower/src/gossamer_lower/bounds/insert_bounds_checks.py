@@ -82,10 +82,10 @@ class _BoundsCheckInserter:
         with self._point.scope():
             for stmt in body:
                 result += [*self._guards_before(stmt), self._statement(stmt)]
-                self._learn(stmt)
+                self._move_past(stmt)
         return tuple(result)
 
-    def _learn(self, stmt: Stmt) -> None:
+    def _move_past(self, stmt: Stmt) -> None:
         """Record what holds after a statement, up to the end of the body."""
         if isinstance(stmt, Let) and free_vars(stmt.value) & self._unproved.lane_vars:
             self._unproved.lane_vars.add(stmt.var.name)

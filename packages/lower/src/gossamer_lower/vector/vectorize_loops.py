@@ -71,9 +71,9 @@ class _LoopVectorizer:
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         with self._point.scope():
-            return each(body, self._learning)
+            return each(body, self._statement_at_point)
 
-    def _learning(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def _statement_at_point(self, stmt: Stmt) -> tuple[Stmt, ...]:
         new = self._statement(stmt)
         self._point.after(stmt)
         return new

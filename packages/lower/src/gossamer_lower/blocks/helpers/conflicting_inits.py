@@ -16,7 +16,7 @@ import msgspec
 from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.core.build import ONE
-from gossamer_ir.dependence.init_conflicts import is_told_by_element, may_meet
+from gossamer_ir.dependence.init_conflicts import is_determined_by_element, may_meet
 from gossamer_ir.nodes import (
     Block,
     Expr,
@@ -119,7 +119,7 @@ def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:
     """Return whether the init is idempotent for elements that several iterations of the loops write: its
     value depends on the element only, and not on the old value."""
     targets = buffers_written(block.init)
-    return not buffers_read(*block.init) & targets and is_told_by_element(block, loops)
+    return not buffers_read(*block.init) & targets and is_determined_by_element(block, loops)
 
 
 def why_not_before(loop: For, block: Block, function: Function) -> str | None:

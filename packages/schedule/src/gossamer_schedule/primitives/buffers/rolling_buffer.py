@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import add, conjoined, conjuncts, index, index_var, sub
-from gossamer_ir.dependence.init_conflicts import is_told_by_element
+from gossamer_ir.dependence.init_conflicts import is_determined_by_element
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -284,7 +284,7 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
     """
     block: Block = cursor.node
     reinitializing = reinitializing_loops(cursor, {inner_loop.var for inner_loop in own})
-    if reinitializing and not is_told_by_element(block, own):
+    if reinitializing and not is_determined_by_element(block, own):
         loop = min(reinitializing)
         raise schedule_error(
             "rolling_buffer.not_proved",
