@@ -1,0 +1,151 @@
+"""Lowers the calls in the expressions of one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core import build
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import EXPRESSIONS, Binary, Call, Compare, Expr, IfThenElse, Load, Node, Stmt
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import contains
+from gossamer_lower.math.helpers.function_table import DIVISIONS, LOWERED, computed
+from gossamer_lower.math.helpers.roundings import fma_by_wider
+from gossamer_lower.math.helpers.single_use_lets import inlined
+from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
+
+_HALVES = ("float16", "bfloat16")
+
+
+def is_lowered(node: Node, instructions: Collection[str]) -> bool:
+    """Return whether a node is a call, or a division of floats, without an instruction."""
+    if isinstance(node, Binary):
+        return node.op in DIVISIONS and DType.parse(build.dtype_of(node)).is_float
+    if not isinstance(node, Call):
+        return False
+    scalar = DType.parse(node.dtype).scalar
+    return scalar in _HALVES or (
+        node.function not in instructions and DType.parse(node.dtype).is_float
+    )
+
+
+class CallLowerer:
+    """The calls in the expressions of one statement, each computed once.
+
+    Calls are computed unconditionally. If an expression is evaluated only under `conditions`, an argument
+    that reads memory is replaced by 1 unless they hold, as the read could fail.
+    """
+
+    def __init__(
+        self, namer: Namer, instructions: Collection[str], conditions: tuple[Expr, ...] = ()
+    ) -> None:
+        self._namer = namer
+        self._instructions = instructions
+        self._conditions = conditions
+        self._known: dict[Call, Expr] = {}
+        self.statements: list[Stmt] = []
+
+    def under(self, condition: Expr) -> CallLowerer:
+        """Return the calls for expressions that are evaluated only if a scalar condition holds."""
+        if DType.parse(build.dtype_of(condition)).is_vector:
+            return self
+        inner = CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
+        inner.statements, inner._known = self.statements, self._known
+        return inner
+
+    def any(self, value: Any) -> Any:
+        """Return an expression as `expr` does, and anything else as it is."""
+        return self.expr(value) if type(value) in EXPRESSIONS else value
+
+    def expr(self, node: Expr) -> Expr:
+        """Return the expression with calls replaced by their values."""
+        match node:
+            case IfThenElse():
+                return self._choice(node)
+            case Load(predicate=Node()):
+                return self._load(node)
+        inner = map_children(node, self.expr)
+        return self._call(inner) if is_lowered(inner, self._instructions) else inner
+
+    def _load(self, node: Load) -> Load:
+        """Return a load with a predicate. If it is false, the indices are not evaluated."""
+        assert node.predicate is not None
+        assert node.passthrough is not None
+        predicate = self.expr(node.predicate)
+        inside = self.under(predicate)
+        indices = tuple(inside.expr(index) for index in node.indices)
+        return Load(node.buffer, indices, node.dtype, predicate, self.expr(node.passthrough))
+
+    def _choice(self, node: IfThenElse) -> IfThenElse:
+        condition = self.expr(node.condition)
+        if_true = self.under(condition).expr(node.if_true)
+        if_false = self.under(_negated(condition)).expr(node.if_false)
+        return IfThenElse(condition, if_true, if_false)
+
+    def _call(self, call: Expr) -> Expr:
+        """Return the value of a call, or of a float division, which is treated as one."""
+        args: tuple[Expr, ...]
+        match call:
+            case Binary():
+                function, args = str(call.op), (call.lhs, call.rhs)
+            case Call():
+                function, args = call.function, call.args
+            case _:
+                return call
+        safe = tuple(self._safe(arg) for arg in args)
+        node = Call(function, safe, build.dtype_of(call))
+        if node not in self._known:
+            self._known[node] = self._computed(node)
+        return self._known[node]
+
+    def _safe(self, arg: Expr) -> Expr:
+        if not contains(Load, arg):
+            return arg
+        for condition in reversed(self._conditions):
+            one = constant(1, DType.parse(build.dtype_of(arg)).scalar)
+            kind = DType.parse(build.dtype_of(arg))
+            code = CodeBuilder(self._namer, kind, instructions=self._instructions)
+            arg = IfThenElse(condition, arg, code.everywhere(one))
+        return arg
+
+    def _computed(self, node: Call) -> Expr:
+        kind = DType.parse(node.dtype)
+        code = CodeBuilder(self._namer, kind, instructions=self._instructions)
+        args = tuple(code.term(arg) for arg in node.args)
+        if kind.scalar in _HALVES:
+            result = self._of_halves(node.function, args)
+        else:
+            result = self._value(node.function, args)
+        narrow = result.to(kind.scalar)
+        self.statements += inlined(code.statements, keep=narrow.expr)
+        return narrow.expr
+
+    def _of_halves(self, function: str, args: tuple[Term, ...]) -> Term:
+        """Return the value before it is rounded to 16 bits. fma is computed in float64, because sums of
+        products are not exact enough in float32."""
+        if function == "fma":
+            return fma_by_wider(*(arg.to("float64") for arg in args))
+        return self._value(function, tuple(arg.to("float32") for arg in args))
+
+    def _value(self, function: str, args: tuple[Term, ...]) -> Term:
+        scalar = args[0].scalar
+        if function in self._instructions:
+            return args[0].code.call(function, *args)
+        if function not in LOWERED or (function, scalar) == ("fma", "float64"):
+            raise unsupported_error(function, f"cannot be lowered to arithmetic for {scalar}")
+        return computed(function, args)
+
+
+def _negated(condition: Expr) -> Expr:
+    """Return the negation of a scalar condition."""
+    return Compare("eq", condition, FALSE)
+
+
+def unsupported_error(name: str, why: str) -> UnsupportedError:
+    """Return the error for a function that cannot be lowered."""
+    return UnsupportedError("lower.math", f"The function '{name}' {why}.")
