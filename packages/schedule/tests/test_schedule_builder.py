@@ -402,6 +402,20 @@ def test_each_name_of_another_compiler_is_there_or_has_a_hint(name):
         assert caught.value.code == "schedule.builder.unknown"
 
 
+def test_a_primitive_is_shown_with_the_module_that_it_takes():
+    shown = inspect.signature(PRIMITIVES["unroll"])
+    assert list(shown.parameters) == ["module", "loop", "function"]
+    assert (shown.parameters["module"].annotation, shown.return_annotation) == ("Module", "Result")
+
+
+def test_a_step_records_the_decision_and_no_defaults():
+    drawn = PRIMITIVES["sample_categorical"](
+        examples.SCALE, "t", candidates=[2, 4], seed=5, function=None
+    )
+    assert list(drawn.step.args) == ["name", "candidates", "decision"]
+    assert drawn.step.args["candidates"] == (2, 4)
+
+
 STEP = re.compile(r"(?<![\w.])(\w+)\(([^()]*)")
 
 
