@@ -11,7 +11,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What a primitive returns: the cursor at the changed function, and the names that it made or moved.
+    """The cursor at the changed function, and the names that the primitive made or moved.
 
     `forwards` and `values` are those of the `Result`. `recorded` holds arguments that the step records
     instead of the given ones, such as the decision that a sampling step has drawn.

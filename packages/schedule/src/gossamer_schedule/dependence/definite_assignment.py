@@ -1,6 +1,6 @@
 """Definite assignment: whether statements give an element of a buffer a value each time that they run.
 
-All accesses are taken to be to one element, which is what `scatters.required_element` requires.
+All accesses are taken to be to one element, which is what `written_element.required_element` requires.
 """
 
 from __future__ import annotations

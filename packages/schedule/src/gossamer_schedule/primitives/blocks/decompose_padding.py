@@ -192,7 +192,7 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     remaining = [
         part
         for part in conjuncts(padded.inside)
-        if not _is_recorded_bound(part, block, loops, bounds)
+        if not _add_bound(part, block, loops, bounds)
     ]
     predicate = conjoined((*conjuncts(block.predicate), *remaining))
     store = Store(padded.buffer, padded.indices, padded.value)
@@ -237,7 +237,7 @@ _SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 """The comparison that is equivalent after the operands are swapped."""
 
 
-def _is_recorded_bound(
+def _add_bound(
     part: Expr, block: Block, loops: Sequence[For], bounds: dict[str, _LoopBounds]
 ) -> bool:
     """Add the bound that a condition gives for one of the loops to `bounds`.
