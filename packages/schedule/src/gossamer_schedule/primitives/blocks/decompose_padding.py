@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in, written_in
@@ -188,17 +189,14 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     """Return the nest that stores the value, its loops shortened to the bounds that the condition gives."""
     block: Block = nest.block.node
     loops = _own_loops(nest)
-    bounds = {loop.var: _LoopBounds() for loop in loops}
-    remaining = [
-        part
-        for part in conjuncts(padded.inside)
-        if not _add_bound(part, block, loops, bounds)
-    ]
+    parts = [(part, _bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
+    remaining = [part for part, bound in parts if bound is None]
     predicate = conjoined((*conjuncts(block.predicate), *remaining))
     store = Store(padded.buffer, padded.indices, padded.value)
     interior: Stmt = replace(block, body=(store,), predicate=predicate)
     for loop in reversed(loops):
-        interior = _shortened(loop, bounds[loop.var], interior)
+        bounds = [bound for _, bound in parts if bound is not None and bound.loop == loop.var]
+        interior = _shortened(loop, bounds, interior)
     return _with_statement(nest, nest.block.up(len(loops)), interior)
 
 
@@ -221,31 +219,29 @@ def _own_loops(nest: BlockNest) -> tuple[For, ...]:
     return tuple(own)
 
 
-class _LoopBounds:
-    """The first values of a loop variable (`lows`) and the values before which it ends, given by conditions.
+class _LoopBound(msgspec.Struct, frozen=True):
+    """A bound of a loop variable: its first value if `is_lower`, else the value before which it ends.
 
-    They are the other sides of comparisons with the variable, as written. The shortened loop computes them,
-    so no terms are moved from one side to the other, where they might overflow (`slack_of`).
+    It is the other side of a comparison with the variable, as written. The shortened loop computes it, so
+    no terms are moved from one side to the other, where they might overflow (`slack_of`).
     """
 
-    def __init__(self) -> None:
-        self.lows: list[Expr] = []
-        self.ends: list[Expr] = []
+    loop: str
+    value: Expr
+    is_lower: bool
 
 
 _SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 """The comparison that is equivalent after the operands are swapped."""
 
 
-def _add_bound(
-    part: Expr, block: Block, loops: Sequence[For], bounds: dict[str, _LoopBounds]
-) -> bool:
-    """Add the bound that a condition gives for one of the loops to `bounds`.
+def _bound_of(part: Expr, block: Block, loops: Sequence[For]) -> _LoopBound | None:
+    """Return the bound that a condition gives for one of the loops; None if it is not such a condition.
 
-    Return whether the condition is such a bound, so that the shortened loop replaces it.
+    The shortened loop replaces the condition.
     """
     if not isinstance(part, Compare) or part.op not in _SWAPPED:
-        return False
+        return None
     op: str = part.op
     var, bound = part.lhs, part.rhs
     if isinstance(bound, Var) and any(item.var == bound.name for item in block.iters):
@@ -253,9 +249,8 @@ def _add_bound(
     loop = _loop_of(var, block, loops)
     end = _end_of(op, bound)
     if loop is None or end is None or _is_varying(end, block, loops):
-        return False
-    (bounds[loop].lows if op in ("gt", "ge") else bounds[loop].ends).append(end)
-    return True
+        return None
+    return _LoopBound(loop, end, is_lower=op in ("gt", "ge"))
 
 
 def _loop_of(var: Expr, block: Block, loops: Sequence[For]) -> str | None:
@@ -286,16 +281,18 @@ def _is_varying(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
     return bool(free_vars(bound) & names) or contains(READS, bound)
 
 
-def _shortened(loop: For, bounds: _LoopBounds, body: Stmt) -> For:
+def _shortened(loop: For, bounds: Sequence[_LoopBound], body: Stmt) -> For:
     """Return the loop over the iterations within bounds, starting at 0.
 
     Bounds are clamped to [0, extent], so their differences do not overflow.
     """
     low, end = ZERO, loop.extent
-    for bound in bounds.lows:
-        low = simplify(Binary("max", low, _clamped(bound, loop.extent)))
-    for bound in bounds.ends:
-        end = simplify(Binary("min", end, _clamped(bound, loop.extent)))
+    for bound in bounds:
+        value = _clamped(bound.value, loop.extent)
+        if bound.is_lower:
+            low = simplify(Binary("max", low, value))
+        else:
+            end = simplify(Binary("min", end, value))
     shifted = substitute_body(
         (body,), {} if low == ZERO else {loop.var: add(index_var(loop.var), low)}
     )
