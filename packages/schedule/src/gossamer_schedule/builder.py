@@ -309,7 +309,7 @@ class ScheduleBuilder(Fluent):
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-            raise _unknown(type(self), name)
+            raise _unknown_name_error(type(self), name)
 
 
 def _normalized(value: Any) -> Any:
@@ -325,7 +325,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _unknown(kind: type, name: str) -> UnknownNameError:
+def _unknown_name_error(kind: type, name: str) -> UnknownNameError:
     """Return the error for a name that a builder does not have, with a hint."""
     known = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
     near = difflib.get_close_matches(name, known, n=1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
 from gossamer_schedule.definition.foreign_names import argument_hint
 from gossamer_schedule.errors import listing, schedule_error
@@ -67,7 +68,7 @@ def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> d
         return {variadic: args}
     names = _positional(primitive) if args else ()
     if len(args) > len(names):
-        raise _too_many(primitive, args, len(names))
+        raise _positional_error(primitive, args, len(names))
     return dict(zip(names, args, strict=False))
 
 
@@ -84,7 +85,9 @@ def takes_intrinsics(primitive: Callable[..., Any]) -> bool:
     return INTRINSICS in unwrap(primitive).__kwdefaults__
 
 
-def _too_many(primitive: Callable[..., Any], args: tuple[Any, ...], count: int) -> Exception:
+def _positional_error(
+    primitive: Callable[..., Any], args: tuple[Any, ...], count: int
+) -> ScheduleError:
     """Return the error for arguments that must be given by name. Its hint shows the right call."""
     op = primitive.__name__
     types, _ = parameters(primitive)
@@ -122,7 +125,7 @@ def checked(
         intrinsics[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
     for name in rest:
         if name not in types:
-            raise _unknown(op, name, list(types))
+            raise _unknown_argument_error(op, name, list(types))
         if name in given and (given[name] or name != variadic):
             raise schedule_error("replay.arguments", f"{op} is given argument '{name}' twice.")
     given = {**given, **rest}
@@ -146,7 +149,7 @@ def _intrinsics(op: str, value: Any) -> Any:
     )
 
 
-def _unknown(op: str, name: str, names: list[str]) -> Exception:
+def _unknown_argument_error(op: str, name: str, names: list[str]) -> ScheduleError:
     near = difflib.get_close_matches(name, names, n=1)
     hint = argument_hint(op, name) or (f" Did you mean '{near[0]}'?" if near else "")
     return schedule_error(

@@ -15,6 +15,7 @@ from gossamer_ir.core.build import add, index_var, mul
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Verdict, verdict, written_accesses
 from gossamer_ir.dependence.ordered_accesses import are_ordered
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt, While
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.effects import buffers_written
@@ -84,10 +85,10 @@ def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
     by_buffer = accesses_below(cursor)
     for buffer in by_buffer if buffers is None else buffers & by_buffer.keys():
         if not is_unshared(cursor, buffer):
-            raise _race(cursor, buffer=buffer)
+            raise _race_error(cursor, buffer=buffer)
 
 
-def _race(cursor: Cursor, *, buffer: str) -> Exception:
+def _race_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
     loop, accesses = cursor.node, accesses_below(cursor)[buffer]
     varying = loops_within((loop,))
     clash = collision(loop, accesses, loops=loops_of(cursor.function), varying=varying)

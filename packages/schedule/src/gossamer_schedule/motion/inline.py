@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import conjuncts, sub
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -37,15 +38,15 @@ def required_assignment(cursor: Cursor) -> Store:
     """
     block: Block = cursor.node
     if not block.body:
-        raise _not_assigning(cursor)
+        raise _assignment_error(cursor)
     *lets, last = block.body
     values = {let.var.name: let.value for let in lets if isinstance(let, Let)}
     is_plain = not block.init and all(iterator.kind == "S" for iterator in block.iters)
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
-        raise _not_assigning(cursor)
+        raise _assignment_error(cursor)
     store: Store = resolve(last, values)
     if store.buffer in buffers_accessed((*store.indices, store.value)) or is_wide(store.indices):
-        raise _not_assigning(cursor)
+        raise _assignment_error(cursor)
     return store
 
 
@@ -67,7 +68,7 @@ def require_no_loops(cursor: Cursor) -> None:
         )
 
 
-def _not_assigning(cursor: Cursor) -> Exception:
+def _assignment_error(cursor: Cursor) -> ScheduleError:
     return schedule_error(
         f"{cursor.primitive}.form",
         f"Block '{cursor.node.name}' is not a single assignment to an element without a reduction.",

@@ -11,6 +11,7 @@ from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import affine_of, expr_of, product_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.mixed_radix import count_of, digits_of, is_covering, is_positive, lowest
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import BlockIter, Range
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -29,7 +30,7 @@ def require_covered(nest: BlockNest, iters: Sequence[BlockIter]) -> None:
     """
     for item, tile in _visited(nest, iters):
         if tile is not None:
-            raise _not_covered(nest, item)
+            raise _coverage_error(nest, item)
 
 
 def required_tiles(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Range]:
@@ -62,7 +63,7 @@ def _visited(
         if not is_covering(form, extent, loops=loops) or used - free:
             used, tile = used & inside.keys(), _tile(nest, iterator)
             if tile is None or used - free:
-                raise _not_covered(nest, iterator)
+                raise _coverage_error(nest, iterator)
         yield iterator, tile
         free -= used
         idle -= used
@@ -89,7 +90,7 @@ def _tile(nest: BlockNest, item: BlockIter) -> Range | None:
     return tile if free_vars(tile).isdisjoint(loops) else None
 
 
-def _not_covered(nest: BlockNest, iterator: BlockIter) -> Exception:
+def _coverage_error(nest: BlockNest, iterator: BlockIter) -> ScheduleError:
     cursor = nest.block
     outer = values_at(cursor)
     values = outer | {item.var: item.value for item in cursor.node.iters}

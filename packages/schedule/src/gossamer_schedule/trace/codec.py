@@ -40,15 +40,15 @@ def trace_from_json(text: str | bytes) -> Trace:
     (Step(op='split', args={'loop': 'i', 'factors': (None, 8)}),)
     """
     if not isinstance(text, (str, bytes, bytearray, memoryview)):
-        raise _not_a_trace(f"The trace is {value_text(text)}; expected JSON as text or bytes.")
+        raise _trace_error(f"The trace is {value_text(text)}; expected JSON as text or bytes.")
     try:
         data = text.encode() if isinstance(text, str) else text
         return msgspec.json.decode(data, type=Trace)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise _not_a_trace(f"The text is not a list of steps: {error}.") from None
+        raise _trace_error(f"The text is not a list of steps: {error}.") from None
 
 
-def _not_a_trace(message: str) -> ScheduleError:
+def _trace_error(message: str) -> ScheduleError:
     return schedule_error(
         "trace.json",
         message,

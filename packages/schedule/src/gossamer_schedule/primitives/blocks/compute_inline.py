@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var, zero_of
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -232,14 +233,14 @@ class _Inliner:
         if self._is_determined and point is not None:
             unproved = list(self._unproved(point))
             if unproved and self._is_kept:
-                raise self._not_computed(load, needs=" and ".join(map(text_of, unproved)))
+                raise self._not_computed_error(load, needs=" and ".join(map(text_of, unproved)))
             value: Expr = substitute(self._store.value, point)
             for condition in reversed(unproved):
                 value = IfThenElse(condition, value, zero_of(load.dtype))
             return value
         if block.predicate is None and is_function_of_element(block, self._store):
             if self._is_kept and not self._is_constant:
-                raise self._not_computed(
+                raise self._not_computed_error(
                     load, needs=f"the point that computes {text_of(load)} is known"
                 )
             indices = dict(zip(self._store.indices, load.indices, strict=True))
@@ -251,7 +252,7 @@ class _Inliner:
             "the block",
         )
 
-    def _not_computed(self, load: Load, *, needs: str) -> Exception:
+    def _not_computed_error(self, load: Load, *, needs: str) -> ScheduleError:
         """Return the error for a load of a value that may be stale (from an earlier iteration)."""
         return schedule_error(
             "compute_inline.not_proved",

@@ -112,7 +112,7 @@ def reverse_compute_at(
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = inside.replaced_by((extended,))
     if conflict := conflicting_buffer(find_loop(changed, loop=path[0].var), path, buffers=shared):
-        raise _other_access(block, {conflict})
+        raise _conflict_error(block, {conflict})
     return Change(changed, names)
 
 
@@ -161,11 +161,11 @@ def _require_no_conflict(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> 
     between = top.siblings[position(top) + 1 : position(consumer)]
     conflicts = (writes & buffers_accessed(between)) | (reads & outer_writes(between))
     if conflicts:
-        raise _other_access(cursor.node.name, conflicts)
+        raise _conflict_error(cursor.node.name, conflicts)
     return writes & buffers_accessed((top.node,))
 
 
-def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
+def _conflict_error(block: str, buffers: Set[str]) -> ScheduleError:
     return schedule_error(
         "reverse_compute_at.other_access",
         f"Block '{block}' cannot move past other uses of {quoted(buffers)}.",
@@ -218,11 +218,11 @@ def _require_ranges(
     for buffer, stores in produced.items():
         extended = _with_ranges(move, buffer, stores, known=ranges)
         if extended is None:
-            raise _not_proved(move)
+            raise _ranges_error(move)
         ranges = extended
     reduced = [ranges.get(item.var) for item in move.block.node.iters if item.kind == "R"]
     if any(item_range is not None and item_range.count is not None for item_range in reduced):
-        raise _not_proved(move)
+        raise _ranges_error(move)
     return ranges
 
 
@@ -293,7 +293,7 @@ def _require_same_order(
         require_distinct(cursor, buffer, nest=own)
 
 
-def _not_proved(move: _Move) -> Exception:
+def _ranges_error(move: _Move) -> ScheduleError:
     loop = move.path[-1].var
     return schedule_error(
         "reverse_compute_at.not_proved",

@@ -92,7 +92,7 @@ def cache_write(
     element = required_element(writer, buffer)
     is_loading = _require_initialized(writer, element)
     if is_loading and writer is not cursor:
-        raise _not_initialized(writer, buffer)
+        raise _initialization_error(writer, buffer)
 
     require_constant_size(old, cursor)
     loading = _copied(element, buffer, to=buffer)
@@ -137,7 +137,7 @@ def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
     return BlockNest(cursor, enclosing[len(enclosing) - count :])
 
 
-def _not_initialized(cursor: Cursor, buffer: str) -> ScheduleError:
+def _initialization_error(cursor: Cursor, buffer: str) -> ScheduleError:
     return schedule_error(
         "cache_write.element",
         f"No statement that always runs initializes the element of '{buffer}' that block "
@@ -156,7 +156,7 @@ def _require_initialized(cursor: Cursor, element: Element) -> bool:
         return False
     is_changed = store.buffer in buffers_accessed(block.init)
     if is_changed or not _is_loaded_once(cursor, store):
-        raise _not_initialized(cursor, store.buffer)
+        raise _initialization_error(cursor, store.buffer)
     require_element_exists(cursor, element)
     return True
 

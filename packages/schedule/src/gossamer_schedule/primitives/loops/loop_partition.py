@@ -14,6 +14,7 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Binary, Block, Expr, For, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -99,23 +100,23 @@ def _require_points(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, 
     cuts = tuple(_cut(point, cursor) for point in points)
     known = [value for value in map(integer_value, cuts) if value is not None]
     if not cuts or min(known, default=0) < 0 or known != sorted(known):
-        raise _bad_points(f"the points {tuple(points)} are none, negative or decreasing", cursor)
+        raise _points_error(f"the points {tuple(points)} are none, negative or decreasing", cursor)
     return cuts
 
 
 def _cut(point: int | str, cursor: Cursor) -> Expr:
     if isinstance(point, int):
         if not 0 <= point < 2**63:
-            raise _bad_points(f"point {point} is negative or does not fit int64", cursor)
+            raise _points_error(f"point {point} is negative or does not fit int64", cursor)
         return index(point)
     cut = expression_at(point, cursor, argument="points")
     kind = DType.parse(dtype_of(cut))
     if not kind.is_integer or kind.is_vector:
-        raise _bad_points(f"point '{point}' is {kind.text}, not an integer", cursor)
+        raise _points_error(f"point '{point}' is {kind.text}, not an integer", cursor)
     return widen(cut)
 
 
-def _bad_points(reason: str, cursor: Cursor) -> Exception:
+def _points_error(reason: str, cursor: Cursor) -> ScheduleError:
     return schedule_error(
         "loop_partition.points",
         f"Loop '{cursor.node.var}' cannot be cut: {reason}.",

@@ -13,6 +13,7 @@ from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, places
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, IfThenElse, Stmt, VScale
 from gossamer_ir.traversal.effects import READS, effects_of
@@ -128,14 +129,14 @@ def _require_factors(
     factors: Sequence[int | str | None], cursor: Cursor
 ) -> tuple[Affine | None, ...]:
     if not factors or list(factors).count(None) > 1:
-        raise _bad_factors(
+        raise _factors_error(
             f"the factors {tuple(factors)} are none, or more than one is None", cursor
         )
     counts = tuple(_required_factor(factor, cursor) for factor in factors)
     total = _product_of_known(counts)
     number, _ = factored(total)
     if not is_count(number):
-        raise _bad_factors(f"the product of the factors is {number}", cursor)
+        raise _factors_error(f"the product of the factors is {number}", cursor)
     if None not in counts and quotient(total, affine_of(cursor.node.extent)) is None:
         _require_cover(total, cursor)
     return counts
@@ -147,7 +148,7 @@ def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
     count = Affine({}, factor) if isinstance(factor, int) else _parsed_factor(factor, cursor)
     number, others = factored(count)
     if not is_count(number) or any(not isinstance(other, VScale) for other in others):
-        raise _bad_factors(f"factor {factor!r} is not positive, or too large", cursor)
+        raise _factors_error(f"factor {factor!r} is not positive, or too large", cursor)
     return count
 
 
@@ -155,7 +156,7 @@ def _parsed_factor(factor: str, cursor: Cursor) -> Affine:
     return affine_of(expression_of(factor, cursor, argument="factors"))
 
 
-def _bad_factors(reason: str, cursor: Cursor) -> Exception:
+def _factors_error(reason: str, cursor: Cursor) -> ScheduleError:
     return schedule_error(
         "split.factors",
         f"Loop '{cursor.node.var}' cannot be split: {reason}.",
@@ -177,7 +178,7 @@ def _require_cover(total: Affine, cursor: Cursor) -> None:
     number, _ = factored(total)
     if number < extent:
         reason = f"the product of the factors is {number}, and its extent is {extent}"
-        raise _bad_factors(reason, cursor)
+        raise _factors_error(reason, cursor)
 
 
 def _product_of_known(counts: Iterable[Affine | None]) -> Affine:
