@@ -89,9 +89,11 @@ def _renamed(
 ) -> Clone:
     naming: dict[type, tuple[str, Mapping[str, str]]] = {
         **dict.fromkeys((*NAMING_BUFFERS, Region), ("buffer", buffers)),
-        Block: ("name", blocks), BlockIter: ("var", variables), For: ("var", variables),
+        Block: ("name", blocks),
+        BlockIter: ("var", variables),
+        For: ("var", variables),
         Var: ("name", variables),
-    }  # fmt: skip
+    }
 
     def rule(node: Any) -> Any | None:
         if isinstance(node, Allocate):

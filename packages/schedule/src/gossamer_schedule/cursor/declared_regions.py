@@ -46,9 +46,13 @@ def _of_function(top: Cursor) -> Function:
 def _with_valid_regions(block: Block, visible: set[str]) -> Block:
     def kept(field: str) -> tuple[Region, ...] | None:
         declared: tuple[Region, ...] | None = getattr(block, field)
-        return None if declared is None else tuple(
-            region for region in declared if {region.buffer, *buffers_read(region)} <= visible
-        )  # fmt: skip
+        return (
+            None
+            if declared is None
+            else tuple(
+                region for region in declared if {region.buffer, *buffers_read(region)} <= visible
+            )
+        )
 
     return without_false_regions(replace(block, reads=kept("reads"), writes=kept("writes")))
 

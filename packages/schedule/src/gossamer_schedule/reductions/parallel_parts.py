@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Range,
     Stmt,
     Store,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body

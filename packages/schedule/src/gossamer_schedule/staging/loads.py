@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -102,7 +102,7 @@ def _any_of(cases: Iterable[Conditions]) -> Expr | None:
     return condition
 
 
-class _Context(NamedTuple):
+class _Context(msgspec.Struct, frozen=True):
     """The enclosing conditions and loops of a statement: `above` holds where the innermost enclosing block
     runs, and `within` has the loops and conditions inside that block, the outermost first."""
 

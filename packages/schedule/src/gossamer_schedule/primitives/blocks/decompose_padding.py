@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +30,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -105,7 +104,7 @@ def decompose_padding(
     return Change(root.with_function(changed), names)
 
 
-class _PaddedStore(NamedTuple):
+class _PaddedStore(msgspec.Struct, frozen=True):
     """A store to an element: `value` where the condition `inside` holds, otherwise `padding`."""
 
     buffer: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
@@ -38,7 +38,7 @@ from gossamer_schedule.reductions.reassociation import reassociating, reduction_
 from gossamer_schedule.staging.written_element import redirected
 
 
-class _Epilogue(NamedTuple):
+class _Epilogue(msgspec.Struct, frozen=True):
     """An epilogue in terms of the reduction's iterators: it stores `result op operand` by `store`.
 
     `pairs` holds the corresponding iterators of the epilogue and of the reduction.

@@ -125,8 +125,11 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
         and len(into.axes) >= count
         and all(_is_unique(item, axes) for item in into.axes[:count])
     )
-    attached_to = {item.parent for item in (*cursor.node.axes[count:], *into.axes[count:])
-            if isinstance(item, AttachAxis)}  # fmt: skip
+    attached_to = {
+        item.parent
+        for item in (*cursor.node.axes[count:], *into.axes[count:])
+        if isinstance(item, AttachAxis)
+    }
     shared = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
     if not is_shared or attached_to & shared:
         raise schedule_error(

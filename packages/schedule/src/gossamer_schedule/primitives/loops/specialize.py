@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     Range,
     Stmt,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars

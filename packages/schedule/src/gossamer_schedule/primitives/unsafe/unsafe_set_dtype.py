@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     Search,
     SparseBuffer,
     Store,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
