@@ -90,20 +90,21 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
         require_distinct(producer, load.buffer)
     _require_produced(cursor, producer, load, produced=produced)
 
+    fused = _fused(cursor, producer, store, load, produced=produced)
+    without = without_block(find_block(producer.replaced_by((fused,)), block=block))
+    return Change(root.with_function(without_buffer(without, load.buffer)), ())
+
+
+def _fused(cursor: Cursor, producer: Cursor, store: Store, load: Load, *, produced: Store) -> Block:
+    """Return the producer, which stores the result of the consumer instead of its own."""
     iters = [at.name for at in load.indices if isinstance(at, Var)]
     point = dict(zip(iters, produced.indices, strict=True))
     inlined = _store_at_point(store, load, value=produced.value, point=point)
     conditions = list(_unproved(cursor, producer, load, value=produced.value, point=point))
     _require_scalar(producer, conditions)
-    fused = replace(
-        producer.node,
-        body=(inlined,),
-        predicate=_predicate(producer.node, conditions),
-        reads=None,
-        writes=None,
-    )
-    without = without_block(find_block(producer.replaced_by((fused,)), block=block))
-    return Change(root.with_function(without_buffer(without, load.buffer)), ())
+    block: Block = producer.node
+    predicate = _predicate(block, conditions)
+    return replace(block, body=(inlined,), predicate=predicate, reads=None, writes=None)
 
 
 def _require_own_element(cursor: Cursor, store: Store) -> Load:

@@ -11,6 +11,7 @@ from gossamer_ir.nodes import (
     AttachAxis,
     Axis,
     Expr,
+    Function,
     Iteration,
     Load,
     OverAxis,
@@ -89,19 +90,25 @@ def sparse_compute_at(
     _require_own_inits(target, shared)
     _require_independent(cursor.node, target.node, shared)
 
-    count = len(shared)
-    variables: dict[str, Expr] = {
-        old: index_var(new) for old, new in zip(cursor.node.vars, shared, strict=False)
-    }
-    first = substitute_body(_without_axes(cursor.node, count), variables)
-    body = (*first, *_without_axes(target.node, count))
-    outer = replace(target.node, init=(), body=body)
-    if count < len(target.node.vars):
-        name = namer_of(root.function).fresh(f"{into}_{var}")
-        outer = Iteration(name, target.node.axes[:count], "S" * count, shared, body)
-
+    outer = _joined(cursor.node, target.node, shared, name=f"{into}_{var}", function=root.function)
     bare = cursor.replaced_by(())
     return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
+
+
+def _joined(
+    first: Iteration, second: Iteration, shared: tuple[str, ...], *, name: str, function: Function
+) -> Iteration:
+    """Return the iteration over the shared axes that contains both iterations."""
+    count = len(shared)
+    variables: dict[str, Expr] = {
+        old: index_var(new) for old, new in zip(first.vars, shared, strict=False)
+    }
+    moved = substitute_body(_without_axes(first, count), variables)
+    body = (*moved, *_without_axes(second, count))
+    if count == len(second.vars):
+        return replace(second, init=(), body=body)
+    fresh = namer_of(function).fresh(name)
+    return Iteration(fresh, second.axes[:count], "S" * count, shared, body)
 
 
 def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:

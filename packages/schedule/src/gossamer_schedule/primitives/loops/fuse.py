@@ -94,20 +94,23 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     _require_same_inits(cursors)
 
     name = namer_of(root.function).fresh(fused_name(loops))
-    chain: list[For] = [cursor.node for cursor in cursors]
-    body = substitute_body(chain[-1].body, _old_variables(chain, name))
-    # Where several loops have the same annotation, the value of the outermost one is kept.
-    annotations = {key: value for loop in reversed(chain) for key, value in loop.annotations}
-    fused = replace(
-        chain[0],
-        var=name,
-        extent=product(fused_loop.extent for fused_loop in chain),
-        body=body,
-        annotations=tuple(annotations.items()),
-    )
+    fused = _fused([cursor.node for cursor in cursors], name)
 
     forwards = dict.fromkeys(loops, (name,))
     return Change(cursors[0].replaced_by((fused,)), (name,), forwards)
+
+
+def _fused(chain: Sequence[For], name: str) -> For:
+    """Return the loop over the iterations of a nest, given outermost first."""
+    # Where several loops have the same annotation, the value of the outermost one is kept.
+    annotations = {key: value for loop in reversed(chain) for key, value in loop.annotations}
+    return replace(
+        chain[0],
+        var=name,
+        extent=product(loop.extent for loop in chain),
+        body=substitute_body(chain[-1].body, _old_variables(chain, name)),
+        annotations=tuple(annotations.items()),
+    )
 
 
 def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
