@@ -65,7 +65,8 @@ class ArrayExtents:
 
     @cached_property
     def arrays(self) -> dict[tuple[Expr, ...], int]:
-        """Computed on demand, since most products are small enough without it."""
+        """A bound of the product of the extents of each array, by these extents; computed on demand, since
+        most products are small enough without it."""
         return _arrays((*self._shapes, *_fixed_shapes(self._bound, self._axes)))
 
     def bound_of_product(self, factors: Sequence[Expr], ranges: Ranges) -> int | None:

@@ -55,8 +55,9 @@ def _types(kind: type[Node]) -> dict[str, str]:
 FIELDS = _Fields(_holding_nodes)
 """The fields that may hold nodes, in order of declaration."""
 FIELDS_BACKWARDS = _Fields(lambda kind: FIELDS[kind][::-1])
+"""The same fields, last one first: the order in which a stack is filled."""
 BODIES_BACKWARDS = _Fields(lambda kind: _holding_statements(kind)[::-1])
-"""The fields that hold statements, last one first: the order in which a stack is filled."""
+"""The fields that hold statements, last one first."""
 
 
 def has_bodies(kind: type[Node]) -> bool:

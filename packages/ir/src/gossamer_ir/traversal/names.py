@@ -45,7 +45,8 @@ class Namer:
 
     @cached_property
     def _taken(self) -> set[str]:
-        """Collected on first use, since many passes create a namer and never need a name."""
+        """The names that are taken; collected on first use, since many passes create a namer and never
+        need a name."""
         return set(self._given)
 
     def fresh(self, base: str) -> str:

@@ -91,7 +91,7 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> Expr:
-        """Return the number of iterations of the remainder."""
+        """The number of iterations of the remainder."""
         return expr_of(combine(self.slack, UNIT, 1))
 
     def bounds(self, condition: Node, counts: dict[str, int]) -> bool:

@@ -22,8 +22,8 @@ class Format(NamedTuple):
 
     @property
     def round(self) -> float:
-        """Return the constant that rounds a number to an integer when it is added: the last bits of the
-        sum are the integer."""
+        """The constant that rounds a number to an integer when it is added: the last bits of the sum are
+        the integer."""
         return 1.5 * 2.0**self.fraction
 
 
