@@ -7,6 +7,7 @@ from gossamer_formats.checks.storage_checks import (
     check_storage,
 )
 from gossamer_formats.descriptions import DESCRIPTIONS, csr, dia, sell
+from gossamer_formats.installed_formats import Format
 from gossamer_formats.io.plain_arrays import from_arrays
 from gossamer_formats.io.reading import read
 from gossamer_formats.io.scipy_matrices import from_scipy, to_scipy
@@ -16,7 +17,7 @@ from gossamer_formats.tensor import SparseTensor, stats_of
 from gossamer_ir.support.index_arrays import FactChecker
 
 __all__ = [
-    "Array", "DESCRIPTIONS", "FactChecker", "SparseTensor", "Storage", "borrow_scipy", "check_indices",
-    "check_indptr", "check_storage", "csr", "dia", "from_arrays", "from_scipy", "read", "sell", "stats_of",
-    "storage_stats", "to_scipy",
+    "Array", "DESCRIPTIONS", "FactChecker", "Format", "SparseTensor", "Storage", "borrow_scipy",
+    "check_indices", "check_indptr", "check_storage", "csr", "dia", "from_arrays", "from_scipy", "read",
+    "sell", "stats_of", "storage_stats", "to_scipy",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
-"""The operators of tensors, such as `@`, which another distribution computes.
+"""The operators of tensors, such as `@`, which other distributions compute.
 
-It is named by the entry points of the group `gossamer.operations`; distribution `gossamer` has one.
+Entry points of the group `gossamer.operations` name their functions. Distribution `gossamer` has those of
+CSR, named `matmul` and `rmatmul`. An entry point named `ell.matmul` is that of tensors of the format `ell`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ GROUP = "gossamer.operations"
 
 
 @cache
-def operation(name: str) -> Callable[..., Any]:
-    """The function of an operation; raises `FormatError` (`format.operation`) if none is installed."""
-    from importlib.metadata import (
-        entry_points,
-    )  # takes 20 ms to import, for the first operation only
+def operation(name: str, *, format: str = "csr") -> Callable[..., Any]:
+    """Return the function of an operation for tensors of a format.
 
-    for found in entry_points(group=GROUP, name=name):
-        function: Callable[..., Any] = found.load()
-        return function
+    A format without a function of its own has that of CSR, which may refuse the tensor. Raises `FormatError`
+    (`format.operation`) if none is installed.
+    """
+    # `importlib.metadata` takes 20 ms to import, for the first operation only
+    from importlib.metadata import entry_points
+
+    for candidate in (f"{format}.{name}", name):
+        for entry_point in entry_points(group=GROUP, name=candidate):
+            function: Callable[..., Any] = entry_point.load()
+            return function
     raise FormatError(
         "format.operation",
         f"No installed distribution computes '{name}' of sparse tensors.",

@@ -11,6 +11,7 @@ import numpy as np
 from gossamer_formats.arrays.csr_arrays import to_dense, transposed, with_column_order
 from gossamer_formats.arrays.scipy_matrices import unchecked
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
+from gossamer_formats.installed_formats import find_format, format_named
 from gossamer_formats.operations import operation
 from gossamer_formats.ownership import owned
 from gossamer_formats.stats import storage_stats
@@ -128,12 +129,11 @@ class SparseTensor:
 
     @property
     def T(self) -> SparseTensor:  # noqa: N802 - NumPy's name
-        """The transposed matrix in CSR, computed once; raises `FormatError` for other formats."""
-        found = self._memo.get("transposed")
-        if found is None:
-            found = SparseTensor.of_checked(transposed(self._storage))
-            found = self._memo.setdefault("transposed", found)
-        tensor: SparseTensor = found
+        """The transposed matrix in CSR, computed once; raises `FormatError` as `toarray`."""
+        tensor: SparseTensor | None = self._memo.get("transposed")
+        if tensor is None:
+            tensor = SparseTensor.of_checked(transposed(self._csr()))
+            tensor = self._memo.setdefault("transposed", tensor)
         return tensor
 
     @property
@@ -145,23 +145,48 @@ class SparseTensor:
     def stats(self) -> Stats:
         """Statistics of the matrix, which the scheduling rules use; computed once."""
         if self._stats is None:
-            self._stats = storage_stats(self._storage)
+            self._stats = storage_stats(self._csr())
         return self._stats
 
     def toarray(self) -> Array:
-        """The dense matrix; duplicates are added. Raises `FormatError` for other formats than CSR."""
-        return to_dense(self._storage)
+        """The dense matrix; duplicates are added. Raises `FormatError` (`format.csr`) for a format that is
+        neither CSR nor registered."""
+        return to_dense(self._csr())
+
+    def asformat(self, format: str) -> SparseTensor:
+        """The tensor in CSR or in a registered format (`installed_formats`); itself if it is in that format.
+
+        Raises `FormatError` (`format.unknown`, `format.csr`).
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import from_scipy
+        >>> tensor = from_scipy(eye_array(3))
+        >>> tensor.asformat("csr") is tensor
+        True
+        """
+        if format == self.format.name:
+            return self
+        csr = self._csr()
+        if format != "csr":
+            return SparseTensor(format_named(format).from_csr(csr))
+        return SparseTensor.of_checked(checked_csr(csr))
+
+    def _csr(self) -> Storage:
+        """The tensor in CSR; in its own format if that is not registered."""
+        name = self.format.name
+        registered = find_format(name) if name != "csr" else None
+        return self._storage if registered is None else registered.to_csr(self._storage)
 
     __array_ufunc__ = None
     """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""
 
     def __matmul__(self, other: Any) -> Any:
-        """The product with a dense matrix or vector; needs distribution `gossamer`."""
-        return operation("matmul")(self, other)
+        """The product with a dense matrix or vector (`operations`); needs distribution `gossamer`."""
+        return operation("matmul", format=self.format.name)(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         """The product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
-        return operation("rmatmul")(self, other)
+        return operation("rmatmul", format=self.format.name)(self, other)
 
     def astype(self, dtype: Any) -> SparseTensor:
         """The tensor with its values converted to float32 or float64; index arrays are shared."""

@@ -8,21 +8,20 @@ import numpy as np
 
 from gossamer_formats.arrays.csr_arrays import csr_storage, require_shape
 from gossamer_formats.descriptions import csr
+from gossamer_formats.installed_formats import format_named
 from gossamer_formats.ownership import owned
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, checked_csr
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
 
-_STORED = ("csr",)
-"""The formats that tensors may have. Other formats have descriptions only."""
-
 
 @typed
 def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTensor:
     """A tensor made from arrays, which are passed by their names in the format's description.
 
-    Arrays are one-dimensional and are copied: indices of int32 or int64, values of float32 or float64.
+    The format is CSR or registered (`installed_formats`). Arrays are copied. Those of CSR have one dimension:
+    indices of int32 or int64, values of float32 or float64.
     The tensor's description records the dtypes, and whether columns are sorted and unique.
     Raises a `FormatError` that names the first invalid element.
 
@@ -30,15 +29,14 @@ def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTen
     >>> from_arrays("csr", (2, 3), indptr=indptr, indices=indices, data=np.ones(2))
     SparseTensor(csr, 2 by 3, 2 nonzeros, float64, 56 bytes)
     """
-    if format not in _STORED:
-        known = ", ".join(_STORED)
-        raise FormatError(
-            "format.unknown",
-            f"Tensors cannot have the format '{format}'; expected one of: {known}.",
-        )
-    _require_names(arrays)
+    registered = format_named(format) if format != "csr" else None
+    if registered is None:
+        _require_names(arrays)
     copies = {name: owned(np.asarray(array)) for name, array in arrays.items()}
-    return SparseTensor.of_checked(checked_csr(csr_storage(require_shape(shape), copies)))
+    sizes = require_shape(shape)
+    if registered is None:
+        return SparseTensor.of_checked(checked_csr(csr_storage(sizes, copies)))
+    return SparseTensor(registered.from_arrays(sizes, copies))
 
 
 def _require_names(arrays: Mapping[str, Array]) -> None:

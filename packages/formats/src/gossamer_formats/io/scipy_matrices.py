@@ -35,6 +35,6 @@ def to_scipy(tensor: SparseTensor) -> csr_array:
     """
     from scipy.sparse import csr_array
 
-    arrays, (rows, columns) = tensor.arrays, tensor.shape
+    arrays, (rows, columns) = tensor.asformat("csr").arrays, tensor.shape
     parts = (arrays["data"], arrays["indices"], arrays["indptr"])
     return csr_array(parts, shape=(rows, columns), copy=True)
