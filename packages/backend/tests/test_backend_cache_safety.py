@@ -7,6 +7,7 @@ import os
 import threading
 import time
 import warnings
+from functools import partial
 
 import pytest
 
@@ -212,10 +213,10 @@ def exchange_for_ever(base, elsewhere, done):
             return
         spare = base.with_name(f"spare{turn}")
         for step in (
-            lambda: base.rename(spare),  # noqa: B023
-            lambda: base.symlink_to(elsewhere),
+            partial(base.rename, spare),
+            partial(base.symlink_to, elsewhere),
             base.unlink,
-            lambda: spare.rename(base),  # noqa: B023
+            partial(spare.rename, base),
         ):
             with contextlib.suppress(OSError):
                 step()

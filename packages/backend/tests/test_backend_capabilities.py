@@ -38,31 +38,31 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.walk import walk
 
-I = index_var("i")  # noqa: E741
+INDEX = index_var("i")
 TRUE = constant(True, "bool")
 NEEDS = {
-    "nothing": (Let(I, ONE), set()),
+    "nothing": (Let(INDEX, ONE), set()),
     "a dtype": (Let(Var("x", "uint16"), constant(1, "uint16")), {"dtype.uint16"}),
-    "a cast": (Let(I, Cast("uint8", I)), {"dtype.uint8"}),
-    "bits as another dtype": (Let(I, Reinterpret("float64", I)), {"dtype.float64"}),
-    "an element": (Let(I, Load("X", (I,), "float16")), {"dtype.float16"}),
+    "a cast": (Let(INDEX, Cast("uint8", INDEX)), {"dtype.uint8"}),
+    "bits as another dtype": (Let(INDEX, Reinterpret("float64", INDEX)), {"dtype.float64"}),
+    "an element": (Let(INDEX, Load("X", (INDEX,), "float16")), {"dtype.float16"}),
     "a scope": (Allocate(Buffer("S", (ONE,), "int64", scope="shared")), {"scope.shared"}),
     "a function": (
         Let(Var("x", "float32"), Call("exp", (constant(1.0, "float32"),), "float32")),
         {"call.exp", "dtype.float32"},
     ),
     "a vector type": (Let(Var("x", "int64x4"), Var("y", "int64x4")), {"vectors.fixed"}),
-    "fixed lanes": (Let(I, Ramp(I, ONE, Lanes(4))), {"vectors.fixed"}),
-    "scalable lanes": (Let(I, Broadcast(I, Lanes(4, True))), {"vectors.scalable"}),
-    "vscale": (Let(I, VScale()), {"vectors.scalable"}),
-    "a scalable type": (Let(Var("x", "int64xvscalex2"), I), {"vectors.scalable"}),
-    "a search": (Let(I, Search("exact", "X", (), ZERO, ONE, I)), {"search"}),
+    "fixed lanes": (Let(INDEX, Ramp(INDEX, ONE, Lanes(4))), {"vectors.fixed"}),
+    "scalable lanes": (Let(INDEX, Broadcast(INDEX, Lanes(4, True))), {"vectors.scalable"}),
+    "vscale": (Let(INDEX, VScale()), {"vectors.scalable"}),
+    "a scalable type": (Let(Var("x", "int64xvscalex2"), INDEX), {"vectors.scalable"}),
+    "a search": (Let(INDEX, Search("exact", "X", (), ZERO, ONE, INDEX)), {"search"}),
     "while": (While(TRUE, ()), {"while"}),
-    "a guard": (Guard(Compare("lt", I, ONE), "X"), {"guard"}),
+    "a guard": (Guard(Compare("lt", INDEX, ONE), "X"), {"guard"}),
     "a parallel loop": (ParallelFor("g", "i", ZERO, ONE, ()), {"parallel"}),
     "a launch": (Launch("g", ()), {"launch"}),
-    "a prefetch": (Prefetch("X", (I,)), {"prefetch"}),
-    "an atomic accumulation": (Atomic("add", "X", (I,), I), {"atomic"}),
+    "a prefetch": (Prefetch("X", (INDEX,)), {"prefetch"}),
+    "an atomic accumulation": (Atomic("add", "X", (INDEX,), INDEX), {"atomic"}),
     "a loop whose iterations share elements": (
         For("j", ZERO, ONE, (), annotations=(("atomic", True),)),
         {"atomic"},
@@ -73,7 +73,7 @@ NEEDS = {
         {"thread_binding"},
     ),
     "something deep inside": (
-        For("j", ZERO, ONE, (Store("X", (Binary("add", I, VScale()),), I),)),
+        For("j", ZERO, ONE, (Store("X", (Binary("add", INDEX, VScale()),), INDEX),)),
         {"vectors.scalable"},
     ),
 }
