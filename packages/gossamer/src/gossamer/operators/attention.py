@@ -17,7 +17,10 @@ from gossamer.operators.operands import (
     pattern_operand,
 )
 from gossamer.operators.operator import operator
+from gossamer.operators.portions import has_long_rows
 from gossamer.operators.program import Program
+from gossamer.operators.sddmm import sddmm
+from gossamer.operators.spmm import spmm
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -142,7 +145,8 @@ def attention(
     all three and for the result. `scale` is 1 / sqrt(d) by default. The values of the pattern are ignored,
     and may be bools or integers, too; explicit zeros count, and duplicates count as often as they are
     stored. The pattern and `out` are as for `spmm`. The rows are fused, so the temporary memory of a thread
-    is one number for each element of the longest of its rows.
+    is one number for each element of the longest of its rows. In float32, a pattern with rows of more than
+    2**24 elements takes a number for each of all its elements.
 
     A row without stored elements gives zeros. A score of -inf has the weight 0; a row whose scores are all
     -inf, or contain inf or NaN, is NaN, as softmax is. Weights are divided by their sum at the end: a sum of
@@ -158,7 +162,37 @@ def attention(
     """
     if isinstance(Q, np.ndarray) and Q.ndim > 2:
         return _by_heads(pattern, (Q, K, V), scale, out=out, target=target)
-    return attention.run(operands(pattern, Q, K, V, scale), out=out, target=target)
+    found = operands(pattern, Q, K, V, scale)
+    if has_long_rows(found):
+        return _in_blocks(found, out=out, target=target)
+    return attention.run(found, out=out, target=target)
+
+
+def _in_blocks(found: Operands, *, out: Array | None, target: str | Target | None) -> Array:
+    """Return the result for rows that are too long for one sum: by `sddmm`, and by `spmm`, which adds blocks
+    of rows. It takes temporary memory for each stored element."""
+    queries, keys, values, scale = found.dense.values()
+    matrix, dtype, features = found.matrix, found.dtype, found.features
+    result, array = output(out, dtype=dtype, shape=found.shape, inputs=found.inputs)
+    left = {"x": queries * scale, "y": keys}
+    sampled = Operands(matrix, left, "out", (matrix.nnz,), dtype, features)
+    scores = sddmm.run(sampled, out=None, target=target)
+    offsets = matrix.arrays["indptr"]
+    lengths = np.diff(offsets)
+    rows = np.flatnonzero(lengths)
+    starts = offsets[rows]
+    with np.errstate(invalid="ignore", over="ignore"):
+        scores -= np.repeat(np.maximum.reduceat(scores, starts), lengths[rows])
+        weights = np.exp(scores, out=scores)
+        totals = np.add.reduceat(weights, starts, dtype=np.float64)
+        storage = matrix.storage
+        weighted = storage._replace(arrays={**storage.arrays, "data": weights})
+        product = Operands(
+            matrix._replace(storage=weighted), {"b": values}, "c", found.shape, dtype, features
+        )
+        spmm.run(product, out=array, target=target)
+        array[rows] /= totals[:, np.newaxis]
+    return result
 
 
 def _tensor(pattern: Any, Q: Array) -> SparseTensor:  # noqa: N803

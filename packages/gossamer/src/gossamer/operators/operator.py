@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol
@@ -11,6 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from gossamer.operators.operands import CHECKED, Operands, output
+from gossamer.operators.portions import has_long_rows, in_blocks, is_much_work, portions
 from gossamer.operators.program import Program
 from gossamer.operators.structure import POINTERS, SCALARS, key_of, structure_of
 from gossamer_backend import BoundCall, CallPlan, Kernel
@@ -159,12 +160,33 @@ class Operator(Generic[P]):
         if array.size == 0 or operands.is_zero:
             array[...] = 0
             return result
-        kernel = operands.kernel(self.program, target).kernel
-        if isinstance(operands, Operands):
-            self._plan(operands, target, kernel)
-        arrays: dict[str, Any] = {**operands.arguments(self.program, array)}
-        kernel.bind(verified=CHECKED, **arrays)()
+        if isinstance(operands, Operands) and self.program.sums_rows and has_long_rows(operands):
+            self._run_in_blocks(operands, array, target)
+        else:
+            kernel = operands.kernel(self.program, target).kernel
+            if isinstance(operands, Operands) and not is_much_work(operands):
+                self._plan(operands, target, kernel)
+            self._compute(operands, kernel, array)
         return result
+
+    def _compute(self, operands: Checked, kernel: Kernel, result: Array) -> None:
+        """Run the kernel, in portions if it takes long: Ctrl-C is noticed between them."""
+        arrays = operands.arguments(self.program, result)
+        parts: Iterable[dict[str, Any]] = (arrays,)
+        if isinstance(operands, Operands) and is_much_work(operands):
+            parts = portions(kernel.signature, arrays, operands.features)
+        for part in parts:
+            kernel.bind(verified=CHECKED, **part)()
+
+    def _run_in_blocks(
+        self, operands: Operands, result: Array, target: str | Target | None
+    ) -> None:
+        """Compute the sums of blocks of rows, and add those of each row in float64."""
+        found, starts = in_blocks(operands)
+        sums = np.zeros(found.shape, result.dtype)
+        self._compute(found, found.kernel(self.program, target).kernel, sums)
+        exact = np.add.reduceat(sums, starts, axis=0, dtype=np.float64)
+        result[...] = result + exact if self.program.adds else exact
 
     def _plan(self, operands: Operands, target: str | Target | None, kernel: Kernel) -> None:
         """Keep a plan for later calls with such operands."""
@@ -191,7 +213,8 @@ class Operator(Generic[P]):
 
         Operands (also numbers), `out` and errors are as for a call; dense operands must be C-contiguous, as
         they are read again at each call. The values of arrays may change between calls, but not the
-        structure of a SciPy matrix. A `SparseTensor`'s index arrays were checked when it was made; with
+        structure of a SciPy matrix. Rows of more than 2**24 elements are not added in blocks, and Ctrl-C is
+        noticed after the kernel only. A `SparseTensor`'s index arrays were checked when it was made; with
         `check` they are checked again, and `ArgumentError` has the position of the first violation.
 
         >>> import numpy as np, scipy.sparse, gossamer as gs

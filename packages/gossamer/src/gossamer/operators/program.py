@@ -12,13 +12,16 @@ from gossamer_ir.nodes import CompressedVaried, Function, Module
 class Program(msgspec.Struct, frozen=True):
     """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
     the number of columns of its dense operands ("" if they are vectors), and the parameter `values` for the
-    values of the matrix ("" if only its structure is read)."""
+    values of the matrix ("" if only its structure is read). If it `sums_rows`, its output has the sums of
+    products over rows; if it also `adds`, it adds them to what the output contains."""
 
     name: str
     script: str
     buffers: tuple[str, ...]
     features: str = ""
     values: str = "a"
+    sums_rows: bool = False
+    adds: bool = False
 
 
 class Variant(msgspec.Struct, frozen=True):

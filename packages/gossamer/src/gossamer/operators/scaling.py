@@ -82,7 +82,7 @@ def _variant(program: Program, *, adds: bool) -> Operator[Any]:
     if adds:
         script, name = _INIT.sub("", script), f"{program.name}_added"
     buffers = (*program.buffers, "Alpha")
-    made = msgspec.structs.replace(program, name=name, script=script, buffers=buffers)
+    made = msgspec.structs.replace(program, name=name, script=script, buffers=buffers, adds=adds)
     return Operator(made, _not_called, operands=_not_called)
 
 

@@ -43,7 +43,7 @@ def csrmm(
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
 """
 
-PROGRAM = Program("spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
+PROGRAM = Program("spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size", sums_rows=True)
 
 
 def operands(A: Any, B: Array) -> Operands | BlockOperands:  # noqa: N803

@@ -39,7 +39,7 @@ def csrmv(
         Y[i] = Y[i] + A[i, j] * X[j]
 """
 
-PROGRAM = Program("spmv", SCRIPT, buffers=("A", "X", "Y"))
+PROGRAM = Program("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=True)
 
 
 def operands(A: Any, x: Array) -> Operands:  # noqa: N803

@@ -17,6 +17,7 @@ import numpy as np
 
 from gossamer.operators.kernels import DEFAULT_TARGET
 from gossamer.operators.operands import NATIVE, VALUES, Sparse, is_csr
+from gossamer.operators.portions import LONG_ROW
 from gossamer_backend.arguments.arrays import address
 from gossamer_backend.call.abi import OK
 from gossamer_backend.call.plan import FixedArguments, fixed_arguments, function_of_integers
@@ -90,7 +91,7 @@ def _is_scipy_csr(kind: type[Any]) -> bool:
 
 def _of_tensor(tensor: SparseTensor) -> Structure | None:
     matrix = Sparse(tensor.storage, tensor)
-    if not is_csr(tensor) or not matrix.nnz:
+    if not is_csr(tensor) or not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
         return None
     arrays = tuple(matrix.arrays.values())
     sizes = (matrix.rows, matrix.columns, matrix.nnz)
@@ -110,7 +111,8 @@ def _of_scipy(matrix: Any) -> Structure | None:
     if number is None or not rows or indptr.shape != (rows + 1,):
         return None
     nnz = indptr.item(rows)
-    if nnz <= 0 or indices.shape != (nnz,) or data.shape != (nnz,) or indptr.item(0):
+    # A row may be so long that it must be cut if there are as many elements.
+    if not 0 < nnz <= LONG_ROW or indices.shape != (nnz,) or data.shape != (nnz,) or indptr.item(0):
         return None
     try:
         starts = (

@@ -1,0 +1,111 @@
+"""Very long rows are added in blocks, and calls that take long are made in portions of the rows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.operators import operator, portions
+from gossamer_formats import from_scipy
+
+LONG = 2**24 + 2**21
+
+
+@pytest.fixture(scope="module")
+def long_row() -> Any:
+    """Three rows; the second has more elements than float32 can count, and the third has none."""
+    indices = np.zeros(LONG + 2, np.int32)
+    indices[:2] = 1, 2
+    offsets = np.array([0, 2, LONG + 2, LONG + 2], np.int32)
+    return sparse.csr_array((np.ones(LONG + 2, np.float32), indices, offsets), shape=(3, 3))
+
+
+@pytest.mark.parametrize("is_tensor", [False, True])
+def test_rows_that_float32_cannot_count_are_exact(long_row, is_tensor):
+    A = from_scipy(long_row) if is_tensor else long_row
+    ones = np.ones((3, 2), np.float32)
+    wanted = np.array([2, LONG, 0], np.float32)
+    for _ in range(2):
+        np.testing.assert_array_equal(gs.spmv(A, ones[:, 0].copy()), wanted)
+        np.testing.assert_array_equal(gs.spmm(A, ones), np.stack([wanted, wanted], axis=1))
+    out = np.full((3, 2), 4, np.float32)
+    gs.spmm(A, ones, alpha=2, beta=0.5, out=out)
+    np.testing.assert_array_equal(out[:, 1], 2 * wanted + 2)
+
+
+def test_attention_is_exact_for_rows_that_float32_cannot_count(long_row):
+    queries = np.zeros((3, 1), np.float32)
+    values = np.array([[1.0], [3.0], [5.0]], np.float32)
+    for _ in range(2):
+        found = gs.attention(long_row, queries, queries, values)
+        np.testing.assert_array_equal(found, [[4], [1], [0]])
+
+
+def matrix(dtype: Any) -> Any:
+    random = np.random.default_rng(3)
+    dense = random.integers(1, 5, (40, 30)) * (random.random((40, 30)) < 0.4)
+    dense[[0, 7, 8, 39]] = 0
+    dense[20] = 1
+    return sparse.csr_array(dense.astype(dtype))
+
+
+@pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm", "attention"])
+@pytest.mark.parametrize("row", [2, 10**9])
+@pytest.mark.parametrize("work", [1, 64, 10**9])
+def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
+    A, random = matrix(np.float32), np.random.default_rng(4)
+    X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
+    dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
+    wanted = getattr(gs, op)(A, *dense)
+    monkeypatch.setattr(portions, "LONG_ROW", row)
+    monkeypatch.setattr(portions, "BLOCK", 3)
+    monkeypatch.setattr(portions, "WORK", work)
+    getattr(gs, op).forget()
+    for given in (A, from_scipy(A)):
+        out = np.full(wanted.shape, np.nan, np.float32)
+        assert getattr(gs, op)(given, *dense, out=out) is out
+        exact = op != "attention"
+        np.testing.assert_allclose(out, wanted, 0 if exact else 1e-6, 0 if exact else 1e-6)
+    getattr(gs, op).forget()
+
+
+def test_ctrl_c_is_noticed_between_portions(monkeypatch):
+    """Each portion takes some milliseconds, all of them several seconds."""
+    rows, features = 2_000, 64
+    indices = np.tile(np.arange(1_000, dtype=np.int32), rows)
+    offsets = np.arange(0, 1_000 * rows + 1, 1_000, dtype=np.int32)
+    A = from_scipy(sparse.csr_array((np.ones(len(indices), np.float32), indices, offsets)))
+    B = np.ones((A.shape[1], features), np.float32)
+    monkeypatch.setattr(portions, "WORK", 1 << 20)
+    gs.spmm.forget()
+    started = time.perf_counter()
+    gs.spmm(A, B)
+    whole = time.perf_counter() - started
+
+    def calls() -> None:
+        for _ in range(max(2, int(4 / whole))):
+            gs.spmm(A, B)
+
+    seen = []
+    original = operator.portions
+
+    def counted(*given: Any) -> Any:
+        for part in original(*given):
+            seen.append(time.perf_counter())
+            if len(seen) == 5:
+                threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+            yield part
+
+    monkeypatch.setattr(operator, "portions", counted)
+    with pytest.raises(KeyboardInterrupt):
+        calls()
+    assert len(seen) < 60, "an interrupt waits for the portion, not for the call"
+    np.testing.assert_array_equal(gs.spmm(A, B), np.full((rows, features), 1_000))
