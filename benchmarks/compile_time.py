@@ -19,7 +19,7 @@ from benchmarks.harness.progress import Bar
 from benchmarks.records import CompileTime, DoneBefore
 from gossamer.operators import NAMES
 
-PROCESSES = 7
+PROCESSES = 5
 FEW_PROCESSES = 3
 SECONDS_PER_PROCESS = 0.5
 """Used only to estimate the duration."""

@@ -36,7 +36,7 @@ KINDS: dict[Kind, tuple[str, ...]] = {
         "soc_epinions1",
     ),
     "road": ("luxembourg_osm",),
-    "mesh": ("bcsstk16", "delaunay_n16", "wing_mesh", "cavity14"),
+    "mesh": ("bcsstk16", "cavity14", "delaunay_n16", "wing_mesh"),
     "circuit": ("memplus",),
     "program": ("lp_maros_r7",),
     "weights": ("dlmc_rn50_mag90_b4_conv2", "dlmc_tr_mag80_dec3_ffn1", "dlmc_tr_l095_dec3_ffn2"),
@@ -47,8 +47,8 @@ BLOCKS, MASKS = KINDS["blocks"], KINDS["masks"]
 RARE = (
     "web_cnr2000",
     "soc_epinions1",
+    "delaunay_n16",
     "wing_mesh",
-    "cavity14",
     "memplus",
     "lp_maros_r7",
 )

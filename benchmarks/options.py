@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from benchmarks import compile_time, peers
 from benchmarks.harness.rounds import Plan
-from benchmarks.harness.tasks import Selection
+from benchmarks.harness.tasks import MOST_BYTES, Selection
 from benchmarks.matrices import NAMES
 from benchmarks.operators import OPERATORS
 from benchmarks.records import RESULTS
@@ -25,7 +25,7 @@ QUICK_MATRICES = (
     "dlmc_tr_mag80_dec3_ffn1",
     "blocks_4096",
 )
-QUICK_FEATURES = (32, 128, 512)
+QUICK_FEATURES = (32, 512)
 QUICK_PARTS = ("roofline", "kernels", "calls", "startup")
 PLACES = ("command", "output", "python", "variants", "no_save")
 """Options that are not stored: they are about this machine."""
@@ -70,6 +70,14 @@ def add_manner(run: argparse.ArgumentParser) -> None:
     add = run.add_argument
     add("--rounds", type=positive, help="samples of each contender (5, quick 3)")
     add("--budget", type=float, metavar="S", help="most seconds for the rounds of a batch (120)")
+    most = MOST_BYTES // 10**6
+    add(
+        "--most-mb",
+        type=positive,
+        default=most,
+        metavar="MB",
+        help=f"larger cases are left out ({most})",
+    )
     add(
         "--python",
         action="append",
@@ -122,9 +130,9 @@ def python_of(chosen: argparse.Namespace, name: str) -> str:
 def selection_of(chosen: argparse.Namespace, variants: Iterable[str] = ()) -> Selection:
     """Returns the selection; `--quick` replaces the defaults."""
     matrices, features = chosen.matrix, chosen.features
-    threads, dtypes = chosen.threads, chosen.dtype
+    threads, dtypes, among = chosen.threads, chosen.dtype, None
     if chosen.quick:
-        matrices, features = matrices or QUICK_MATRICES, features or QUICK_FEATURES
+        matrices, among = matrices or QUICK_MATRICES, QUICK_FEATURES
         threads, dtypes = threads or (2,), dtypes or ("float32",)
     return Selection(
         ops=tuple(chosen.op),
@@ -132,6 +140,7 @@ def selection_of(chosen: argparse.Namespace, variants: Iterable[str] = ()) -> Se
         dtypes=optional(dtypes),
         matrices=optional(matrices),
         features=optional(features),
+        features_among=among,
         peers=optional(chosen.peers),
         variants=tuple(variants),
     )

@@ -29,7 +29,7 @@ from gossamer_ir.script import parse_module
 from gossamer_lower import lower_buffers, lower_iterations
 from gossamer_schedule import replay
 
-PROCESSES = 7
+PROCESSES = 5
 SECONDS_PER_PROCESS = 1.5
 """Used only to estimate the duration."""
 

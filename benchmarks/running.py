@@ -88,7 +88,9 @@ def job_of(chosen: argparse.Namespace) -> Job:
     variants = tuple(load_variants(chosen.variants)) if chosen.variants else ()
     selection = options.selection_of(chosen, variants)
     parts = options.parts_of(chosen)
-    batches, missing = plan_batches(selection) if "kernels" in parts else ([], {})
+    batches, missing = (
+        plan_batches(selection, chosen.most_mb * 10**6) if "kernels" in parts else ([], {})
+    )
     names = dict.fromkeys(name for op in selection.ops for name in selection.contenders_of(op))
     threads = dict.fromkeys(count for op in selection.ops for count in selection.threads_of(op))
     return Job(

@@ -61,8 +61,8 @@ CSR = np.array([[1, 0, 2, 0], [0, 0, 0, 0], [0, 3, 0, 0]], dtype=np.float32)
 EMPTY = np.zeros((3, 4), dtype=np.float32)
 DOCTESTS = [
     "compiling", "goals", "machine", "matrices", "options", "picture", "report", "roofline", "tables",
-    "harness.cells", "harness.meter", "harness.rounds", "harness.tasks", "operators.attention",
-    "operators.sddmm", "operators.spmm",
+    "harness.cells", "harness.meter", "harness.process", "harness.rounds", "harness.tasks",
+    "operators.attention", "operators.sddmm", "operators.spmm",
 ]  # fmt: skip
 
 
@@ -214,7 +214,7 @@ def test_rounds_go_on_beside_a_busy_process_but_not_for_ever():
     quiet = Samples({"a": {("0", 1): [Sample(1.0)]}})
     later, passed = rounds.time.perf_counter() + 60, 0.0
     assert rounds.is_wanted(busy, 4, later, QUICK)
-    assert not rounds.is_wanted(busy, 8, later, QUICK)
+    assert not rounds.is_wanted(busy, 4 + rounds.FURTHER, later, QUICK)
     assert not rounds.is_wanted(quiet, 4, later, QUICK)
     assert not rounds.is_wanted(busy, 3, passed, QUICK)
     assert rounds.is_wanted(busy, 2, passed, QUICK)
@@ -532,6 +532,9 @@ def test_a_selection_is_what_was_chosen():
     assert selection.features_of("spmv") == (1,)
     assert selection.matrices_of("bsr_spmm") == ("blocks_4096",)
     assert "power_law_170k" not in selection.matrices_of("spmm")
+    quick = options.selection_of(options.parse(["--quick"]))
+    assert quick.features_of("spmm") == (32, 512)
+    assert quick.features_of("attention") == (32,)
     everything = options.selection_of(options.parse([]))
     assert everything.features_of("spmm") == (16, 32, 64, 128, 256, 512, 1024)
     assert everything.features_of("sddmm") == (16, 32, 64, 128, 256, 512)
@@ -561,18 +564,17 @@ def test_every_part_can_be_chosen():
     assert set(options.parts_of(options.parse(["--quick"]))) < set(options.PARTS)
 
 
-def test_batches_hold_what_fits_in_memory_and_in_a_turn(monkeypatch):
+def test_batches_hold_what_fits_in_memory_and_in_a_turn():
     names = ("gossamer", "scipy")
     small = [tasks.Task("spmm", problem().matrix, size, (1, 2), names) for size in range(1, 41)]
-    batches = tasks.batches_of(small)
+    batches = tasks.batches_of(small, tasks.MOST_BYTES)
     assert [one for batch in batches for one in batch.tasks] == small
     assert max(len(batch.tasks) for batch in batches) == tasks.MOST_ENTRIES // 2
-    monkeypatch.setattr(tasks, "MOST_BYTES", 3 * small[0].bytes)
-    assert {len(batch.tasks) for batch in tasks.batches_of(4 * small[:1])} == {3, 1}
-    assert len(tasks.batches_of([task("spmm"), task("spmv")])) == 2
-    assert tasks.too_large(small[:1]) == {}
-    monkeypatch.setattr(tasks, "MOST_BYTES", 1)
-    assert list(tasks.too_large(small[:2])) == ["spmm tiny float32 K=1 2"]
+    few = tasks.batches_of(4 * small[:1], 3 * small[0].bytes)
+    assert [len(batch.tasks) for batch in few] == [3, 1]
+    assert len(tasks.batches_of([task("spmm"), task("spmv")], tasks.MOST_BYTES)) == 2
+    assert tasks.too_large(small[:1], tasks.MOST_BYTES) == {}
+    assert list(tasks.too_large(small[:2], 1)) == ["spmm tiny float32 K=1 2"]
 
 
 @pytest.mark.parametrize("op", OPERATORS)

@@ -100,10 +100,9 @@ class Process:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            lines = self.errors.read_text().strip().splitlines() or ["it printed nothing"]
-            status = self.process.wait()
+            status, reason = self.process.wait(), reason_of(self.errors.read_text())
             raise UnavailableError(
-                f"the process of {self.name} ended with status {status}: {lines[-1]}"
+                f"the process of {self.name} ended with status {status}: {reason}"
             )
         found: dict[str, Any] = json.loads(line)
         if "error" in found:
@@ -123,6 +122,17 @@ class Process:
             self.process.wait()
         self.process.stdout.close()
         self.folder.cleanup()
+
+
+def reason_of(output: str) -> str:
+    """Returns the error of a traceback, whose message may have further, indented lines.
+
+    >>> lines = ("Traceback:", "  call()", "a.UserError: no such thing", "  in line 3")
+    >>> reason_of(chr(10).join(lines))
+    'a.UserError: no such thing'
+    """
+    lines = [line for line in output.splitlines() if line.strip() and not line[0].isspace()]
+    return lines[-1] if lines else "it printed nothing"
 
 
 class Remote:

@@ -26,6 +26,9 @@ state of the previous case."""
 LEAST = 3
 """Samples of undisturbed turns that suffice; with fewer, all samples count."""
 
+FURTHER = 2
+"""Rounds that replace disturbed ones: a run has to end also beside a busy process."""
+
 CALIBRATION_CALLS = 5
 
 
@@ -41,8 +44,8 @@ class Contestant(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """Durations and numbers of measurements. A batch of cases has further rounds, up to twice as many, while
-    samples were disturbed, but no more than `LEAST` after `budget_seconds`."""
+    """Durations and numbers of measurements. While samples were disturbed, a batch of cases has further
+    rounds, at most `FURTHER`; after `budget_seconds` it has no more than `LEAST`."""
 
     rounds: int = 5
     sample_seconds: float = 0.02
@@ -149,7 +152,7 @@ def is_wanted(samples: Samples, done: int, end: float, plan: Plan) -> bool:
     """True if there should be a further round."""
     if done >= min(LEAST, plan.rounds) and time.perf_counter() > end:
         return False
-    return done < plan.rounds or (done < 2 * plan.rounds and samples.disturbed())
+    return done < plan.rounds or (done < plan.rounds + FURTHER and samples.disturbed())
 
 
 def give_up(samples: Samples, name: str, error: UnavailableError) -> None:

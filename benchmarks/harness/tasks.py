@@ -16,14 +16,14 @@ from benchmarks.peers import CONTENDERS, OURS
 GATHERED_BYTES_PER_SECOND = 15e9
 """Average speed at which contenders gather, used only to estimate the duration."""
 
-CASE_SECONDS = 0.15
+CASE_SECONDS = 0.05
 """Time to prepare and verify a case, used only to estimate the duration."""
 
-MOST_BYTES = min(800 * 10**6, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 24)
-"""Size of the arrays of a batch. Each contender holds a copy, and the harness some in float64."""
+MOST_BYTES = min(500 * 10**6, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32)
+"""Default limit of the arrays of a batch. Each contender holds a copy, and the harness some in float64."""
 
-MOST_ENTRIES = 32
-"""Cases of a batch, times numbers of threads: the turns of a batch take about a second."""
+MOST_ENTRIES = 48
+"""Cases of a batch, times numbers of threads: the turns of a batch take a second or two."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Selection:
     dtypes: tuple[str, ...] | None = None
     matrices: tuple[str, ...] | None = None
     features: tuple[int, ...] | None = None
+    features_among: tuple[int, ...] | None = None
     peers: tuple[str, ...] | None = None
     variants: tuple[str, ...] = ()
 
@@ -46,13 +47,18 @@ class Selection:
         return tuple(name for name in known if name in self.matrices)
 
     def features_of(self, op: str) -> tuple[int, ...]:
-        """The chosen sizes; an operator on vectors has none.
+        """The chosen sizes, or the usual ones (among some); an operator on vectors has none.
 
         >>> Selection(("spmm", "spmv"), features=(8, 16)).features_of("spmv")
         (1,)
         """
         usual = OPERATORS[op].feature_sizes
-        return usual if self.features is None or usual == (1,) else self.features
+        if usual == (1,):
+            return usual
+        if self.features is not None:
+            return self.features
+        among = self.features_among
+        return usual if among is None else tuple(size for size in usual if size in among)
 
     def dtypes_of(self, op: str) -> tuple[str, ...]:
         return OPERATORS[op].dtypes if self.dtypes is None else self.dtypes
@@ -130,7 +136,9 @@ class Batch:
         return pauses + sum(task.estimated_seconds(plan) for task in self.tasks)
 
 
-def plan_batches(selection: Selection) -> tuple[list[Batch], dict[str, str]]:
+def plan_batches(
+    selection: Selection, most_bytes: int = MOST_BYTES
+) -> tuple[list[Batch], dict[str, str]]:
     """Returns the batches in the order of measurement, and why matrices and cases are missing."""
     tasks: list[Task] = []
     missing: dict[str, str] = {}
@@ -142,29 +150,30 @@ def plan_batches(selection: Selection) -> tuple[list[Batch], dict[str, str]]:
             continue
         common = (selection.threads_of(op), selection.contenders_of(op))
         tasks += [Task(op, matrix, size, *common) for size in selection.features_of(op)]
-    missing |= too_large(tasks)
-    return batches_of([task for task in tasks if task.bytes <= MOST_BYTES]), missing
+    missing |= too_large(tasks, most_bytes)
+    fitting = [task for task in tasks if task.bytes <= most_bytes]
+    return batches_of(fitting, most_bytes), missing
 
 
-def too_large(tasks: Sequence[Task]) -> Mapping[str, str]:
+def too_large(tasks: Sequence[Task], most_bytes: int) -> Mapping[str, str]:
     """Returns the cases that do not fit, by operator, matrix and dtype."""
     found: dict[str, list[int]] = {}
     for task in tasks:
-        if task.bytes > MOST_BYTES:
+        if task.bytes > most_bytes:
             name = f"{task.op} {task.matrix.name} {task.dtype}"
             found.setdefault(name, []).append(task.features)
-    limit = f"the arrays would have more than {MOST_BYTES / 1e6:.0f} MB"
+    limit = f"the arrays would have more than {most_bytes / 1e6:.0f} MB (--most-mb)"
     return {f"{name} K={' '.join(map(str, sizes))}": limit for name, sizes in found.items()}
 
 
-def batches_of(tasks: Sequence[Task]) -> list[Batch]:
+def batches_of(tasks: Sequence[Task], most_bytes: int) -> list[Batch]:
     """Groups tasks of one operator, in their order, within the limits of a batch."""
     batches: list[list[Task]] = []
     entries, size = 0, 0
     for task in tasks:
         entries += len(task.threads)
         size += task.bytes
-        fits = entries <= MOST_ENTRIES and size <= MOST_BYTES
+        fits = entries <= MOST_ENTRIES and size <= most_bytes
         if not (batches and fits and batches[-1][0].op == task.op):
             batches.append([])
             entries, size = len(task.threads), task.bytes
