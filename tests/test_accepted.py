@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.sizes import evaluate
+from gossamer_backend.arguments.size_equations import evaluate
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.interpret import run

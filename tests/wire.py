@@ -87,7 +87,7 @@ BORDERS = (
     ),
     Border("gossamer", "backend", "gossamer_backend.registry.validating", "ValidatingBackend.load"),
     Border("gossamer", "backend", "gossamer_backend.export", "export_artifact"),
-    Border("gossamer", "backend", "gossamer_backend.checks.compiled", "check_module"),
+    Border("gossamer", "backend", "gossamer_backend.checks.compiled_check", "check_module"),
     Border("formats", "a check", "gossamer_backend", "GeneratedCheck.__call__"),
     Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.schedule"),
     Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.rewritten"),

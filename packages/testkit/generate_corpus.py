@@ -16,7 +16,15 @@ import msgspec
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from corpus_programs import calls, control, elementwise, formats, kernels, memory, rarer  # noqa: E402
+from corpus_programs import (  # noqa: E402
+    control,
+    every_operation,
+    launches_and_loops,
+    memory_accesses,
+    other_formats,
+    rarer,
+    scheduled_operators,
+)
 
 from gossamer_backend import required_capabilities  # noqa: E402
 from gossamer_ir.interchange.serialization import dumps  # noqa: E402
@@ -28,7 +36,15 @@ FILE = HERE / "src" / "gossamer_testkit" / "corpus" / PROGRAMS
 
 def programs() -> Iterator[tuple[Manifest, bytes]]:
     """The manifest and the wire text of every program."""
-    for family in (elementwise, memory, control, calls, rarer, kernels, formats):
+    for family in (
+        every_operation,
+        memory_accesses,
+        control,
+        launches_and_loops,
+        rarer,
+        scheduled_operators,
+        other_formats,
+    ):
         for source in family.sources():
             module = verify(source.module)
             needs = tuple(sorted(required_capabilities(module)))

@@ -11,8 +11,8 @@ import pytest
 
 from gossamer_backend import Artifact
 from gossamer_backend.export import export_artifact
-from gossamer_backend.export.elf import rename_symbol, undefined_symbols
-from gossamer_backend.export.names import symbol_for
+from gossamer_backend.export.object_symbols import rename_symbol, undefined_symbols
+from gossamer_backend.export.symbol import symbol_for
 from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature

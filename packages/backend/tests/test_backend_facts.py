@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.facts import (
+from gossamer_backend.arguments.fact_errors import (
     check_disjoint,
     check_facts,
     check_monotone,

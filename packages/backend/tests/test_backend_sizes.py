@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.sizes import Linear, evaluate, to_linear
+from gossamer_backend.arguments.size_equations import Linear, evaluate, to_linear
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, IfThenElse, Load, Var

@@ -9,9 +9,9 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.kernel_cache import build_named, fact_checker
 from gossamer_backend import GeneratedCheck
-from gossamer_backend.arguments.facts import check_facts
+from gossamer_backend.arguments.fact_errors import check_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
-from gossamer_backend.checks.module import GRAIN
+from gossamer_backend.checks.check_program import GRAIN
 from gossamer_formats import borrow_scipy
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError

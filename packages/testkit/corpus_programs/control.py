@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from corpus_programs.elementwise import FLOATS, NUMBERS
-from corpus_programs.source import Source, flat, function
+from corpus_programs.every_operation import FLOATS, NUMBERS
+from corpus_programs.program_source import Source, flat, function
 
 SEARCHES = {
     "lower": ("lower_positions", "KEYS[middle] < V[i]"),

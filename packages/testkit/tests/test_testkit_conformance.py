@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, get_num_threads
-from gossamer_backend.arguments.sizes import evaluate
+from gossamer_backend.arguments.size_equations import evaluate
 from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
 from gossamer_backend.registry.requirements import (
     require_compilable,

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 
 from gossamer_backend import Artifact, Kernel, Probe
-from gossamer_backend.arguments.sizes import evaluate
+from gossamer_backend.arguments.size_equations import evaluate
 from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
 from gossamer_backend.registry.hookspecs import Pass, hookimpl
 from gossamer_backend.registry.requirements import require_compilable

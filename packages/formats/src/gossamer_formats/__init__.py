@@ -1,6 +1,6 @@
 """Sparse tensors at run time: descriptions, storage, checks, input and output."""
 
-from gossamer_formats.arrays.scipy_matrices import borrow_scipy
+from gossamer_formats.arrays.borrowed_matrices import borrow_scipy
 from gossamer_formats.checks.storage_checks import (
     check_indices,
     check_indptr,
@@ -10,7 +10,7 @@ from gossamer_formats.descriptions import DESCRIPTIONS, csr, dia, sell
 from gossamer_formats.installed_formats import Format
 from gossamer_formats.io.plain_arrays import from_arrays
 from gossamer_formats.io.reading import read
-from gossamer_formats.io.scipy_matrices import from_scipy, to_scipy
+from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor, stats_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.arrays.borrowed_matrices import unchecked
 from gossamer_formats.arrays.csr_arrays import to_dense, transposed, with_column_order
-from gossamer_formats.arrays.scipy_matrices import unchecked
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.installed_formats import find_format, format_named
 from gossamer_formats.operations import operation

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gossamer_backend.call.threads import get_num_threads, set_num_threads
     from gossamer_formats.io.plain_arrays import from_arrays
     from gossamer_formats.io.reading import read
-    from gossamer_formats.io.scipy_matrices import from_scipy
+    from gossamer_formats.io.scipy_conversion import from_scipy
     from gossamer_formats.tensor import SparseTensor
 
 __version__ = "0.1.0"
@@ -41,7 +41,7 @@ _HOMES = {
     "explain": "gossamer.api.explain",
     "export": "gossamer.api.export",
     "from_arrays": "gossamer_formats.io.plain_arrays",
-    "from_scipy": "gossamer_formats.io.scipy_matrices",
+    "from_scipy": "gossamer_formats.io.scipy_conversion",
     "get_num_threads": "gossamer_backend.call.threads",
     "read": "gossamer_formats.io.reading",
     "schedule": "gossamer.api.schedule",

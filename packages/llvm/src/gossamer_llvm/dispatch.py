@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 from gossamer_ir import nodes
 from gossamer_ir.errors import UnsupportedError
-from gossamer_llvm.control import calls, control_flow
+from gossamer_llvm.control import control_flow, launches
 from gossamer_llvm.emitter.emitters import EmitExpr, EmitStmt, FunctionEmitter
-from gossamer_llvm.memory import allocate, atomics, loads_and_stores
+from gossamer_llvm.memory import allocate, atomic_updates, loads_and_stores
 from gossamer_llvm.parallel import parallel_for
-from gossamer_llvm.values import arithmetic, scalars_and_vectors, transposes
+from gossamer_llvm.values import operations, scalars_and_vectors, transposes
 
 
 def _refuse(emitter: FunctionEmitter, node: Any) -> NoReturn:
@@ -30,14 +30,14 @@ def _refuse(emitter: FunctionEmitter, node: Any) -> NoReturn:
 EXPRESSIONS: dict[type, EmitExpr] = {
     nodes.Const: scalars_and_vectors.emit_const,
     nodes.Var: scalars_and_vectors.emit_var,
-    nodes.Unary: arithmetic.emit_unary,
-    nodes.Binary: arithmetic.emit_binary,
-    nodes.Compare: arithmetic.emit_compare,
-    nodes.Cast: arithmetic.emit_cast,
-    nodes.Reinterpret: arithmetic.emit_reinterpret,
+    nodes.Unary: operations.emit_unary,
+    nodes.Binary: operations.emit_binary,
+    nodes.Compare: operations.emit_compare,
+    nodes.Cast: operations.emit_cast,
+    nodes.Reinterpret: operations.emit_reinterpret,
     nodes.Select: scalars_and_vectors.emit_select,
     nodes.IfThenElse: scalars_and_vectors.emit_if_then_else,
-    nodes.Call: arithmetic.emit_call,
+    nodes.Call: operations.emit_call,
     nodes.Load: loads_and_stores.emit_load,
     nodes.Search: _refuse,
     nodes.VScale: scalars_and_vectors.emit_vscale,
@@ -55,11 +55,11 @@ STATEMENTS: dict[type, EmitStmt] = {
     nodes.While: control_flow.emit_while,
     nodes.For: control_flow.emit_for,
     nodes.Combine: _refuse,
-    nodes.Atomic: atomics.emit_atomic,
+    nodes.Atomic: atomic_updates.emit_atomic,
     nodes.Block: _refuse,
     nodes.Iteration: _refuse,
     nodes.Prefetch: loads_and_stores.emit_prefetch,
     nodes.Guard: control_flow.emit_guard,
     nodes.ParallelFor: parallel_for.emit_parallel_for,
-    nodes.Launch: calls.emit_launch,
+    nodes.Launch: launches.emit_launch,
 }

@@ -6,7 +6,7 @@ from gossamer_testkit.corpus.program import Manifest, Program, corpus_names, cor
 from gossamer_testkit.corpus.retyped import retyped
 from gossamer_testkit.corpus.script import script, script_names
 from gossamer_testkit.matrices.cases import csr_cases
-from gossamer_testkit.matrices.csr import Csr, from_mask, from_rows
+from gossamer_testkit.matrices.csr_matrix import Csr, from_mask, from_rows
 from gossamer_testkit.matrices.oracles import (
     attention,
     attention_bound,

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gossamer_backend.arguments.arrays import (
+from gossamer_backend.arguments.array_checks import (
     address,
     numpy_dtype,
     require_array,
     require_no_overlap,
     require_shape,
 )
-from gossamer_backend.arguments.facts import buffer_of, check_facts
-from gossamer_backend.arguments.scalars import limits_of, require_scalar, require_size
-from gossamer_backend.arguments.sizes import Array, Linear, evaluate, to_linear
+from gossamer_backend.arguments.fact_errors import buffer_of, check_facts
+from gossamer_backend.arguments.scalar_checks import limits_of, require_scalar, require_size
+from gossamer_backend.arguments.size_equations import Array, Linear, evaluate, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation

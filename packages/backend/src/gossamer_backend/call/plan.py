@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from gossamer_backend.arguments.arrays import address, numpy_dtype
-from gossamer_backend.arguments.sizes import Array, to_linear
+from gossamer_backend.arguments.array_checks import address, numpy_dtype
+from gossamer_backend.arguments.size_equations import Array, to_linear
 from gossamer_backend.call.abi import (
     NOT_GUARDED,
     Parallelism,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gossamer_backend.export.files import Exported, export_artifact
+from gossamer_backend.export.exported_files import Exported, export_artifact
 
 __all__ = ["Exported", "export_artifact"]

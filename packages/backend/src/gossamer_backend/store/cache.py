@@ -28,7 +28,7 @@ from gossamer_backend.store.directory import (
 )
 from gossamer_backend.store.entry import Kind, pack, unpack
 from gossamer_backend.store.eviction import COUNTER, make_room
-from gossamer_backend.store.files import PARTIAL, read_own_file, replace
+from gossamer_backend.store.safe_files import PARTIAL, read_own_file, replace
 from gossamer_backend.store.settings import VARIABLE, default_directory, default_limit
 from gossamer_ir.errors import ArgumentError
 

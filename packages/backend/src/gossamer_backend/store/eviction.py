@@ -16,7 +16,7 @@ import os
 import time
 
 from gossamer_backend.store.directory import BLOCK, Directory, space_of
-from gossamer_backend.store.files import PARTIAL
+from gossamer_backend.store.safe_files import PARTIAL
 
 COUNTER = "written"
 SHARE = 8

@@ -14,7 +14,7 @@ from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_value_d
 from gossamer_formats.io.declared_sizes import DeclaredSizes, require_fits
 from gossamer_formats.io.matrix_market import open_market, read_entries, read_header
 from gossamer_formats.io.scipy_archives import read_archive
-from gossamer_formats.io.scipy_matrices import from_scipy
+from gossamer_formats.io.scipy_conversion import from_scipy
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed

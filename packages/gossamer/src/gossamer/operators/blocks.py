@@ -8,7 +8,7 @@ from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import dense_operand
 from gossamer.operators.program import Program, Variant
 from gossamer_formats import Array
-from gossamer_formats.arrays.scipy_matrices import borrow_blocks
+from gossamer_formats.arrays.borrowed_matrices import borrow_blocks
 from gossamer_ir.interchange.records import Target
 
 if TYPE_CHECKING:

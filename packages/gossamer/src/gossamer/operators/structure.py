@@ -18,7 +18,7 @@ import numpy as np
 from gossamer.operators.kernels import DEFAULT_TARGET
 from gossamer.operators.operands import NATIVE, VALUES, Sparse, is_csr
 from gossamer.operators.portions import LONG_ROW
-from gossamer_backend.arguments.arrays import address
+from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
 from gossamer_backend.call.plan import FixedArguments, fixed_arguments, function_of_integers
 from gossamer_backend.fork import compiling
@@ -156,7 +156,7 @@ def _check(number: int) -> _Check | None:
     indptr, indices, _ = next(dtypes for dtypes, found in _KEYS.items() if found == number)
     with compiling:
         from gossamer.kernel_cache import build_named
-        from gossamer_backend.checks.module import ArrayTest, check_module
+        from gossamer_backend.checks.check_program import ArrayTest, check_module
 
         tests = (
             ArrayTest(indptr.name, order="sorted"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import ParallelFor
 from gossamer_llvm.abi import PARALLEL_FIELD, THREADS_FIELD, WORKSPACE
-from gossamer_llvm.control.calls import emit_arguments, emit_checked_call
+from gossamer_llvm.control.launches import emit_arguments, emit_checked_call
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add
 from gossamer_llvm.parallel.closure import STATUS, write_closure

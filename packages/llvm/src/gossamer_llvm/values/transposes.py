@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from gossamer_ir.core.dtypes import DType, scalar_of, with_lanes
 from gossamer_ir.nodes import ReduceOp, TransposeReduce
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.values.arithmetic import binary
+from gossamer_llvm.values.operations import binary
 
 _BLOCK_BITS = 128
 """Shuffles within blocks of this size, and of whole blocks, are one instruction on all targets."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gossamer_testkit.conformance.code import CodeChecks
+from gossamer_testkit.conformance.concurrency import ThreadChecks
 from gossamer_testkit.conformance.metadata import MetadataChecks
 from gossamer_testkit.conformance.refusals import RefusalChecks
 from gossamer_testkit.conformance.results import ResultChecks
-from gossamer_testkit.conformance.threads import ThreadChecks
 
 
 class BackendSuite(MetadataChecks, CodeChecks, RefusalChecks, ResultChecks, ThreadChecks):

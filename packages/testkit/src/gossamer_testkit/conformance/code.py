@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Guard
 from gossamer_ir.traversal.walk import walk
 from gossamer_testkit.conformance.base import Checks, require
 from gossamer_testkit.conformance.fingerprint import PARTS, fingerprint
-from gossamer_testkit.conformance.processes import in_another_process
+from gossamer_testkit.conformance.isolation import in_another_process
 from gossamer_testkit.corpus.program import corpus_program
 
 

@@ -6,7 +6,7 @@ from gossamer_ir.errors import GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_testkit.conformance.bad_modules import BAD_MODULES
 from gossamer_testkit.conformance.base import Checks, fail, require, skip
-from gossamer_testkit.conformance.processes import in_another_process
+from gossamer_testkit.conformance.isolation import in_another_process
 from gossamer_testkit.corpus.program import corpus_program
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gossamer_testkit.matrices.csr import Array
+from gossamer_testkit.matrices.csr_matrix import Array
 from gossamer_testkit.matrices.oracles import max_relative_error, tolerance
 
 Values: TypeAlias = Mapping[str, Any]

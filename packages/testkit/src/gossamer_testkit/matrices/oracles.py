@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gossamer_testkit.matrices.csr import Array, Csr
+from gossamer_testkit.matrices.csr_matrix import Array, Csr
 
 WEIGHT_ROUNDINGS = 8
 """Roundings of an attention weight that do not depend on sizes: exp, its argument, two sums, quotient."""
@@ -51,7 +51,7 @@ def rows_of(matrix: Pattern) -> Array:
 def spmm(matrix: Matrix, dense: Array) -> Array:
     """The product of an m x n matrix and an n x k array, m x k in float64.
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(1, 2.0)], []])
     >>> spmm(matrix, np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[6., 8.],
@@ -67,7 +67,7 @@ def spmm(matrix: Matrix, dense: Array) -> Array:
 def spmv(matrix: Matrix, vector: Array) -> Array:
     """The product of an m x n matrix and a vector of n elements, m elements in float64.
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
     >>> spmv(matrix, np.array([1.0, 3.0]))
     array([5., 0.])
@@ -78,7 +78,7 @@ def spmv(matrix: Matrix, vector: Array) -> Array:
 def spmm_magnitude(matrix: Matrix, dense: Array) -> Array:
     """|A| |B|, relative to which the rounding errors of A B are measured.
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
     >>> spmm_magnitude(matrix, np.array([[1.0], [-3.0]]))
     array([[7.],
@@ -92,7 +92,7 @@ def spmm_magnitude(matrix: Matrix, dense: Array) -> Array:
 def spmv_magnitude(matrix: Matrix, vector: Array) -> Array:
     """|A| |x|, relative to which the rounding errors of A x are measured.
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
     >>> spmv_magnitude(matrix, np.array([1.0, -3.0]))
     array([7., 0.])
@@ -119,7 +119,7 @@ def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
 
     They are in float64, in the order of the stored elements.
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(1, 9.0), (0, 9.0)], []])
     >>> sddmm(matrix, np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     array([2., 1.])
@@ -133,7 +133,7 @@ def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
 def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
     """`sddmm` of the absolute values, relative to which its rounding errors are measured.
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> sddmm_magnitude(from_rows("a", 1, rows=[[(0, 9.0)]]), np.array([[1.0, -2.0]]), np.ones((1, 2)))
     array([3.])
     """
@@ -147,7 +147,7 @@ def attention(
 
     `queries` is m x d, `keys` n x d, `values` n x k; the default of `scale` is 1 / sqrt(d).
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, 9.0), (1, 9.0)], []])
     >>> attention(matrix, np.zeros((2, 4)), np.ones((2, 4)), np.array([[1.0], [3.0]]))
     array([[2.],
@@ -168,7 +168,7 @@ def attention_bound(
     The absolute error of a score is the rounding error of its sum. It is the relative error of the weight
     exp(score), and bounds that of the sum of the weights.
 
-    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 1, rows=[[(0, 9.0)], []])
     >>> attention_bound(matrix, np.ones((2, 4)), np.ones((1, 4)), np.array([[-1.0]]))
     array([[78.],

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_testkit.matrices.csr import Array, Csr, from_rows
+from gossamer_testkit.matrices.csr_matrix import Array, Csr, from_rows
 
 FLOATS = ("float32", "float64")
 INDICES = ("int32", "int64")

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gossamer_testkit.corpus.case import Case
-from gossamer_testkit.corpus.inputs.facts import (
+from gossamer_testkit.corpus.inputs.csr_inputs import spmm_cases, spmv_cases
+from gossamer_testkit.corpus.inputs.fact_inputs import (
     distinct_cases,
     fact_cases,
     product_cases,
     relation_cases,
 )
-from gossamer_testkit.corpus.inputs.formats import (
+from gossamer_testkit.corpus.inputs.format_inputs import (
     bsr_cases,
     dcsr_cases,
     elements_cases,
@@ -23,9 +24,8 @@ from gossamer_testkit.corpus.inputs.formats import (
 )
 from gossamer_testkit.corpus.inputs.guards import guard_cases
 from gossamer_testkit.corpus.inputs.pairs import cast_values, pairs, truths
-from gossamer_testkit.corpus.inputs.scalars import scalar_values
+from gossamer_testkit.corpus.inputs.scalar_inputs import scalar_values
 from gossamer_testkit.corpus.inputs.searches import search_cases
-from gossamer_testkit.corpus.inputs.sparse import spmm_cases, spmv_cases
 from gossamer_testkit.corpus.inputs.vectors import vectors
 from gossamer_testkit.corpus.inputs.weights import weight_cases
 

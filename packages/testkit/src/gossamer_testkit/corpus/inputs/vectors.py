@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_testkit.corpus.case import Case
-from gossamer_testkit.matrices.csr import Array
+from gossamer_testkit.matrices.csr_matrix import Array
 
 SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
 

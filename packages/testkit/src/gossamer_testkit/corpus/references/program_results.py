@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gossamer_testkit.corpus.case import Expected, Values
-from gossamer_testkit.matrices.csr import Array
+from gossamer_testkit.matrices.csr_matrix import Array
 
 Options = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gossamer_formats.arrays.available_memory import available_memory
 from gossamer_formats.arrays.csr_arrays import csr_storage, require_shape
-from gossamer_formats.arrays.memory import available_memory
 from gossamer_formats.checks.storage_checks import (
     VALUE_DTYPES,
     check_indices,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from corpus_programs.source import Source
+from corpus_programs.program_source import Source
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import lowered

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Union
 import msgspec
 import numpy as np
 
-from gossamer_backend.arguments.arrays import address
-from gossamer_backend.arguments.facts import buffer_of
-from gossamer_backend.arguments.sizes import Array, Scalars, evaluate
+from gossamer_backend.arguments.array_checks import address
+from gossamer_backend.arguments.fact_errors import buffer_of
+from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate
 from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
-from gossamer_backend.checks.module import ArrayTest, check_module
+from gossamer_backend.checks.check_program import ArrayTest, check_module
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gossamer_backend.arguments.sizes import Array, Scalars, evaluate
+from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.matrices.cases import csr_cases
-from gossamer_testkit.matrices.csr import Array, Csr
+from gossamer_testkit.matrices.csr_matrix import Array, Csr
 
 UNTOUCHED = 77
 

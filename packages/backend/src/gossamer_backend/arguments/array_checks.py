@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from gossamer_backend.arguments.sizes import Array
+from gossamer_backend.arguments.size_equations import Array
 from gossamer_ir.core.dtypes import SCALARS, scalar_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam

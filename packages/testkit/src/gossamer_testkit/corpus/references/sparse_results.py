@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_testkit.corpus.case import Expected, Values
 from gossamer_testkit.matrices import oracles
-from gossamer_testkit.matrices.csr import Csr
+from gossamer_testkit.matrices.csr_matrix import Csr
 from gossamer_testkit.matrices.oracles import spmm, spmm_magnitude, spmv, spmv_magnitude
 
 

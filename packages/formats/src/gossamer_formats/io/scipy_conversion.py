@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gossamer_formats.arrays.scipy_matrices import unchecked
+from gossamer_formats.arrays.borrowed_matrices import unchecked
 from gossamer_formats.tensor import SparseTensor, checked_csr
 from gossamer_ir.support.typed_calls import typed
 

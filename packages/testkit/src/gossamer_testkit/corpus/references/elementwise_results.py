@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_testkit.corpus.case import Expected, Values
-from gossamer_testkit.matrices.csr import Array
+from gossamer_testkit.matrices.csr_matrix import Array
 
 ROWS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,

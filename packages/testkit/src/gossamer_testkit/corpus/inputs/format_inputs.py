@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gossamer_testkit.corpus.case import Case
-from gossamer_testkit.corpus.inputs.sparse import UNTOUCHED, integers, matrix_values
+from gossamer_testkit.corpus.inputs.csr_inputs import UNTOUCHED, integers, matrix_values
 from gossamer_testkit.matrices.cases import csr_cases
-from gossamer_testkit.matrices.csr import Array, Csr
+from gossamer_testkit.matrices.csr_matrix import Array, Csr
 
 LARGEST = 1000
 

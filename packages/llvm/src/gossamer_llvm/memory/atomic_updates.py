@@ -8,8 +8,8 @@ from gossamer_ir.nodes import Atomic, AtomicOp
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.memory.addresses import emit_address
-from gossamer_llvm.values.arithmetic import binary
 from gossamer_llvm.values.half_precision import is_half
+from gossamer_llvm.values.operations import binary
 
 
 def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:

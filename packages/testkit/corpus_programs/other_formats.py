@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from corpus_programs.kernels import scheduled
-from corpus_programs.source import Source
+from corpus_programs.program_source import Source
+from corpus_programs.scheduled_operators import scheduled
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
