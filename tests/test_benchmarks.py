@@ -250,6 +250,7 @@ def test_the_oracle_of_sampled_products_works_in_parts(monkeypatch):
     np.testing.assert_array_equal(problem("sddmm").reference, whole)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", OPERATORS)
 def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
@@ -643,6 +644,12 @@ def test_a_part_that_fails_is_named_and_the_rest_is_kept(monkeypatch, tmp_path, 
     assert len(list(tmp_path.glob("*.json"))) == 1
 
 
+def test_nothing_is_measured_if_gossamer_does_not_start(tmp_path, capsys):
+    words = "--parts kernels --op bsr_spmm --features 1 --threads 1 --no-save --python"
+    assert __main__.main([*words.split(), f"gossamer={tmp_path}/python"]) == 1
+    assert "does not start" in capsys.readouterr().out
+
+
 def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
     def measure(batch, *others):
         if batch.tasks[0].features == 2:
@@ -650,6 +657,7 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
         return [cell()]
 
     monkeypatch.setattr(tasks, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(Remote, "started", lambda remote: None)
     monkeypatch.setattr(running, "measure_batch", measure)
     words = "--parts kernels startup --op bsr_spmm --features 1 2 --threads 1 --output"
     assert __main__.main([*words.split(), str(tmp_path)]) == 1
