@@ -18,14 +18,14 @@ _views: WeakValueDictionary[int, memoryview] = WeakValueDictionary()
 
 
 def owned(array: Array) -> Array:
-    """The array itself if it is owned, else a private, contiguous, read-only copy."""
+    """Return the array itself if it is owned, else a private, contiguous, read-only copy."""
     if is_owned(array):
         return array
     return adopt(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
 
 
 def adopt(array: Array) -> Array:
-    """A read-only array over the memory of a new array, to which the caller keeps no reference."""
+    """Return a read-only array over the memory of a new array, to which the caller keeps no reference."""
     found: Array = np.asarray(array.data.toreadonly())
     view = found.base
     assert isinstance(view, memoryview)

@@ -11,7 +11,7 @@ from gossamer_ir.support.typed_calls import typed
 
 @typed
 def storage_stats(storage: Storage) -> Stats:
-    """The statistics of a checked CSR matrix.
+    """Return the statistics of a checked CSR matrix.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import borrow_scipy
@@ -23,7 +23,7 @@ def storage_stats(storage: Storage) -> Stats:
 
 
 def row_stats(indptr: Array, *, rows: int, columns: int, nnz: int) -> Stats:
-    """The statistics of a matrix with this row pointer.
+    """Return the statistics of a matrix with this row pointer.
 
     >>> row_stats(np.array([0, 3, 3]), rows=2, columns=4, nnz=3)
     Stats(rows=2, columns=4, nnz=3, longest_row=3, empty_rows=1)

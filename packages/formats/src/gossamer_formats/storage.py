@@ -56,22 +56,22 @@ class Storage(NamedTuple):
 
 @lru_cache(maxsize=256)
 def native_name(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype, or "" if it is not in this machine's byte order."""
+    """Return the name of a dtype, or "" if it is not in this machine's byte order."""
     return dtype.name if dtype.isnative else ""
 
 
 def values_handle(description: FormatDescription) -> str:
-    """The name of the array of values."""
+    """Return the name of the array of values."""
     return description.buffer.handle or description.buffer.name
 
 
 def axes_by_name(description: FormatDescription) -> dict[str, Axis]:
-    """The axes of a description by name."""
+    """Return the axes of a description by name."""
     return {axis.name: axis for axis in description.axes}
 
 
 def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
-    """The value of a size."""
+    """Return the value of a size."""
     match expr:
         case Const():
             return int(expr.text)
@@ -89,7 +89,7 @@ def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
 
 
 def element_count(storage: Storage, axis_name: str | None) -> int:
-    """The total number of elements of an axis, in all fibres; 1 for None, the parent of a root axis."""
+    """Return the number of elements of an axis, in all fibres; 1 for None, the parent of a root axis."""
     if axis_name is None:
         return 1
     axis = axes_by_name(storage.format)[axis_name]
@@ -108,7 +108,7 @@ def element_count(storage: Storage, axis_name: str | None) -> int:
 
 
 def value_count(storage: Storage) -> int:
-    """The number of values that the buffer stores, extra storage included.
+    """Return the number of values that the buffer stores, extra storage included.
 
     This is the product of the sizes of the axes that have no child in the buffer.
     """
@@ -123,6 +123,6 @@ def value_count(storage: Storage) -> int:
 
 
 def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
-    """The description with another dtype of its values."""
+    """Return the description with another dtype of its values."""
     buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
     return msgspec.structs.replace(description, buffer=buffer)

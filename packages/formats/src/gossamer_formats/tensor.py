@@ -55,7 +55,7 @@ class SparseTensor:
     """
 
     def __init__(self, source: Any) -> None:
-        """Checks and copies the arrays of a `Storage`, or those of a SciPy matrix, as `from_scipy` does.
+        """Check and copy the arrays of a `Storage`, or those of a SciPy matrix, as `from_scipy` does.
 
         Arrays that another tensor owns are shared. Raises `FormatError`.
         """
@@ -67,7 +67,7 @@ class SparseTensor:
 
     @classmethod
     def of_checked(cls, storage: Storage) -> SparseTensor:
-        """A tensor of arrays that the caller has checked after they became read-only."""
+        """Return a tensor of arrays that the caller has checked after they became read-only."""
         tensor = cls.__new__(cls)
         tensor._hold(_owned(storage))
         return tensor
@@ -149,12 +149,14 @@ class SparseTensor:
         return self._stats
 
     def toarray(self) -> Array:
-        """The dense matrix; duplicates are added. Raises `FormatError` (`format.csr`) for a format that is
-        neither CSR nor registered."""
+        """Return the dense matrix; duplicates are added.
+
+        Raises `FormatError` (`format.csr`) for a format that is neither CSR nor registered.
+        """
         return to_dense(self._csr())
 
     def asformat(self, format: str) -> SparseTensor:
-        """The tensor in CSR or in a registered format (`installed_formats`); itself if it is in that format.
+        """Return the tensor in CSR or in a registered format (`installed_formats`); itself if in that format.
 
         Raises `FormatError` (`format.unknown`, `format.csr`).
 
@@ -172,7 +174,7 @@ class SparseTensor:
         return SparseTensor.of_checked(checked_csr(csr))
 
     def _csr(self) -> Storage:
-        """The tensor in CSR; in its own format if that is not registered."""
+        """Return the tensor in CSR; in its own format if that is not registered."""
         name = self.format.name
         registered = find_format(name) if name != "csr" else None
         return self._storage if registered is None else registered.to_csr(self._storage)
@@ -181,15 +183,15 @@ class SparseTensor:
     """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""
 
     def __matmul__(self, other: Any) -> Any:
-        """The product with a dense matrix or vector (`operations`); needs distribution `gossamer`."""
+        """Return the product with a dense matrix or vector (`operations`); needs distribution `gossamer`."""
         return operation("matmul", format=self.format.name)(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        """The product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
+        """Return the product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
         return operation("rmatmul", format=self.format.name)(self, other)
 
     def astype(self, dtype: Any) -> SparseTensor:
-        """The tensor with its values converted to float32 or float64; index arrays are shared."""
+        """Return the tensor with its values converted to float32 or float64; index arrays are shared."""
         dtype = native_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
         if dtype == self.format.buffer.dtype:
             return self
@@ -201,7 +203,7 @@ class SparseTensor:
         return SparseTensor.of_checked(Storage(described, self.sizes, arrays))
 
     def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
-        """Pickles the storage; loading it checks the arrays again."""
+        """Pickle the storage; loading it checks the arrays again."""
         return SparseTensor, (Storage(self.format, dict(self.sizes), dict(self.arrays)),)
 
     def __repr__(self) -> str:
@@ -213,7 +215,7 @@ class SparseTensor:
 
 
 def _memory(size: int) -> str:
-    """A size in bytes in words.
+    """Return a size in bytes in words.
 
     >>> _memory(72), _memory(1_234_567)
     ('72 bytes', '1.23 MB')
@@ -229,7 +231,7 @@ def _memory(size: int) -> str:
 
 
 def checked_csr(storage: Storage) -> Storage:
-    """Checked copies of CSR arrays, with a description that records their column order."""
+    """Return checked copies of CSR arrays, with a description that records their column order."""
     copies = _owned(storage)
     check_storage(copies)
     return with_column_order(copies)
@@ -243,7 +245,7 @@ def _owned(storage: Storage) -> Storage:
 
 @typed
 def stats_of(tensor: SparseTensor) -> Stats:
-    """Statistics of a tensor, which the scheduling rules use; computed once per tensor.
+    """Return statistics of a tensor, which the scheduling rules use; computed once per tensor.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy

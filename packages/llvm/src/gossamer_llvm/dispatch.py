@@ -17,7 +17,7 @@ from gossamer_llvm.parallel import parallel_for
 from gossamer_llvm.values import operations, scalars_and_vectors, transposes
 
 
-def _refuse(emitter: FunctionEmitter, node: Any) -> NoReturn:
+def _raise_unsupported(emitter: FunctionEmitter, node: Any) -> NoReturn:
     name = type(node).__name__
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     raise UnsupportedError(
@@ -39,7 +39,7 @@ EXPRESSIONS: dict[type, EmitExpr] = {
     nodes.IfThenElse: scalars_and_vectors.emit_if_then_else,
     nodes.Call: operations.emit_call,
     nodes.Load: loads_and_stores.emit_load,
-    nodes.Search: _refuse,
+    nodes.Search: _raise_unsupported,
     nodes.VScale: scalars_and_vectors.emit_vscale,
     nodes.Ramp: scalars_and_vectors.emit_ramp,
     nodes.Broadcast: scalars_and_vectors.emit_broadcast,
@@ -54,10 +54,10 @@ STATEMENTS: dict[type, EmitStmt] = {
     nodes.If: control_flow.emit_if,
     nodes.While: control_flow.emit_while,
     nodes.For: control_flow.emit_for,
-    nodes.Combine: _refuse,
+    nodes.Combine: _raise_unsupported,
     nodes.Atomic: atomic_updates.emit_atomic,
-    nodes.Block: _refuse,
-    nodes.Iteration: _refuse,
+    nodes.Block: _raise_unsupported,
+    nodes.Iteration: _raise_unsupported,
     nodes.Prefetch: loads_and_stores.emit_prefetch,
     nodes.Guard: control_flow.emit_guard,
     nodes.ParallelFor: parallel_for.emit_parallel_for,

@@ -33,7 +33,7 @@ _FEW_ROWS = 1 << 20
 def borrow_scipy(
     matrix: Any, *, dtype: str | None = None, check: FactChecker | None = None
 ) -> Storage:
-    """Checked CSR arrays of a SciPy matrix, copied only if they need a conversion.
+    """Return checked CSR arrays of a SciPy matrix, copied only if they need a conversion.
 
     The result is valid until the matrix is written to, by any thread. `check` is that of `check_storage`.
 
@@ -51,7 +51,7 @@ def borrow_scipy(
 
 
 def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
-    """Row pointer, block columns and values (blocks by height by width) of a SciPy BSR matrix.
+    """Return row pointer, block columns and values (blocks by height by width) of a SciPy BSR matrix.
 
     The arrays are checked, and copied only if they are not contiguous. They are valid until the matrix is
     written to, as with `borrow_scipy`.
@@ -72,7 +72,7 @@ def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
 
 
 def unchecked(matrix: Any, dtype: str | None) -> Storage:
-    """CSR arrays of a SciPy matrix, before their contents are checked."""
+    """Return CSR arrays of a SciPy matrix, before their contents are checked."""
     _require_matrix(matrix)
     if dtype is not None:
         require_value_dtype(dtype)
@@ -108,7 +108,7 @@ def _require_matrix(matrix: Any) -> None:
 
 
 def _require_arrays(matrix: Any, *names: str) -> None:
-    """Requires NumPy arrays: SciPy allows any object to be assigned to these attributes."""
+    """Require NumPy arrays: SciPy allows any object to be assigned to these attributes."""
     for name in names:
         found = getattr(matrix, name)
         if not isinstance(found, np.ndarray):
@@ -155,7 +155,7 @@ def _values(values: Array, dtype: str | None) -> Array:
 
 
 def _check_before_conversion(matrix: Any) -> None:
-    """Checks the arrays that SciPy's conversion to CSR reads without checks."""
+    """Check the arrays that SciPy's conversion to CSR reads without checks."""
     rows, columns = matrix.shape
     if matrix.format == "coo":
         _require_arrays(matrix, "row", "col", "data")
@@ -185,7 +185,7 @@ def _require_no_more(diagonals: Array, offsets: Array) -> None:
 
 
 def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
-    """Requires at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
+    """Require at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
     not be empty."""
     shape = matrix.data.shape
     if len(shape) != dimensions or shape[0] < count or (dimensions == 3 and 0 in shape[1:]):
@@ -197,7 +197,7 @@ def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
 
 
 def _used(indptr: Array, indices: Array) -> int:
-    """The number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
+    """Return the number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
     is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
     last = int(indptr[-1]) if is_plain else -1
     return last if 0 <= last <= indices.size else indices.size

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import CompressedVaried
 
 
 def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
-    """CSR arrays as storage, not copied. Only dtypes are checked, and no column order is declared."""
+    """Return CSR arrays as storage, not copied. Only dtypes are checked, and no column order is declared."""
     for name in ("indptr", "indices"):
         require_dtype(name, arrays[name], INDEX_DTYPES)
     require_dtype("data", arrays["data"], VALUE_DTYPES)
@@ -33,7 +33,7 @@ def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
 
 
 def with_column_order(storage: Storage) -> Storage:
-    """Checked CSR arrays with a description that records their column order."""
+    """Return checked CSR arrays with a description that records their column order."""
     indptr, indices = storage.arrays["indptr"], storage.arrays["indices"]
     found = row_order(indptr, indices)
     exact = csr(
@@ -47,7 +47,7 @@ def with_column_order(storage: Storage) -> Storage:
 
 
 def require_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """The shape as two integers; raises a `FormatError` unless both are from 0 to 2**63 - 1."""
+    """Return the shape as two integers; raises a `FormatError` unless both are from 0 to 2**63 - 1."""
     try:
         sizes = tuple(index(size) for size in shape)
     except TypeError:
@@ -60,7 +60,7 @@ def require_shape(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def to_dense(storage: Storage) -> Array:
-    """The dense matrix; duplicates are added.
+    """Return the dense matrix; duplicates are added.
 
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([1, 1]), "data": np.array([2.0, 3.0])}
     >>> to_dense(Storage(csr("float64"), {"m": 1, "n": 3, "nnz": 2}, arrays))
@@ -73,7 +73,7 @@ def to_dense(storage: Storage) -> Array:
 
 
 def transposed(storage: Storage) -> Storage:
-    """The transposed matrix in CSR. The order of duplicates is kept.
+    """Return the transposed matrix in CSR. The order of duplicates is kept.
 
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.array([2.0, 3.0])}
     >>> found = transposed(Storage(csr("float64"), {"m": 1, "n": 3, "nnz": 2}, arrays))
@@ -103,7 +103,7 @@ def transposed(storage: Storage) -> Storage:
 
 
 def _rows(storage: Storage) -> Array:
-    """The row of each nonzero."""
+    """Return the row of each nonzero."""
     return np.repeat(np.arange(storage.shape[0]), np.diff(storage.arrays["indptr"]))
 
 

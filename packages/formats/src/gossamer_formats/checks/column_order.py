@@ -18,7 +18,7 @@ class RowOrder(NamedTuple):
 
 
 def row_order(indptr: Array, indices: Array) -> RowOrder:
-    """The order of the columns in CSR arrays, which must have been checked.
+    """Return the order of the columns in CSR arrays, which must have been checked.
 
     >>> row_order(np.array([0, 3]), np.array([0, 2, 2]))
     RowOrder(is_sorted=True, is_unique=False)

@@ -38,7 +38,7 @@ VALUE_DTYPES = ("float32", "float64")
 
 @typed
 def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None:
-    """Checks all arrays of a tensor; raises a `FormatError` that names array, position and value.
+    """Check all arrays of a tensor; raises a `FormatError` that names array, position and value.
 
     `check` is a fast check of the contents of index arrays. Where it returns False, NumPy checks them
     again to find the first violation.
@@ -67,7 +67,7 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
 
 
 def _require_one_buffer(description: FormatDescription) -> None:
-    """Refuses descriptions with several value buffers: a tensor has one."""
+    """Refuse descriptions with several value buffers: a tensor has one."""
     if description.more_buffers:
         raise UnsupportedError(
             "formats.several_buffers",
@@ -78,7 +78,7 @@ def _require_one_buffer(description: FormatDescription) -> None:
 
 @lru_cache(maxsize=64)
 def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
-    """The facts about index arrays that the axes of a description declare.
+    """Return the facts about index arrays that the axes of a description declare.
 
     The order within axes of fixed width is left out.
 
@@ -101,7 +101,7 @@ def _is_of_each_row(fact: Fact) -> bool:
 
 
 def check_values(storage: Storage) -> None:
-    """Checks dtype and length of the array of values."""
+    """Check dtype and length of the array of values."""
     name = values_handle(storage.format)
     values = storage.arrays[name]
     _require_vector(name, values)
@@ -111,7 +111,7 @@ def check_values(storage: Storage) -> None:
 
 @typed
 def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
-    """Checks that `indptr` has segments + 1 elements, starts at 0, never decreases and ends at total.
+    """Check that `indptr` has segments + 1 elements, starts at 0, never decreases and ends at total.
 
     >>> check_indptr(np.array([0, 2, 1]), segments=2, total=1)
     Traceback (most recent call last):
@@ -145,7 +145,7 @@ def _check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -
 def check_indices(
     indices: Array, *, length: int, count: int, is_padded: bool = False, name: str = "indices"
 ) -> None:
-    """Checks that `indices` has `count` elements, all in [0, length); padding has the value `length`.
+    """Check that `indices` has `count` elements, all in [0, length); padding has the value `length`.
 
     >>> check_indices(np.array([0, 5]), length=3, count=2)
     Traceback (most recent call last):
@@ -169,7 +169,7 @@ def _check_indices_shape(indices: Array, *, count: int, name: str) -> None:
 
 
 def _check_shapes(storage: Storage, axis: Axis) -> None:
-    """Checks shapes, dtypes and the ends of `indptr`, in constant time per array."""
+    """Check shapes, dtypes and the ends of `indptr`, in constant time per array."""
     if isinstance(axis, (DenseVaried, CompressedVaried)):
         indptr = storage.arrays[axis.indptr]
         require_dtype(axis.indptr, indptr, (axis.indptr_dtype,))
@@ -184,7 +184,7 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
 
 
 def _check_contents(storage: Storage, axis: Axis) -> None:
-    """Checks the elements of index arrays whose shapes have been checked."""
+    """Check the elements of index arrays whose shapes have been checked."""
     # By axis rather than by the facts of `axis_facts`: errors name what to change in the axis, and no fact
     # expresses that unsorted coordinates are unique.
     if isinstance(axis, (DenseVaried, CompressedVaried)):
@@ -204,7 +204,7 @@ def _check_contents(storage: Storage, axis: Axis) -> None:
 
 
 def _check_uniqueness(storage: Storage) -> None:
-    """Checks that unsorted coordinates are unique, the only declaration that no fact expresses."""
+    """Check that unsorted coordinates are unique, the only declaration that no fact expresses."""
     for axis in storage.format.axes:
         if isinstance(axis, CompressedVaried) and not axis.sorted:
             _check_order(storage, axis)
@@ -235,7 +235,7 @@ def _require_vector(name: str, array: Array) -> None:
 
 
 def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
-    """Raises a `FormatError` unless an array has one of the dtypes, in native byte order."""
+    """Raise a `FormatError` unless an array has one of the dtypes, in native byte order."""
     if native_name(array.dtype) in allowed:
         return
     raise FormatError(
@@ -246,7 +246,7 @@ def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
 
 
 def require_value_dtype(dtype: str) -> None:
-    """Raises a `FormatError` unless values may have this dtype."""
+    """Raise a `FormatError` unless values may have this dtype."""
     if dtype not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."

@@ -23,7 +23,7 @@ def csr(
     sorted: bool = True,
     unique: bool = True,
 ) -> FormatDescription:
-    """The description of an m by n matrix in compressed sparse rows.
+    """Return the description of an m by n matrix in compressed sparse rows.
 
     Its arrays are `data` (nnz), `indptr` (m + 1) and `indices` (nnz). `sorted` declares that the columns
     of a row never decrease, `unique` that no row has a column twice.

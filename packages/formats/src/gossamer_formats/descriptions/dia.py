@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
 
 @lru_cache(maxsize=64)
 def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescription:
-    """The description of an m by n matrix in diagonals, as SciPy stores them.
+    """Return the description of an m by n matrix in diagonals, as SciPy stores them.
 
     Its arrays are `data` (diagonals by n) and `offsets` (diagonals): the element in column j of
     diagonal d is in row j - offsets[d]. Slots whose row is outside of the matrix are not elements.

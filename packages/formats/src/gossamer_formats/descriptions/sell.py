@@ -26,7 +26,7 @@ def sell(
     indices_dtype: str = "int32",
     rows_dtype: str = "int32",
 ) -> FormatDescription:
-    """The description of an m by n matrix in slices of `height` rows (SELL-C-sigma; Kreutzer and
+    """Return the description of an m by n matrix in slices of `height` rows (SELL-C-sigma; Kreutzer and
     others, 2014).
 
     Its arrays are

@@ -58,7 +58,7 @@ class Header(NamedTuple):
 
 
 def open_market(file: Path) -> TextIO:
-    """Opens a file as text, with gzip if its name ends in .gz."""
+    """Open a file as text, with gzip if its name ends in .gz."""
     if file.name.lower().endswith(".gz"):
         import gzip
 
@@ -67,7 +67,7 @@ def open_market(file: Path) -> TextIO:
 
 
 def read_header(stream: TextIO) -> Header:
-    """Reads the banner, the comments and the sizes; raises `ValueError` if they are malformed."""
+    """Read the banner, the comments and the sizes; raises `ValueError` if they are malformed."""
     banner = _line(stream).lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise ValueError("it does not start with a banner %%MatrixMarket matrix")
@@ -90,7 +90,7 @@ def read_header(stream: TextIO) -> Header:
 
 
 def read_entries(stream: TextIO, header: Header) -> coo_array:
-    """Reads the entries after the header; raises `ValueError` if they are malformed."""
+    """Read the entries after the header; raises `ValueError` if they are malformed."""
     from scipy.sparse import coo_array
 
     entries = _table(stream, header)
@@ -167,7 +167,7 @@ def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:
 def _mirrored(
     row: Array, column: Array, value: Array, *, header: Header
 ) -> tuple[Array, Array, Array]:
-    """The entries of a symmetric matrix together with those of the triangle that the file omits."""
+    """Return the entries of a symmetric matrix together with those of the triangle that the file omits."""
     if header.rows != header.columns:
         raise ValueError(f"it is {header.symmetry}; expected as many rows as columns")
     is_off = row != column

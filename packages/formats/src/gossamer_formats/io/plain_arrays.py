@@ -18,7 +18,7 @@ from gossamer_ir.support.typed_calls import typed
 
 @typed
 def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTensor:
-    """A tensor made from arrays, which are passed by their names in the format's description.
+    """Return a tensor made from arrays, which are passed by their names in the format's description.
 
     The format is CSR or registered (`installed_formats`). Arrays are copied. Those of CSR have one dimension:
     indices of int32 or int64, values of float32 or float64.

@@ -24,7 +24,7 @@ from gossamer_ir.support.typed_calls import typed
 def read(
     path: str | os.PathLike[str], *, dtype: str | None = None, max_bytes: int | None = None
 ) -> SparseTensor:
-    """Reads a sparse matrix as CSR; the suffix of the file selects the reader.
+    """Read a sparse matrix as CSR; the suffix of the file selects the reader.
 
     Values are converted to `dtype` (float32 or float64). By default float32 and float64 are kept, and
     other real numbers and patterns become float64. Raises `FormatError` if the file cannot be read.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
-    """A CSR tensor with the contents of a two-dimensional SciPy sparse matrix or array, copied.
+    """Return a CSR tensor with the contents of a two-dimensional SciPy sparse matrix or array, copied.
 
     Values must be float32 or float64, unless `dtype` is given, to which real values are converted.
     The order of columns, duplicates and explicit zeros are kept. Raises `FormatError`.
@@ -27,7 +27,7 @@ def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
 
 @typed
 def to_scipy(tensor: SparseTensor) -> csr_array:
-    """A SciPy `csr_array` with copies of the tensor's arrays.
+    """Return a SciPy `csr_array` with copies of the tensor's arrays.
 
     >>> from scipy.sparse import eye_array
     >>> to_scipy(from_scipy(eye_array(2))).nnz

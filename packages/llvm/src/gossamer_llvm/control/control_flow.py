@@ -14,12 +14,12 @@ UNROLL = "unroll"
 
 
 def emit_let(emitter: FunctionEmitter, node: Let) -> None:
-    """Emits a let. Names are unique in a function, so the binding is never removed."""
+    """Emit a let. Names are unique in a function, so the binding is never removed."""
     emitter.values[node.var.name] = emitter.expr(node.value)
 
 
 def emit_if(emitter: FunctionEmitter, node: If) -> None:
-    """Emits a choice."""
+    """Emit a choice."""
     condition = emitter.expr(node.condition)
     text = emitter.text
     on_true, join = text.new_block(), text.new_block()
@@ -36,7 +36,7 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 
 
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
-    """Emits a serial loop in rotated form: the test is at the bottom, so that no pass has to rotate it. It
+    """Emit a serial loop in rotated form: the test is at the bottom, so that no pass has to rotate it. It
     compares for equality with the end, so it terminates even if start + extent wraps."""
     if node.kind != "serial":
         raise UnsupportedError(
@@ -65,7 +65,7 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
 
 
 def emit_while(emitter: FunctionEmitter, node: While) -> None:
-    """Emits a while loop; its condition is evaluated before each iteration."""
+    """Emit a while loop; its condition is evaluated before each iteration."""
     text = emitter.text
     test, inside, outside = text.new_block(), text.new_block(), text.new_block()
     text.enter_loop()
@@ -79,7 +79,7 @@ def emit_while(emitter: FunctionEmitter, node: While) -> None:
 
 
 def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
-    """Emits a guard: if its condition fails, the function stores the number of the buffer in the workspace
+    """Emit a guard: if its condition fails, the function stores the number of the buffer in the workspace
     and returns. The store is atomic because several threads may fail."""
     condition = emitter.expr(node.condition)
     text = emitter.text

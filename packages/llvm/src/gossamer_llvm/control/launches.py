@@ -10,7 +10,7 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
 
 def emit_launch(emitter: FunctionEmitter, node: Launch) -> None:
-    """Emits a launch, which on a host is one call."""
+    """Emit a launch, which on a host is one call."""
     if node.threads:
         raise UnsupportedError(
             "llvm.launch.threads", "A grid of threads cannot be launched on a host."
@@ -28,7 +28,7 @@ def emit_arguments(emitter: FunctionEmitter, args: tuple[Expr, ...]) -> list[Val
 
 
 def emit_checked_call(emitter: FunctionEmitter, function: str, arguments: Sequence[Value]) -> None:
-    """Emits a call of a function of the module, and returns its status from the caller unless it is 0."""
+    """Emit a call of a function of the module, and return its status from the caller unless it is 0."""
     symbol = emitter.unit.symbols[function]
     operands = ", ".join(value.typed for value in [*arguments, Value(emitter.workspace, "handle")])
     status = emitter.text.value(f"call i64 @{symbol}({operands})")

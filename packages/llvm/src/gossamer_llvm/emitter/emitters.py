@@ -69,7 +69,7 @@ class ModuleEmitter:
     helpers: int = 0
 
     def require_dtype(self, dtype: str) -> None:
-        """Raises an error (`llvm.lanes`, `llvm.scalable`) for a dtype that must not be passed to LLVM: it
+        """Raise an error (`llvm.lanes`, `llvm.scalable`) for a dtype that must not be passed to LLVM: it
         aborts the process for some lane counts."""
         if dtype in self.checked:
             return
@@ -87,7 +87,7 @@ class ModuleEmitter:
         self.checked.add(dtype)
 
     def declare(self, result: str, function: str, arguments: str) -> None:
-        """Declares an external function once; arguments as `TYPE X, ...`."""
+        """Declare an external function once; arguments as `TYPE X, ...`."""
         if function not in self.declarations:
             types = ", ".join(_types(arguments))
             self.declarations[function] = f"declare {result} @{function}({types})"
@@ -98,12 +98,12 @@ class ModuleEmitter:
         return f"h{self.helpers}"
 
     def new_type(self, text: str) -> str:
-        """Names a structure and returns the name."""
+        """Name a structure and return the name."""
         self.types.append(text)
         return f"%t{len(self.types)}"
 
     def new_metadata(self, text: str) -> str:
-        """Adds a metadata node and returns its name; equal nodes that are not distinct are one."""
+        """Add a metadata node and return its name; equal nodes that are not distinct are one."""
         if text in self.metadata:
             return f"!{self.metadata.index(text)}"
         self.metadata.append(text)
@@ -137,14 +137,14 @@ class FunctionEmitter:
     stack_bytes: int = 0
 
     def expr(self, node: Expr) -> Value:
-        """Emits an expression."""
+        """Emit an expression."""
         self._enter()
         value = self.unit.expressions[type(node)](self, node)
         self.depth -= 1
         return value
 
     def body(self, body: tuple[Stmt, ...]) -> None:
-        """Emits statements, and frees at their end what they allocated."""
+        """Emit statements, and free at their end what they allocated."""
         self._enter()
         before = len(self.heap)
         with self.scope():
@@ -156,7 +156,7 @@ class FunctionEmitter:
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
-        """Opens a scope: loads inside do not dominate the code after it, so they are not reused there."""
+        """Open a scope: loads inside do not dominate the code after it, so they are not reused there."""
         self.read.append({})
         yield
         self.read.pop()
@@ -170,7 +170,7 @@ class FunctionEmitter:
         return None
 
     def remember(self, load: Load, value: Value) -> None:
-        """Records the value of a load, if nothing writes the memory that it reads."""
+        """Record the value of a load, if nothing writes the memory that it reads."""
         if load.buffer in self.unchanging and all(
             node.buffer in self.unchanging and node.predicate is None
             for node in collect(Load, load)
@@ -178,12 +178,12 @@ class FunctionEmitter:
             self.read[-1][load] = value
 
     def fail(self, status: str) -> None:
-        """Ends the block with a jump to the exit, where the function returns the status."""
+        """End the block with a jump to the exit, where the function returns the status."""
         self.text.line(f"store i64 {status}, ptr {self.status}, align 8")
         self.text.jump(self.exit)
 
     def stop_if(self, condition: str, status: str) -> None:
-        """Makes the function return the status if the condition holds."""
+        """Make the function return the status if the condition holds."""
         bad, good = self.text.new_block(), self.text.new_block()
         self.text.branch(condition, bad, good)
         self.text.begin(bad)
@@ -191,7 +191,7 @@ class FunctionEmitter:
         self.text.begin(good)
 
     def call(self, result: str, function: str, arguments: str, *, flags: str = "") -> str:
-        """Calls an intrinsic or a library function, and declares it; arguments are `TYPE X, ...`."""
+        """Call an intrinsic or a library function, and declare it; arguments are `TYPE X, ...`."""
         self.unit.declare(result, function, arguments)
         text = f"call {flags}{result} @{function}({arguments})"
         if result == "void":
@@ -200,13 +200,13 @@ class FunctionEmitter:
         return self.text.value(text)
 
     def open(self) -> None:
-        """Starts the body, with the slot for the status and the common exit."""
+        """Start the body, with the slot for the status and the common exit."""
         self.status = self.text.alloca("i64", align=8)
         self.text.at_entry(f"store i64 0, ptr {self.status}, align 8")
         self.exit = self.text.new_block()
 
     def close(self) -> None:
-        """Ends the body with the common exit."""
+        """End the body with the common exit."""
         self.text.fall_into(self.exit)
         for slot in self.heap:
             self._free(slot)

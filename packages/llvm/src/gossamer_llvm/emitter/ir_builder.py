@@ -42,11 +42,11 @@ class FunctionText:
         self.block = "start"
 
     def line(self, text: str) -> None:
-        """Appends an instruction without a result."""
+        """Append an instruction without a result."""
         self._lines.append(f"  {text}")
 
     def value(self, text: str) -> str:
-        """Emits an instruction and returns the name of its result.
+        """Emit an instruction and return the name of its result.
 
         An instruction without side effects is hoisted before the loops in which its operands are invariant,
         and an equal one in the same block or loop is reused.
@@ -80,7 +80,7 @@ class FunctionText:
         return name
 
     def define(self, name: str, text: str) -> None:
-        """Appends the instruction of a forward name."""
+        """Append the instruction of a forward name."""
         self._lines.append(f"  {name} = {text}")
 
     def _append(self, lines: list[str] | list[str | list[str]], text: str, *, depth: int) -> str:
@@ -92,24 +92,24 @@ class FunctionText:
         return name
 
     def enter_loop(self) -> None:
-        """Starts a loop, which ends with `leave_loop`; the current block must not have ended."""
+        """Start a loop, which ends with `leave_loop`; the current block must not have ended."""
         region = _Region()
         self._loops.append(region)
         self._lines.append(region.lines)
 
     def leave_loop(self) -> None:
-        """Ends the loop that `enter_loop` started."""
+        """End the loop that `enter_loop` started."""
         self._loops.pop()
 
     def alloca(self, type_: str, *, align: int) -> str:
-        """Reserves stack memory once for each call of the function."""
+        """Reserve stack memory once for each call of the function."""
         self._values += 1
         name = f"%v{self._values}"
         self._front.append(f"  {name} = alloca {type_}, align {align}")
         return name
 
     def at_entry(self, text: str) -> None:
-        """Appends an instruction that runs once, after the allocas before it."""
+        """Append an instruction that runs once, after the allocas before it."""
         self._front.append(f"  {text}")
 
     def new_block(self) -> str:
@@ -118,22 +118,22 @@ class FunctionText:
         return f"b{self._blocks}"
 
     def begin(self, block: str) -> None:
-        """Starts a block; the one before it must have ended."""
+        """Start a block; the one before it must have ended."""
         self._lines.append(f"{block}:")
         self._known.clear()
         self.block = block
 
     def jump(self, block: str) -> None:
-        """Ends the block."""
+        """End the block."""
         self.line(f"br label %{block}")
 
     def fall_into(self, block: str) -> None:
-        """Ends the block and starts the one that follows."""
+        """End the block and start the one that follows."""
         self.jump(block)
         self.begin(block)
 
     def branch(self, condition: str, if_true: str, if_false: str, *, suffix: str = "") -> None:
-        """Ends the block with a conditional branch."""
+        """End the block with a conditional branch."""
         self.line(f"br i1 {condition}, label %{if_true}, label %{if_false}{suffix}")
 
     def render(self) -> str:

@@ -27,7 +27,7 @@ class Address(msgspec.Struct, frozen=True, gc=False):
 def emit_address(
     emitter: FunctionEmitter, buffer: str, indices: tuple[Expr, ...], *, is_certain: bool
 ) -> Address:
-    """Emits the address of an access. `is_certain`: the access is executed unconditionally, so the address is
+    """Emit the address of an access. `is_certain`: the access is executed unconditionally, so the address is
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
     place = emitter.buffers[buffer]
     indices, distance = _apart(indices)

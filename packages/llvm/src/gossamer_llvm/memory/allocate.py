@@ -20,7 +20,7 @@ _ROUND = 64
 
 
 def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
-    """Emits an allocation; the buffer is freed at the end of the enclosing body."""
+    """Emit an allocation; the buffer is freed at the end of the enclosing body."""
     buffer = node.buffer
     emitter.unit.require_dtype(buffer.dtype)
     if buffer.scope not in ("global", "local"):

@@ -13,7 +13,7 @@ from gossamer_llvm.values.operations import binary
 
 
 def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
-    """Emits an atomic accumulation. It is monotonic: it orders only the accesses of one element."""
+    """Emit an atomic accumulation. It is monotonic: it orders only the accesses of one element."""
     dtype = dtype_of(node.value)
     emitter.unit.require_dtype(dtype)
     value = emitter.expr(node.value)
@@ -36,7 +36,7 @@ def _operation(op: AtomicOp, dtype: str) -> str | None:
 
 
 def _exchange(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value) -> None:
-    """Emits a loop that combines the old value and exchanges it, until no other thread changed it between."""
+    """Emit a loop that combines the old value and exchanges it, until no other thread changed it between."""
     text, size = emitter.text, element_bytes(value.dtype)
     word = f"i{8 * size}"
     first = text.value(f"load atomic {word}, ptr {pointer} monotonic, align {size}")

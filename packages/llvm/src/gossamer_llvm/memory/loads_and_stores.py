@@ -28,7 +28,7 @@ with 8)."""
 
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
-    """Emits a load: plain, masked, a gather, or a scalar load under a branch."""
+    """Emit a load: plain, masked, a gather, or a scalar load under a branch."""
     known = emitter.known(node)
     if known is not None:
         return known
@@ -55,7 +55,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
 
 
 def emit_store(emitter: FunctionEmitter, node: Store) -> None:
-    """Emits a store: plain, masked, a scatter, or a scalar store under a branch."""
+    """Emit a store: plain, masked, a scatter, or a scalar store under a branch."""
     dtype = dtype_of(node.value)
     emitter.unit.require_dtype(dtype)
     mask = emit_predicate(emitter, node.predicate)
@@ -78,7 +78,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
 
 
 def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
-    """Emits a prefetch into the nearest cache; it never faults."""
+    """Emit a prefetch into the nearest cache; it never faults."""
     address = emit_address(emitter, node.buffer, node.indices, is_certain=False)
     emitter.call("void", "llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
 

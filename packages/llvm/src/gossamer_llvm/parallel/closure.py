@@ -29,7 +29,7 @@ class Closure:
 
 
 def write_closure(emitter: FunctionEmitter, values: Sequence[Value]) -> tuple[Closure, str]:
-    """Emits a closure on the stack with these values; the counter and the status start at 0."""
+    """Emit a closure on the stack with these values; the counter and the status start at 0."""
     types = tuple(value.type for value in values)
     body = ", ".join([*["i64"] * FIRST, *types])
     closure = Closure(emitter.unit.new_type(f"{{ {body} }}"), types)

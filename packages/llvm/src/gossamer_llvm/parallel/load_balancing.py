@@ -25,7 +25,7 @@ def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
 
 
 def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
-    """Emits the function `i64 weight(i64 var, captures...)` and returns its name."""
+    """Emit the function `i64 weight(i64 var, captures...)` and returns its name."""
     symbol = emitter.unit.new_symbol()
     names = {name: Value(f"%c{number}", value.dtype) for number, (name, value) in
              enumerate(captures.items())}  # fmt: skip
@@ -46,7 +46,7 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
 
 
 def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> str:
-    """Emits the function `i64 search(i64 low, i64 high, i64 target, captures...)` and returns its name.
+    """Emit the function `i64 search(i64 low, i64 high, i64 target, captures...)` and returns its name.
 
     It returns the first index in [low, high) with at least the target weight; high if there is none.
     """

@@ -27,7 +27,7 @@ the default schedules, that is 0.1 to 0.2 milliseconds of work."""
 
 
 def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
-    """Emits a parallel loop, which does nothing unless its extent is positive. If a chunk fails, its
+    """Emit a parallel loop, which does nothing unless its extent is positive. If a chunk fails, its
     status is
     returned."""
     if not emitter.is_entry:
@@ -50,7 +50,7 @@ def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
 def _emit_some(
     emitter: FunctionEmitter, node: ParallelFor, start: Value, end: Value, arguments: list[Value]
 ) -> None:
-    """Emits a loop with at least one iteration, for the calling thread alone or for several."""
+    """Emit a loop with at least one iteration, for the calling thread alone or for several."""
     text = emitter.text
     alone, together, done = (text.new_block() for _ in range(3))
     captures = captures_of(emitter, node)

@@ -41,7 +41,7 @@ FIRST_UNITS = 14
 def define_trampoline(
     unit: ModuleEmitter, region: Region, closure: Closure, dtypes: tuple[str, ...]
 ) -> str:
-    """Emits the function `void trampoline(ptr closure)` and returns its name.
+    """Emit the function `void trampoline(ptr closure)` and return its name.
 
     The closure contains the workspace, start, end, the weight at start, the total weight, the number of
     threads, the units of a first chunk, the captures, and the arguments.
@@ -79,7 +79,7 @@ def define_trampoline(
 def _take_ticket(
     emitter: FunctionEmitter, closure: Closure, chunks: str, run: str, stop: str
 ) -> str:
-    """Emits a branch to `run` with the number of the next chunk, or to `stop`."""
+    """Emit a branch to `run` with the number of the next chunk, or to `stop`."""
     text = emitter.text
     going = text.new_block()
     status = closure.field(emitter, "%closure", STATUS)

@@ -31,7 +31,7 @@ _CALLS = {
 
 
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
-    """Emits `neg`, `not` or `bitnot`."""
+    """Emit `neg`, `not` or `bitnot`."""
     value = emitter.expr(node.operand)
     if node.op == "neg" and is_half(value.dtype):
         text = f"xor {value.typed}, {integer_text(0x8000, value.dtype)}"
@@ -46,12 +46,12 @@ def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
 
 
 def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:
-    """Emits a binary operation; both operands are evaluated, even of `and` and `or`."""
+    """Emit a binary operation; both operands are evaluated, even of `and` and `or`."""
     return binary(emitter, node.op, emitter.expr(node.lhs), emitter.expr(node.rhs))
 
 
 def binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
-    """Emits the operation on two operands of the same dtype."""
+    """Emit the operation on two operands of the same dtype."""
     kind = DType.parse(lhs.dtype)
     if is_half(lhs.dtype):
         wide = _float_binary(emitter, op, widened(emitter, lhs), widened(emitter, rhs))
@@ -71,7 +71,7 @@ def binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Va
 
 
 def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
-    """Emits a comparison. With NaN, `ne` is true and all others are false."""
+    """Emit a comparison. With NaN, `ne` is true and all others are false."""
     lanes = lane_mask(emitter, node)
     if lanes is not None:
         dtype = dtype_of(node)
@@ -87,7 +87,7 @@ def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
 
 
 def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
-    """Emits a cast. Integers wrap; floats out of the range of an integer saturate, and NaN becomes 0."""
+    """Emit a cast. Integers wrap; floats out of the range of an integer saturate, and NaN becomes 0."""
     emitter.unit.require_dtype(node.dtype)
     value = emitter.expr(node.value)
     if value.dtype == node.dtype:
@@ -108,7 +108,7 @@ def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
 
 
 def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
-    """Emits a cast between dtypes that LLVM has."""
+    """Emit a cast between dtypes that LLVM has."""
     if value.dtype == dtype:
         return value
     source, target = DType.parse(value.dtype), DType.parse(dtype)
@@ -128,7 +128,7 @@ def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
 
 
 def emit_reinterpret(emitter: FunctionEmitter, node: Reinterpret) -> Value:
-    """Emits a reinterpretation of the same bits."""
+    """Emit a reinterpretation of the same bits."""
     emitter.unit.require_dtype(node.dtype)
     value = emitter.expr(node.value)
     target = value_type(node.dtype)
@@ -139,7 +139,7 @@ def emit_reinterpret(emitter: FunctionEmitter, node: Reinterpret) -> Value:
 
 
 def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
-    """Emits a call of a math function that is an instruction on the target."""
+    """Emit a call of a math function that is an instruction on the target."""
     kind = DType.parse(node.dtype)
     if node.function == "abs" and kind.is_integer:
         value = emitter.expr(node.args[0])
@@ -184,7 +184,7 @@ def _minmax(
 
 
 def _shift(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
-    """Emits a shift. Shifting out all bits results in 0, or in -1 for a negative number shifted right."""
+    """Emit a shift. Shifting out all bits results in 0, or in -1 for a negative number shifted right."""
     kind = DType.parse(lhs.dtype)
     operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[op]
     last = integer_text(kind.bits - 1, lhs.dtype)

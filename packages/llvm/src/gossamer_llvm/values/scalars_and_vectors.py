@@ -43,7 +43,7 @@ def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
 
 
 def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
-    """Emits a select; both values are evaluated."""
+    """Emit a select; both values are evaluated."""
     condition, if_true = emitter.expr(node.condition), emitter.expr(node.if_true)
     if_false = emitter.expr(node.if_false)
     text = f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
@@ -51,7 +51,7 @@ def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
 
 
 def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
-    """Emits a conditional expression; only the chosen value is evaluated."""
+    """Emit a conditional expression; only the chosen value is evaluated."""
     condition = emitter.expr(node.condition)
     if DType.parse(condition.dtype).is_vector:
         raise UnsupportedError(
@@ -72,13 +72,13 @@ def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
 
 
 def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
-    """Emits vscale, which the processor provides at run time."""
+    """Emit vscale, which the processor provides at run time."""
     _require_lanes(emitter, Lanes(1, scalable=True))
     return Value(emitter.call("i64", "llvm.vscale.i64", ""), "int64")
 
 
 def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
-    """Emits the vector base + stride * lane; it wraps."""
+    """Emit the vector base + stride * lane; it wraps."""
     base, stride = emitter.expr(node.base), emitter.expr(node.stride)
     dtype = _vector_dtype(emitter, base, node.lanes)
     steps = lane_numbers(emitter, dtype)
@@ -89,13 +89,13 @@ def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
 
 
 def emit_broadcast(emitter: FunctionEmitter, node: Broadcast) -> Value:
-    """Emits the value in all lanes."""
+    """Emit the value in all lanes."""
     value = emitter.expr(node.value)
     return broadcast(emitter, value, _vector_dtype(emitter, value, node.lanes))
 
 
 def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
-    """Emits a reduction of lanes, the only operation in which float additions may be reassociated."""
+    """Emit a reduction of lanes, the only operation in which float additions may be reassociated."""
     value = emitter.expr(node.value)
     scalar = DType.parse(value.dtype).scalar
     if DType.parse(scalar).is_float:

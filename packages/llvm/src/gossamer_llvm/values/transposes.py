@@ -20,7 +20,7 @@ _BLOCK_BITS = 128
 
 
 def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Value:
-    """Emits a transpose-reduce, in groups of as many values as they have lanes."""
+    """Emit a transpose-reduce, in groups of as many values as they have lanes."""
     values = [emitter.expr(value) for value in node.values]
     lanes = DType.parse(values[0].dtype).lanes
     parts = [

@@ -66,7 +66,7 @@ def from_rows(
     dtype: str = "float32",
     index_dtype: str = "int32",
 ) -> Csr:
-    """A matrix from the (column, value) pairs of each row, in the order given.
+    """Return a matrix from the (column, value) pairs of each row, in the order given.
 
     >>> from_rows("small", 4, rows=[[(1, 2.0)], [], [(0, 1.0), (3, 5.0)]]).indptr
     array([0, 1, 1, 3], dtype=int32)
@@ -85,7 +85,7 @@ def from_rows(
 
 @typed
 def from_mask(name: str, mask: Array, *, dtype: str = "float32", index_dtype: str = "int32") -> Csr:
-    """A matrix with a small integer, not zero, wherever `mask` is true.
+    """Return a matrix with a small integer, not zero, wherever `mask` is true.
 
     >>> from_mask("corner", np.eye(2, 3, dtype=bool)).data
     array([-3., -2.], dtype=float32)

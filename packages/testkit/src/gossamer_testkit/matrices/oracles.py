@@ -44,12 +44,12 @@ class Matrix(Pattern, Protocol):
 
 
 def rows_of(matrix: Pattern) -> Array:
-    """The row of each stored element."""
+    """Return the row of each stored element."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
 def spmm(matrix: Matrix, dense: Array) -> Array:
-    """The product of an m x n matrix and an n x k array, m x k in float64.
+    """Return the product of an m x n matrix and an n x k array, m x k in float64.
 
     >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(1, 2.0)], []])
@@ -65,7 +65,7 @@ def spmm(matrix: Matrix, dense: Array) -> Array:
 
 
 def spmv(matrix: Matrix, vector: Array) -> Array:
-    """The product of an m x n matrix and a vector of n elements, m elements in float64.
+    """Return the product of an m x n matrix and a vector of n elements, m elements in float64.
 
     >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
@@ -76,7 +76,7 @@ def spmv(matrix: Matrix, vector: Array) -> Array:
 
 
 def spmm_magnitude(matrix: Matrix, dense: Array) -> Array:
-    """|A| |B|, relative to which the rounding errors of A B are measured.
+    """Return |A| |B|, relative to which the rounding errors of A B are measured.
 
     >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
@@ -90,7 +90,7 @@ def spmm_magnitude(matrix: Matrix, dense: Array) -> Array:
 
 
 def spmv_magnitude(matrix: Matrix, vector: Array) -> Array:
-    """|A| |x|, relative to which the rounding errors of A x are measured.
+    """Return |A| |x|, relative to which the rounding errors of A x are measured.
 
     >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
@@ -101,7 +101,7 @@ def spmv_magnitude(matrix: Matrix, vector: Array) -> Array:
 
 
 def bsr_spmm(indptr: Array, indices: Array, data: Array, *, dense: Array) -> Array:
-    """The product of blocks, nnzb x h x w, and an nb x w x k array, mb x h x k in float64.
+    """Return the product of blocks, nnzb x h x w, and an nb x w x k array, mb x h x k in float64.
 
     >>> blocks = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
     >>> dense = np.array([[[1.0], [10.0]], [[100.0], [1000.0]]])
@@ -115,7 +115,7 @@ def bsr_spmm(indptr: Array, indices: Array, data: Array, *, dense: Array) -> Arr
 
 
 def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
-    """The products of row i of an m x k and row j of an n x k array for each stored element (i, j).
+    """Return the products of row i of an m x k and row j of an n x k array for each stored element (i, j).
 
     They are in float64, in the order of the stored elements.
 
@@ -131,7 +131,7 @@ def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
 
 
 def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
-    """`sddmm` of the absolute values, relative to which its rounding errors are measured.
+    """Return `sddmm` of the absolute values, relative to which its rounding errors are measured.
 
     >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> sddmm_magnitude(from_rows("a", 1, rows=[[(0, 9.0)]]), np.array([[1.0, -2.0]]), np.ones((1, 2)))
@@ -143,9 +143,10 @@ def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
 def attention(
     matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
 ) -> Array:
-    """The softmax of the scaled scores over the stored elements of each row, times the values, in float64.
+    """Return the softmax of the scaled scores over the stored elements of each row, times the values.
 
-    `queries` is m x d, `keys` n x d, `values` n x k; the default of `scale` is 1 / sqrt(d).
+    `queries` is m x d, `keys` n x d, `values` n x k, the result m x k in float64. The default of `scale` is
+    1 / sqrt(d).
 
     >>> from gossamer_testkit.matrices.csr_matrix import from_rows
     >>> matrix = from_rows("a", 2, rows=[[(0, 9.0), (1, 9.0)], []])
@@ -163,7 +164,7 @@ def attention(
 def attention_bound(
     matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
 ) -> Array:
-    """The largest error of each element of `attention`, in units of rounding.
+    """Return the largest error of each element of `attention`, in units of rounding.
 
     The absolute error of a score is the rounding error of its sum. It is the relative error of the weight
     exp(score), and bounds that of the sum of the weights.
@@ -200,7 +201,7 @@ def _shares(
 
 
 def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> float:
-    """The largest |result - reference| / magnitude of all elements, in float64.
+    """Return the largest |result - reference| / magnitude of all elements, in float64.
 
     The error of an element is 0 if both values are equal or NaN, and infinity if they differ and one is
     not finite or the magnitude is zero. The result is 0.0 for empty arrays and infinity for different
@@ -221,8 +222,8 @@ def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> 
 
 
 def tolerance(length: int, dtype: str) -> float:
-    """The bound of `max_relative_error` for a sum of `length` products in a dtype, in any order, without
-    overflow or underflow (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
+    """Return the bound of `max_relative_error` for a sum of `length` products in a dtype, in any order,
+    without overflow or underflow (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
 
     >>> tolerance(0, "float32")
     0.0

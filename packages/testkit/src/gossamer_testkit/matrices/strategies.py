@@ -59,7 +59,7 @@ def csr_matrices(
 def dense_operands(
     shape: tuple[int, ...], *, dtype: str, special: bool = False
 ) -> st.SearchStrategy[Array]:
-    """Arrays of small integers and, with `special`, of NaN and infinity.
+    """Return arrays of small integers and, with `special`, of NaN and infinity.
 
     >>> from hypothesis import find
     >>> find(dense_operands((2, 1), dtype="float32"), lambda array: array.sum() > 0)
