@@ -129,9 +129,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
     at_indptr, at_indices, at_data = starts
     if (at_indptr | at_indices | at_data) & 7 and not all(array.flags.aligned for array in arrays):
         return None
-    check = _checks.get(number) or _check(number)
-    if check is None:
-        return None
+    check = _checks.get(number) or partial(_first_check, number)
     ends = (at_indptr + indptr.nbytes, at_indices + indices.nbytes, at_data + data.nbytes)
     arguments = new(FixedArguments, (starts, (rows, columns, nnz), ends, check))
     key = (number, size_class(rows, columns, nnz))
@@ -147,6 +145,13 @@ new: Callable[..., Any] = tuple.__new__
 _Check: TypeAlias = Callable[[FixedArguments, int], bool]
 _checks: dict[int, _Check] = {}
 """The functions that were made by `_check`."""
+
+
+def _first_check(number: int, arguments: FixedArguments, workspace: int) -> bool:
+    """Compile the check of a number and run it. A call without a plan does not come here, as the check takes
+    as long to compile as its kernel."""
+    check = _check(number)
+    return check is not None and check(arguments, workspace)
 
 
 @cache
