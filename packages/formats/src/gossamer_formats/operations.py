@@ -21,6 +21,11 @@ def operation(name: str, *, format: str = "csr") -> Callable[..., Any]:
 
     A format without a function of its own has that of CSR, which may refuse the tensor. Raises `FormatError`
     (`format.operation`) if none is installed.
+
+    >>> operation("determinant")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.FormatError: No installed distribution computes 'determinant' of sparse tensors. ...
     """
     # `importlib.metadata` takes 20 ms to import, for the first operation only
     from importlib.metadata import entry_points

@@ -18,7 +18,13 @@ _views: WeakValueDictionary[int, memoryview] = WeakValueDictionary()
 
 
 def owned(array: Array) -> Array:
-    """Return the array itself if it is owned, else a private, contiguous, read-only copy."""
+    """Return the array itself if it is owned, else a private, contiguous, read-only copy.
+
+    >>> array = np.arange(3)
+    >>> copy = owned(array)
+    >>> copy.flags.writeable, owned(copy) is copy, np.shares_memory(copy, array)
+    (False, True, False)
+    """
     if is_owned(array):
         return array
     return adopt(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))

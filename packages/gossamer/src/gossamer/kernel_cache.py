@@ -75,6 +75,13 @@ def build(
     Without `schedule`, the default rules choose one by the pattern of the computation and by `stats`.
     Raises `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`, and `ArgumentError` for a target
     that is unknown or does not work on this machine.
+
+    >>> from gossamer.operators.program import Variant, module_of
+    >>> from gossamer.operators.spmv import PROGRAM
+    >>> module = module_of(PROGRAM, Variant())
+    >>> first, second = build(module), build(module)
+    >>> second.cached, second.kernel is first.kernel, second.key == first.key
+    (True, True, True)
     """
     start = time.perf_counter()
     with compiling:

@@ -99,7 +99,14 @@ def lowered(
 
 
 def next_stage(module: Module) -> Module:
-    """Lower a module to the next stage."""
+    """Lower a module to the next stage.
+
+    >>> from gossamer.operators.program import Variant, module_of
+    >>> from gossamer.operators.spmv import PROGRAM
+    >>> position = next_stage(module_of(PROGRAM, Variant()))
+    >>> position.stage, next_stage(position).stage
+    ('position', 'loop')
+    """
     from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 
     lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
@@ -136,7 +143,14 @@ def stages(
     schedule: Schedule | None = None,
     stats: Stats | None = None,
 ) -> dict[str, str]:
-    """Return the text of a module at each stage, and the texts of the backend (`llvm`, `asm`)."""
+    """Return the text of a module at each stage, and the texts of the backend (`llvm`, `asm`).
+
+    >>> from gossamer.operators.program import Variant, module_of
+    >>> from gossamer.operators.spmv import PROGRAM
+    >>> texts = stages(module_of(PROGRAM, Variant()))
+    >>> list(texts)
+    ['coordinate', 'position', 'loop', 'flat', 'llvm', 'asm']
+    """
     from gossamer_ir.script import print_module
 
     backend, resolved = resolve_elsewhere(target)

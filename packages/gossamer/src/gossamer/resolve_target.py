@@ -24,8 +24,12 @@ def plugin_of(target: Target) -> Plugin:
 
 
 def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
-    """Return the backend of a target, and the target with all options explicit that depend on this
-    machine."""
+    """Return the backend of a target, and the target with all options explicit that depend on this machine.
+
+    >>> backend, target = resolve("generic-cpu")
+    >>> backend.name, "cpu" in dict(target.options)
+    ('generic-cpu', True)
+    """
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     probe = backend.probe(wanted)

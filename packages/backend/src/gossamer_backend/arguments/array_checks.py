@@ -17,7 +17,13 @@ from gossamer_ir.nodes import Const
 
 
 def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
-    """Return the dtype of the arrays that a parameter accepts: uint16 for bfloat16, which NumPy lacks."""
+    """Return the dtype of the arrays that a parameter accepts: uint16 for bfloat16, which NumPy lacks.
+
+    >>> for dtype in ("float32", "bfloat16"):
+    ...     print(numpy_dtype(BufferParam("x", "X", dtype, (), is_read=True, is_written=False)))
+    float32
+    uint16
+    """
     scalar = scalar_of(param.dtype)
     if param.dtype == "bfloat16":
         return np.dtype(np.uint16)

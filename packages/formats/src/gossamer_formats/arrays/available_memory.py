@@ -15,6 +15,9 @@ def available_memory(*, proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     and the limit of the address space (`RLIMIT_AS`) leave.
 
     Where `/proc` is missing, as on macOS, this is the size of physical memory or `RLIMIT_AS`.
+
+    >>> 1_000 < available_memory() < 2**63
+    True
     """
     return max(0, min((*_of_machine(proc), *_of_address_space(proc), *_of_cgroups(proc, cgroups))))
 

@@ -8,7 +8,11 @@ from gossamer_llvm.emitter.types import integer_text, value_type
 
 
 def literal(value: Value) -> int | None:
-    """Return the integer of a constant operand; None for a computed one."""
+    """Return the integer of a constant operand; None for a computed one.
+
+    >>> literal(Value("-7", "int64")), literal(Value("%v1", "int64"))
+    (-7, None)
+    """
     text = value.text
     return int(text) if text.lstrip("-").isdigit() else None
 

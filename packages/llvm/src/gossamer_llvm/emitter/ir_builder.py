@@ -50,6 +50,10 @@ class FunctionText:
 
         An instruction without side effects is hoisted before the loops in which its operands are invariant,
         and an equal one in the same block or loop is reused.
+
+        >>> text = FunctionText("define i32 @f()")
+        >>> text.value("add i32 1, 2"), text.value("add i32 1, 3"), text.value("add i32 1, 2")
+        ('%v1', '%v2', '%v1')
         """
         inside = len(self._loops)
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):

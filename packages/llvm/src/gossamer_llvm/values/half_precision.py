@@ -14,7 +14,11 @@ HALVES = frozenset({"float16", "bfloat16"})
 
 
 def is_half(dtype: str) -> bool:
-    """Return whether the lanes are float16 or bfloat16."""
+    """Return whether the lanes are float16 or bfloat16.
+
+    >>> is_half("bfloat16"), is_half("float16x8"), is_half("float32")
+    (True, True, False)
+    """
     return DType.parse(dtype).scalar in HALVES
 
 

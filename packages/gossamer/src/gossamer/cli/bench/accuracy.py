@@ -39,6 +39,14 @@ def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array
     The error of a sum of n products is at most n * eps times the sum of their absolute values, plus a
     denormal number for each product that underflows. If a product or a sum overflows the dtype, any result
     is accepted.
+
+    >>> from gossamer_formats import from_scipy
+    >>> from scipy.sparse import eye_array
+    >>> matrix, dense = from_scipy(eye_array(3, dtype="float32")), np.ones((3, 2), np.float32)
+    >>> compare("spmm", matrix, [dense], dense).is_within
+    True
+    >>> compare("spmm", matrix, [dense], dense + 1).max_relative_error
+    1.0
     """
     dtype = np.finfo(result.dtype)
     worst, longest, is_within = 0.0, 0, True

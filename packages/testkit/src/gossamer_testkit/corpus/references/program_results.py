@@ -46,7 +46,11 @@ def reversed_order(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def gathered(values: Values, options: Options) -> dict[str, Expected]:
-    """y[i] = x[p[i]]."""
+    """y[i] = x[p[i]].
+
+    >>> gathered({"x": np.array([5, 6, 7]), "p": np.array([2, 0])}, {})["y"].array
+    array([7, 5])
+    """
     return {"y": Expected(np.take(values["x"], values["p"]))}
 
 
