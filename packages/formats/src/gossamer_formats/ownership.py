@@ -32,11 +32,11 @@ def owned(array: Array) -> Array:
 
 def adopt(array: Array) -> Array:
     """Return a read-only array over the memory of a new array, to which the caller keeps no reference."""
-    found: Array = np.asarray(array.data.toreadonly())
-    view = found.base
+    read_only: Array = np.asarray(array.data.toreadonly())
+    view = read_only.base
     assert isinstance(view, memoryview)
     _views[id(view)] = view
-    return found
+    return read_only
 
 
 def is_owned(array: Array) -> bool:

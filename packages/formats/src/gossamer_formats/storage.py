@@ -45,8 +45,8 @@ class Storage(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
-        found = axes_by_name(self.format)
-        return tuple(evaluate(found[name].length, self.sizes) for name in self.format.buffer.axes)
+        axes = axes_by_name(self.format)
+        return tuple(evaluate(axes[name].length, self.sizes) for name in self.format.buffer.axes)
 
     @property
     def values(self) -> Array:
@@ -113,8 +113,8 @@ def value_count(storage: Storage) -> int:
     This is the product of the sizes of the axes that have no child in the buffer.
     """
     names = storage.format.buffer.axes
-    found = axes_by_name(storage.format)
-    parents = {found[name].parent for name in names}
+    axes = axes_by_name(storage.format)
+    parents = {axes[name].parent for name in names}
     count = 1
     for name in names:
         if name not in parents:

@@ -110,11 +110,11 @@ def _require_matrix(matrix: Any) -> None:
 def _require_arrays(matrix: Any, *names: str) -> None:
     """Require NumPy arrays: SciPy allows any object to be assigned to these attributes."""
     for name in names:
-        found = getattr(matrix, name)
-        if not isinstance(found, np.ndarray):
+        array = getattr(matrix, name)
+        if not isinstance(array, np.ndarray):
             raise FormatError(
                 "format.kind",
-                f"{name} of the matrix has the type '{type(found).__name__}'; expected a NumPy array.",
+                f"{name} of the matrix has the type '{type(array).__name__}'; expected a NumPy array.",
             )
 
 
@@ -139,19 +139,20 @@ def _require_memory(matrix: Any) -> None:
 
 
 def _values(values: Array, dtype: str | None) -> Array:
-    found = values.dtype
-    if dtype is None and native_name(found) not in VALUE_DTYPES:
+    dtype_of_values = values.dtype
+    if dtype is None and native_name(dtype_of_values) not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype",
-            f"The matrix has values of dtype {found}; expected {' or '.join(VALUE_DTYPES)}.",
+            f"The matrix has values of dtype {dtype_of_values}; expected {' or '.join(VALUE_DTYPES)}.",
             hint="Convert it with matrix.astype('float32').",
         )
-    if found.kind not in "fiub":
+    if dtype_of_values.kind not in "fiub":
         raise FormatError(
-            "format.dtype", f"The matrix has values of dtype {found}; expected real numbers."
+            "format.dtype",
+            f"The matrix has values of dtype {dtype_of_values}; expected real numbers.",
         )
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=dtype or found.newbyteorder("="))
+        return np.ascontiguousarray(values, dtype=dtype or dtype_of_values.newbyteorder("="))
 
 
 def _check_before_conversion(matrix: Any) -> None:

@@ -35,13 +35,13 @@ def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
 def with_column_order(storage: Storage) -> Storage:
     """Return checked CSR arrays with a description that records their column order."""
     indptr, indices = storage.arrays["indptr"], storage.arrays["indices"]
-    found = row_order(indptr, indices)
+    order = row_order(indptr, indices)
     exact = csr(
         storage.format.buffer.dtype,
         indptr_dtype=native_name(indptr.dtype),
         indices_dtype=native_name(indices.dtype),
-        sorted=found.is_sorted,
-        unique=found.is_unique,
+        sorted=order.is_sorted,
+        unique=order.is_unique,
     )
     return storage._replace(format=exact)
 
@@ -67,9 +67,9 @@ def to_dense(storage: Storage) -> Array:
     array([[0., 5., 0.]])
     """
     _require_csr(storage)
-    found = np.zeros(storage.shape, storage.values.dtype)
-    np.add.at(found, (_rows(storage), storage.arrays["indices"]), storage.arrays["data"])
-    return found
+    dense = np.zeros(storage.shape, storage.values.dtype)
+    np.add.at(dense, (_rows(storage), storage.arrays["indices"]), storage.arrays["data"])
+    return dense
 
 
 def transposed(storage: Storage) -> Storage:

@@ -213,14 +213,14 @@ def _check_uniqueness(storage: Storage) -> None:
 def _check_order(storage: Storage, axis: CompressedVaried) -> None:
     if not axis.sorted and not axis.unique:
         return
-    found = row_order(storage.arrays[axis.indptr], storage.arrays[axis.indices])
-    if axis.sorted and not found.is_sorted:
+    order = row_order(storage.arrays[axis.indptr], storage.arrays[axis.indices])
+    if axis.sorted and not order.is_sorted:
         raise FormatError(
             "format.indices.unsorted",
             f"{axis.indices} is not sorted within its rows, but the description declares it sorted.",
             hint="Use sorted=False in the description.",
         )
-    if axis.unique and not found.is_unique:
+    if axis.unique and not order.is_unique:
         raise FormatError(
             "format.indices.duplicate",
             f"{axis.indices} has a column twice in one row, but the description declares it unique.",
@@ -230,8 +230,8 @@ def _check_order(storage: Storage, axis: CompressedVaried) -> None:
 
 def _require_vector(name: str, array: Array) -> None:
     if array.ndim != 1:
-        found = counted(array.ndim, "dimension")
-        raise FormatError("format.dimensions", f"{name} has {found}; expected 1.")
+        dimensions = counted(array.ndim, "dimension")
+        raise FormatError("format.dimensions", f"{name} has {dimensions}; expected 1.")
 
 
 def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:

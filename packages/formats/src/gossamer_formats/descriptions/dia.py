@@ -29,7 +29,7 @@ def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescri
     """
     m, n, diagonals, d, j = map(index_var, ("m", "n", "diagonals", "d", "j"))
     handles = tuple(Param(name, "handle") for name in ("data", "offsets"))
-    sizes = tuple(Param(found.name, "int64") for found in (m, n, diagonals))
+    sizes = tuple(Param(size.name, "int64") for size in (m, n, diagonals))
     offset = widen(Load("OFFSETS", (d,), offsets_dtype))
     return FormatDescription(
         name="dia",

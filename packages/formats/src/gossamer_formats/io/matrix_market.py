@@ -98,8 +98,8 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
         declared = counted(header.entries, "entry", "entries")
         raise ValueError(f"it declares {declared} and holds more")
     if entries.size < header.entries:
-        found = counted(entries.size, "entry", "entries")
-        raise ValueError(f"it holds {found}; expected {header.entries}")
+        entry_count = counted(entries.size, "entry", "entries")
+        raise ValueError(f"it holds {entry_count}; expected {header.entries}")
     index = np.int32 if max(header.rows, header.columns) < 2**31 else np.int64
     row = _coordinates("row", entries["row"], length=header.rows).astype(index)
     column = _coordinates("column", entries["column"], length=header.columns).astype(index)

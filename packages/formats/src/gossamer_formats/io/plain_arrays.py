@@ -42,7 +42,7 @@ def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTen
 def _require_names(arrays: Mapping[str, Array]) -> None:
     expected = {param.name for param in csr().params if param.dtype == "handle"}
     if set(arrays) != expected:
-        found = ", ".join(sorted(arrays)) or "none"
+        given = ", ".join(sorted(arrays)) or "none"
         raise FormatError(
-            "format.arrays", f"The arrays are {found}; expected {', '.join(sorted(expected))}."
+            "format.arrays", f"The arrays are {given}; expected {', '.join(sorted(expected))}."
         )

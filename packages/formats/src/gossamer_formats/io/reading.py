@@ -74,8 +74,10 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
     try:
         return from_scipy(matrix, dtype=dtype)
     except FormatError as error:
-        found = error.diagnostics[0]
-        raise FormatError(found.code, f"In {file}, {found.message}", hint=found.hint) from error
+        diagnostic = error.diagnostics[0]
+        raise FormatError(
+            diagnostic.code, f"In {file}, {diagnostic.message}", hint=diagnostic.hint
+        ) from error
 
 
 _DAMAGED = (

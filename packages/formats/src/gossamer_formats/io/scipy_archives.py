@@ -44,10 +44,10 @@ class _SmallReads:
         self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
 
     def read(self, size: int = -1) -> bytes:
-        found = self._stream.read(size if 0 <= size <= _LARGEST_READ else _LARGEST_READ + 1)
-        if len(found) > _LARGEST_READ:
+        chunk = self._stream.read(size if 0 <= size <= _LARGEST_READ else _LARGEST_READ + 1)
+        if len(chunk) > _LARGEST_READ:
             raise ValueError(f"its directory has more than {_LARGEST_READ} bytes")
-        return found
+        return chunk
 
 
 def read_archive(file: Path, *, require_fits: Callable[[DeclaredSizes], None]) -> Any:

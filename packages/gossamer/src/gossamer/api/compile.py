@@ -141,16 +141,16 @@ def _text_at(stage: StageName, module: Module, target: str | Target) -> bytes:
     return dumps(module)
 
 
-def _require_mapping(name: str, found: object, *, values: tuple[type, ...]) -> None:
+def _require_mapping(name: str, argument: object, *, values: tuple[type, ...]) -> None:
     """Raise unless the argument is None, or a mapping of names to values of these types."""
-    if found is None:
+    if argument is None:
         return
-    if isinstance(found, Mapping) and all(isinstance(key, str) for key in found):
-        bad = [value for value in found.values() if not isinstance(value, values)]
+    if isinstance(argument, Mapping) and all(isinstance(key, str) for key in argument):
+        bad = [value for value in argument.values() if not isinstance(value, values)]
         if not bad:
             return
-        found = bad[0]
+        argument = bad[0]
     kinds = " or ".join(kind.__name__ for kind in values)
     raise ArgumentError(
-        "compile.names", f"{name} contains {found!r}; expected a mapping of names to {kinds}."
+        "compile.names", f"{name} contains {argument!r}; expected a mapping of names to {kinds}."
     )

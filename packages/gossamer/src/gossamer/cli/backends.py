@@ -11,8 +11,8 @@ def backends() -> None:
 
     For each, print its version, suggested targets, and whether it is usable on this machine or why not.
     """
-    found = registry.list()
-    print("\n\n".join(map(_describe, found)) if found else "no backend is installed")
+    infos = registry.list()
+    print("\n\n".join(map(_describe, infos)) if infos else "no backend is installed")
 
 
 def _describe(backend: BackendInfo) -> str:

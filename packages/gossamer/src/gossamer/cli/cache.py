@@ -13,9 +13,9 @@ cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
 @cache.command()
 def info() -> None:
     """Show where the cache is, how much space it takes on disk and how much it may take."""
-    found = ArtifactCache().info()
-    print(f"path     {found.path}\nentries  {found.entries}")
-    print(f"bytes    {found.bytes}\nlimit    {found.limit}")
+    usage = ArtifactCache().info()
+    print(f"path     {usage.path}\nentries  {usage.entries}")
+    print(f"bytes    {usage.bytes}\nlimit    {usage.limit}")
 
 
 @cache.command()

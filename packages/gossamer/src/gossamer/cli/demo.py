@@ -76,7 +76,7 @@ def demo(
             progress.update(job, description=f"timing {work.op}")
             times[work.op] = _time(work, after_round=lambda: progress.advance(job))
     console.print(_table(times, features=features))
-    if not any("MKL" in found for found in times.values()):
+    if not any("MKL" in medians for medians in times.values()):
         console.print("MKL is not installed beside this Python (pip install mkl): not measured.")
 
 
@@ -100,12 +100,12 @@ def _graph(file: str | None, max_bytes: int | None) -> SparseTensor:
 
 
 def _describe(graph: SparseTensor, file: str | None) -> str:
-    found = graph.stats
+    stats = graph.stats
     name = "a generated power-law graph" if file is None else file
     return (
-        f"{name}: {found.rows:,} by {found.columns:,}, {found.nnz:,} nonzeros\n"
-        f"rows: {found.mean_row:.1f} nonzeros on average, {found.longest_row:,} at most, "
-        f"{found.empty_rows:,} empty"
+        f"{name}: {stats.rows:,} by {stats.columns:,}, {stats.nnz:,} nonzeros\n"
+        f"rows: {stats.mean_row:.1f} nonzeros on average, {stats.longest_row:,} at most, "
+        f"{stats.empty_rows:,} empty"
     )
 
 
@@ -132,16 +132,16 @@ def _field(name: str, text: str) -> str:
 
 
 def _traces(work: Workload) -> tuple[Trace, ...]:
-    found = work.schedule()
-    return found.coordinate, found.position, found.loop
+    schedule = work.schedule()
+    return schedule.coordinate, schedule.position, schedule.loop
 
 
 def _check(console: Console, work: Workload) -> None:
-    found = work.check()
-    verdict = "right" if found.is_within else "WRONG"
-    error = f"largest error {found.max_relative_error:.2g} of |A| |B| in float64, {verdict}"
+    comparison = work.check()
+    verdict = "right" if comparison.is_within else "WRONG"
+    error = f"largest error {comparison.max_relative_error:.2g} of |A| |B| in float64, {verdict}"
     console.print(_field(f"{work.op}: check", error), markup=False)
-    if not found.is_within:
+    if not comparison.is_within:
         raise typer.Exit(1)
 
 

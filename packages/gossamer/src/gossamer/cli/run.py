@@ -67,16 +67,16 @@ def run(
     tensor = read(matrix, max_bytes=max_bytes).astype(dtype)
     require_memory(op, tensor, features=features, dtype=dtype)
     work = prepare(op, tensor, features=features, target=target)
-    found = work.check()
+    comparison = work.check()
     times = interleaved({"gossamer": work.run, "scipy": work.scipy}, rounds=repeat)
-    record = _record(work, times, error=found.max_relative_error)
+    record = _record(work, times, error=comparison.max_relative_error)
     record |= {"matrix": matrix, "threads": get_num_threads(), "target": target}
     if as_json:
         print(json.dumps({field: record[field] for field in FIELDS}))
     else:
-        print(_summary(record, found))
+        print(_summary(record, comparison))
     if check:
-        require_within(found)
+        require_within(comparison)
 
 
 FIELDS = (

@@ -61,11 +61,11 @@ def retyped(
     module: Module, *, dtype: str | None = None, index_dtype: str | None = None
 ) -> dict[str, str]:
     """Return `dtype` for each buffer of floats, and `index_dtype` for each axis that stores indices."""
-    entry = next(found for found in module.functions if found.name == module.entry)
+    entry = next(function for function in module.functions if function.name == module.entry)
     floats = {
-        found.name
-        for found in walk(entry)
-        if isinstance(found, (Buffer, SparseBuffer)) and found.dtype in DTYPES
+        node.name
+        for node in walk(entry)
+        if isinstance(node, (Buffer, SparseBuffer)) and node.dtype in DTYPES
     }
     stored = [
         axis.name for axis in entry.axes if hasattr(axis, "indptr") or hasattr(axis, "indices")

@@ -114,10 +114,10 @@ def _guards(module: Module, target: str, stats: Stats | None) -> str:
     from gossamer.pipeline import flat_module
     from gossamer_lower.bounds_report import guarded_accesses
 
-    found = guarded_accesses(flat_module(module, target=target, stats=stats))
-    if not found:
+    accesses = guarded_accesses(flat_module(module, target=target, stats=stats))
+    if not accesses:
         return "no access is guarded: all are proved in bounds"
-    return "\n".join(map(_guard_text, found))
+    return "\n".join(map(_guard_text, accesses))
 
 
 def _guard_text(found: GuardedAccess) -> str:

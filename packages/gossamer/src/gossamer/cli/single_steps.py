@@ -35,12 +35,14 @@ def to_step(text: str) -> Step:
     try:
         if len(text) > MAX_STEP:
             raise ValueError
-        found = ast.parse(text.strip(), mode="eval").body
+        expression = ast.parse(text.strip(), mode="eval").body
         name, keywords = (
-            (found.func, found.keywords) if isinstance(found, ast.Call) else (found, [])
+            (expression.func, expression.keywords)
+            if isinstance(expression, ast.Call)
+            else (expression, [])
         )
         has_names = all(keyword.arg is not None for keyword in keywords)
-        has_positions = isinstance(found, ast.Call) and bool(found.args)
+        has_positions = isinstance(expression, ast.Call) and bool(expression.args)
         if not isinstance(name, ast.Name) or not has_names or has_positions:
             raise ValueError
         return _step(name.id, {str(part.arg): ast.literal_eval(part.value) for part in keywords})
@@ -63,7 +65,7 @@ def to_trace(text: str) -> Trace:
             f"The trace is not a list of steps: {error}.",
             hint='Each step has the form {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
         ) from None
-    return tuple(_step(found.op, found.args) for found in steps)
+    return tuple(_step(step.op, step.args) for step in steps)
 
 
 def _step(op: str, args: dict[str, Any]) -> Step:
@@ -83,10 +85,13 @@ def to_module(text: str, *, name: str) -> Module:
     if text.lstrip()[:1] == "{":
         return verify(loads(text))
     parsed = parse_text(Source(text, name=name), captured={})
-    found = diagnostics(parsed.module)
-    if found:
+    problems = diagnostics(parsed.module)
+    if problems:
         raise VerifyError(
-            found[0].code, found[0].message, diagnostics=found, text=_carets(parsed, found)
+            problems[0].code,
+            problems[0].message,
+            diagnostics=problems,
+            text=_carets(parsed, problems),
         )
     return parsed.module
 

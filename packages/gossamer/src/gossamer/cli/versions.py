@@ -39,10 +39,10 @@ def installed_versions() -> dict[str, str]:
 
     A plugin is a distribution with an entry point of the group `gossamer.plugins`, whatever its name.
     """
-    found = list(metadata.distributions())
+    distributions = list(metadata.distributions())
     plugins = {entry.dist.name for entry in metadata.entry_points(group=GROUP) if entry.dist}
     # A path that is listed twice gives a distribution twice; the first is the one that is imported.
-    versions = {dist.name: dist.version for dist in reversed(found)}
+    versions = {dist.name: dist.version for dist in reversed(distributions)}
     names = sorted(name for name in versions if name.startswith(_PREFIX) or name in plugins)
     return {name: versions[name] for name in names}
 

@@ -164,9 +164,9 @@ class FunctionEmitter:
     def known(self, load: Load) -> Value | None:
         """Return the value of an equal load that dominates this point; None if there is none."""
         for scope in self.read:
-            found = scope.get(load)
-            if found is not None:
-                return found
+            value = scope.get(load)
+            if value is not None:
+                return value
         return None
 
     def remember(self, load: Load, value: Value) -> None:

@@ -38,10 +38,10 @@ class FunctionSummary:
 @memoize_by_identity
 def summarize(function: Function) -> FunctionSummary:
     """Return the summary of a function."""
-    found = tuple(statements(function.body))
-    calls = [node for node in found if isinstance(node, CALLS)]
+    body = tuple(statements(function.body))
+    calls = [node for node in body if isinstance(node, CALLS)]
     passed = [(call.function, _names(call)) for call in calls]
-    stored = {node.buffer for node in found if isinstance(node, WRITES)}
+    stored = {node.buffer for node in body if isinstance(node, WRITES)}
     handles = {
         buffer.handle
         for buffer in function.buffers
@@ -50,9 +50,9 @@ def summarize(function: Function) -> FunctionSummary:
     return FunctionSummary(
         passed=frozenset(name for _, names in passed for name in names),
         written=frozenset(handles),
-        guarded=tuple(node.buffer for node in found if isinstance(node, Guard)),
+        guarded=tuple(node.buffer for node in body if isinstance(node, Guard)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
-        only_calls=not any(isinstance(node, (For, While, *WRITES)) for node in found),
+        only_calls=not any(isinstance(node, (For, While, *WRITES)) for node in body),
     )
 
 

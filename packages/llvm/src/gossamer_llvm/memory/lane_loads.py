@@ -25,8 +25,8 @@ text='6')),), dtype='float32', predicate=None, passthrough=None)
     """
     if not _is_cheap(load):
         return None
-    found = [lane_of(load, build.index(lane)) for lane in range(lanes)]
-    return [one for one in found if isinstance(one, Load)]
+    lane_loads = [lane_of(load, build.index(lane)) for lane in range(lanes)]
+    return [one for one in lane_loads if isinstance(one, Load)]
 
 
 def _is_cheap(expr: Any) -> bool:

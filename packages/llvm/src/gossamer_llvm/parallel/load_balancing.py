@@ -18,10 +18,10 @@ _BUFFER = "&"
 
 def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
     """Return the values that the weight uses, in the order of their occurrence."""
-    found: Captures = {}
+    captures: Captures = {}
     if node.weight is not None:
-        _collect(emitter, node.weight, node.var, found)
-    return found
+        _collect(emitter, node.weight, node.var, captures)
+    return captures
 
 
 def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:

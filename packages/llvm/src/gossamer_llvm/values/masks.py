@@ -22,9 +22,9 @@ def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
         return ON if known else OFF
     assert node is not None
     if isinstance(node, Compare):
-        found = lane_mask(emitter, node)
-        if found is not None:
-            return found
+        mask = lane_mask(emitter, node)
+        if mask is not None:
+            return mask
     return emitter.expr(node)
 
 

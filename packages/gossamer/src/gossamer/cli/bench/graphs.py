@@ -57,13 +57,13 @@ def _distinct_pairs(
     """Return sorted distinct pairs as source * nodes + target, drawn until there are enough."""
     nodes = shares.size
     order = random.permutation(nodes)
-    found = np.empty(0, dtype=np.int64)
-    while found.size < edges:
-        missing = edges - found.size
+    pairs = np.empty(0, dtype=np.int64)
+    while pairs.size < edges:
+        missing = edges - pairs.size
         chances = random.random((2, missing + missing // 16 + 16))
         chances[0].sort()
         sources, targets = order[np.minimum(np.searchsorted(shares, chances), nodes - 1)]
-        found = np.sort(np.concatenate((found, sources * nodes + targets)))
-        found = found[np.diff(found, prepend=-1) > 0]
-    surplus = random.choice(found.size, size=found.size - edges, replace=False)
-    return np.delete(found, surplus)
+        pairs = np.sort(np.concatenate((pairs, sources * nodes + targets)))
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    surplus = random.choice(pairs.size, size=pairs.size - edges, replace=False)
+    return np.delete(pairs, surplus)
