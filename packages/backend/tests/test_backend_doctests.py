@@ -26,7 +26,7 @@ def test_there_are_examples():
         name: doctest.testmod(importlib.import_module(f"gossamer_backend.{name}")).attempted
         for name in MODULES
     }
-    assert {"artifact", "call.kernel", "export.names", "store.cache", "store.keys"} <= {
+    assert {"artifact", "call.kernel", "export.symbol", "store.cache", "store.keys"} <= {
         name for name, count in counts.items() if count
     }
 
