@@ -66,7 +66,7 @@ class Distribution:
         return self.name.replace("-", "_")
 
     def digest(self) -> str:
-        """Returns a hash of everything that goes into the wheel."""
+        """Return a hash of everything that goes into the wheel."""
         sources = [path for path in self.folder.glob("src/**/*") if "__pycache__" not in path.parts]
         content = hashlib.sha256()
         beside = [self.folder / name for name in ("LICENSE", "README.md", "pyproject.toml")]
@@ -82,11 +82,11 @@ class Distribution:
         return self.folder.relative_to(ROOT).as_posix()
 
     def wheel_folder(self) -> Path:
-        """Returns the folder of the wheel for the current contents."""
+        """Return the folder of the wheel for the current contents."""
         return WHEELHOUSE / f"{self.short}-{self.digest()}"
 
     def wheel(self) -> Path | None:
-        """Returns the wheel for the current contents, if it has been built."""
+        """Return the wheel for the current contents, if it has been built."""
         return next(self.wheel_folder().glob("*.whl"), None)
 
 
@@ -145,7 +145,7 @@ EACH = [nox.param(short, id=short) for short in BY_SHORT]
 
 
 def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
-    """Returns `wanted` and the distributions of this repository that they need with an extra."""
+    """Return `wanted` and the distributions of this repository that they need with an extra."""
     waiting = [
         name for found in wanted for name in (found.name, *names_of(found.extras.get(extra, ())))
     ]
@@ -159,13 +159,13 @@ def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
 
 
 def third_party(closure: list[Distribution], *extras: Requirement) -> list[Requirement]:
-    """Returns the requirements of the distributions that are not in this repository."""
+    """Return the requirements of the distributions that are not in this repository."""
     listed = [*(found for each in closure for found in each.requirements), *extras]
     return [found for found in listed if canonicalize_name(found.name) not in BY_NAME]
 
 
 def lower_bounds(requirements: Iterable[Requirement]) -> list[str]:
-    """Returns the lowest version of each requirement that all allow, as `name==version`."""
+    """Return the lowest version of each requirement that all allow, as `name==version`."""
     bounds: dict[str, Version] = {}
     for found in requirements:
         lowest = [Version(item.version) for item in found.specifier if item.operator == ">="]

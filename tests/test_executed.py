@@ -1,4 +1,4 @@
-"""What the plugin of tests/executed.py counts: statements that were reached, and never one that was not."""
+"""The plugin of tests/executed.py counts statements that were reached, and never one that was not."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def pages(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def is_package(folder: Path) -> bool:
-    """Whether modules of a folder can be imported."""
+    """Return whether modules of a folder can be imported."""
     return (folder / "__init__.py").is_file()
 
 

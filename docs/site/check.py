@@ -33,7 +33,7 @@ def loaded(text: str) -> list[str]:
 
 
 def problems(site: Path) -> Iterator[str]:
-    """What is wrong with the site, a line for each."""
+    """Yield the problems of the site, one line for each."""
     pages = [path for kind in ("html", "css", "svg") for path in sorted(site.rglob(f"*.{kind}"))]
     if not pages:
         yield f"{site} has no pages"

@@ -89,7 +89,7 @@ def code_cell(sources: list[str], example: doctest.Example | None) -> dict[str, 
 
 
 def output(example: doctest.Example) -> dict[str, Any]:
-    """What a cell printed, or the value of its last expression."""
+    """Return the output that a cell printed, or the value of its last expression."""
     shown = example.want.replace("<BLANKLINE>\n", "\n")
     last = ast.parse(example.source).body[-1]
     if isinstance(last, ast.Expr) and not ast.unparse(last).startswith("print("):

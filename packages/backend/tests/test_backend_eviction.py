@@ -17,7 +17,7 @@ from gossamer_ir.interchange.records import Signature
 DAY = 86400
 SIZE = 10_000
 SPACE = 3 * 4096
-"""What an entry of SIZE takes on disk."""
+"""The space on disk of an entry of `SIZE` bytes."""
 
 
 def key(number):

@@ -43,7 +43,7 @@ class Way:
         return judged(program, native=self.native, schedule=scheduler)
 
     def is_wrong(self, verdict: Verdict) -> bool:
-        """Whether something disagrees, or the program should not have been refused."""
+        """Return whether something disagrees, or the program should not have been refused."""
         return bool(verdict.disagreement) or verdict.refusal not in (None, *self.refusals())
 
 

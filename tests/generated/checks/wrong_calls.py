@@ -51,7 +51,7 @@ class Call:
     make: Callable[[], object]
 
     def wrong(self) -> str | None:
-        """What is wrong: an error that is not ours, or is ours and a bug."""
+        """Return the problem: an error that is not ours, or is ours and a bug."""
         try:
             self.make()
         except InternalError as error:
@@ -336,4 +336,4 @@ CALLS: dict[str, Callable[[Random], Call]] = {
     "program": _program, "expression": _expression, "format": _format, "wire": _wire,
     "trace": _trace, "record": _record,
 }  # fmt: skip
-"""What draws each kind of call."""
+"""The function that draws each kind of call."""

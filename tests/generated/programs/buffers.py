@@ -42,7 +42,7 @@ class Bound:
 
 @dataclass
 class Buffers:
-    """What has been drawn so far.
+    """The buffers and values drawn so far.
 
     A careless program may access what does not exist, a special one holds NaN and infinities.
     `contents` says what is known of the values in each buffer, `scope` and `lets` what is bound at

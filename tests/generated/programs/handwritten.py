@@ -179,7 +179,7 @@ class _Data:
         return np.array(sorted([0, *inside, end][:count]), buffer.dtype)
 
     def _range(self, buffer: Buffer | SparseBuffer) -> tuple[int, int]:
-        """What values may be: coordinates of a program without axes are of the shortest."""
+        """Return the range of values: coordinates of a program without axes are of the shortest."""
         for fact in self._function.facts:
             if isinstance(fact, InRange) and fact.buffer == buffer.name:
                 return self._forest.number(fact.low), self._forest.number(fact.high)

@@ -100,7 +100,7 @@ class SparseTensor:
 
     @property
     def memo(self) -> dict[str, Any]:
-        """What other packages derive once from the read-only arrays, by the name of the module that does."""
+        """Values that other packages derive once from the read-only arrays, by the name of the module."""
         return self._memo
 
     # Not `cached_property`: before Python 3.12 it takes a lock, which a process forked in the meantime

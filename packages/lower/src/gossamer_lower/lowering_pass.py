@@ -78,7 +78,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     removes: tuple[str, ...] = ()
     """The `CONTENTS` that its result does not have."""
     on_request: bool = False
-    """Whether it runs only where a front end or a user applies it by name, not as part of `lower_to_flat`."""
+    """True if it runs only where a front end or a user applies it by name, not as part of `lower_to_flat`."""
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 Role = Literal[
     "input", "value", "index", "known", "cell", "extreme", "sorted", "fuel", "offsets", "indices"
 ]
-"""What a buffer is for. Programs write small numbers to `index` buffers and `cell`s, any to those that are
+"""The purpose of a buffer. Programs write small numbers to `index` buffers and `cell`s, any to those that are
 `extreme`, and to no other buffers but those of values; facts are declared about buffers that are `known`."""
 
 EXTREMES = (

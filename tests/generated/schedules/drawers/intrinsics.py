@@ -11,7 +11,7 @@ from tests.generated.schedules.drawers.scene import Drawer, Drawn, Scene, consta
 
 LANES = (2, 3, 4, 8)
 VALUES = {"copy": "A[{at}]", "sum": "C[0] + A[{at}]", "dot": "C[0] + A[{at}] * B[{at}]"}
-"""What each iteration stores, by the kind of intrinsic."""
+"""The value that each iteration stores, by the kind of intrinsic."""
 
 
 def blockize(scene: Scene) -> Drawn:

@@ -50,7 +50,7 @@ class ArrayTest(msgspec.Struct, frozen=True):
 
     @property
     def in_segments(self) -> bool:
-        """Whether the order is tested within segments or rows."""
+        """True if the order is tested within segments or rows."""
         return bool(self.order) and (self.in_rows or self.offsets is not None)
 
 

@@ -1,6 +1,6 @@
 """Check facts about large index arrays with a compiled kernel.
 
-The kernel is only a fast path. If it does not find that all facts hold, `facts.check_facts` decides and
+The kernel is only a fast path. If it does not find that all facts hold, `fact_errors.check_facts` decides and
 reports the first violation.
 """
 

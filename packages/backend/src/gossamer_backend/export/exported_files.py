@@ -83,7 +83,7 @@ def _exported(folder: Path, symbol: str, no_library: str) -> Exported:
 
 
 _Files = dict[str, tuple[str, bytes]]
-"""Return name and contents of each file by role."""
+"""The name and the contents of each file, by its role."""
 
 
 def _write(folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]) -> str:

@@ -21,7 +21,7 @@ SECONDS = 60
 
 
 class Linked(NamedTuple):
-    """Whether the library was written, and the reason if it was not."""
+    """The outcome of linking: `is_done` if the library was written, otherwise the reason."""
 
     is_done: bool
     reason: str = ""

@@ -27,7 +27,7 @@ from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.rewrite import map_children
 
 Names: TypeAlias = Mapping[str, str]
-"""Return the parameter to which each buffer is bound, by the name of the buffer."""
+"""The parameter to which each buffer is bound, by the name of the buffer."""
 
 Parameter: TypeAlias = BufferParam | ScalarParam
 

@@ -23,7 +23,7 @@ API_VERSION = 1
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """Whether a target works on this machine and, if not, why.
+    """The result of probing a target: `usable` if it works on this machine, otherwise the reason.
 
     `resolved` is the target with everything explicit that depends on the machine (its CPU, its features), so
     that cache keys differ between machines; "" if there is nothing to add.

@@ -1,4 +1,4 @@
-"""What a file declares, and the memory that reading it takes."""
+"""The sizes that a file declares, and the memory that reading it takes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from gossamer.cli.options import (
     MaxBytes,
     TargetName,
     Threads,
-    count_threads,
     require_memory,
     require_range,
 )
@@ -160,7 +159,7 @@ def _mkl_call(work: Workload) -> Call:
 
 
 def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
-    threads = count_threads(get_num_threads())
+    threads = counted(get_num_threads(), "thread")
     table = Table(
         title=f"median ms, float32, {counted(features, 'feature')}, {threads} (SciPy has one)",
         title_justify="left",

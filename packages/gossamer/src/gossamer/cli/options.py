@@ -65,15 +65,6 @@ def require_range(option: str, value: int, *, low: int, high: int | None = None)
     raise ArgumentError("option.range", f"{option} is {value}; expected {expected}.")
 
 
-def count_threads(threads: int) -> str:
-    """Return the number of threads in words.
-
-    >>> count_threads(1), count_threads(2)
-    ('1 thread', '2 threads')
-    """
-    return f"{threads} thread" if threads == 1 else f"{threads} threads"
-
-
 def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
     """Raise if the operands, the result and that of SciPy do not fit into the available memory."""
     rows, columns = matrix.shape

@@ -21,7 +21,6 @@ from gossamer.cli.options import (
     MaxBytes,
     TargetName,
     Threads,
-    count_threads,
     integer_option,
     require_dtype,
     require_memory,
@@ -114,7 +113,7 @@ def _summary(record: Mapping[str, Any], found: Comparison) -> str:
         (
             f"{record['op']} of {record['matrix']}",
             f"matrix    {rows:,} by {columns:,}, {record['nnz']:,} nonzeros{features}, {record['dtype']}",
-            f"on        {count_threads(record['threads'])}, {record['target']}",
+            f"on        {counted(record['threads'], 'thread')}, {record['target']}",
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
             f"gossamer  {record['median_ms']:.4g} ms",
             f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",

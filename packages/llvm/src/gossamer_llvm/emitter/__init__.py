@@ -1,1 +1,1 @@
-"""What every emitter writes with: types, values, lines of a function."""
+"""The tools of all emitters: types, values, lines of a function."""

@@ -29,7 +29,7 @@ def emit_address(
 ) -> Address:
     """Emit the address of an access. `is_certain`: the access is executed unconditionally, so the address is
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
-    place = emitter.buffers[buffer]
+    location = emitter.buffers[buffer]
     indices, distance = _apart(indices)
     is_certain &= distance == 0
     last = indices[-1] if indices else None
@@ -39,12 +39,12 @@ def emit_address(
     else:
         values = [emitter.expr(_wide(index) if len(indices) > 1 else index) for index in indices]
     is_scattered = any(DType.parse(value.dtype).is_vector for value in values)
-    offset = _flatten(emitter, place, values, flags=" nsw" if is_certain else "")
+    offset = _flatten(emitter, location, values, flags=" nsw" if is_certain else "")
     kind = " inbounds" if is_certain else ""
-    pointer = _step(emitter, place, offset, kind)
+    pointer = _step(emitter, location, offset, kind)
     if distance:
-        pointer, offset = _further(emitter, place, pointer, offset=offset, distance=distance)
-    return Address(place, pointer, offset, is_scattered)
+        pointer, offset = _further(emitter, location, pointer, offset=offset, distance=distance)
+    return Address(location, pointer, offset, is_scattered)
 
 
 def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
@@ -85,22 +85,22 @@ def _has_vector(indices: tuple[Expr, ...]) -> bool:
 
 
 def _further(
-    emitter: FunctionEmitter, place: BufferAddress, pointer: str, *, offset: Value, distance: int
+    emitter: FunctionEmitter, location: BufferAddress, pointer: str, *, offset: Value, distance: int
 ) -> tuple[str, Value]:
-    element = memory_type(place.buffer.dtype)
+    element = memory_type(location.buffer.dtype)
     moved = emitter.text.value(f"getelementptr {element}, ptr {pointer}, i64 {distance}")
     return moved, add(emitter, offset, index_constant(distance))
 
 
 def _flatten(
-    emitter: FunctionEmitter, place: BufferAddress, values: list[Value], *, flags: str
+    emitter: FunctionEmitter, location: BufferAddress, values: list[Value], *, flags: str
 ) -> Value:
     """Return the row-major offset. That of an element that is accessed is less than the size of the
     buffer, so it does not overflow."""
     if not values:
         return index_constant(0)
     offset = values[0]
-    for extent, value in zip(place.buffer.shape[1:], values[1:], strict=True):
+    for extent, value in zip(location.buffer.shape[1:], values[1:], strict=True):
         factor = _alike(emitter, emitter.expr(extent), offset)
         offset = mul(emitter, offset, factor, flags=flags)
         offset, step = _alike(emitter, offset, value), _alike(emitter, value, offset)
@@ -116,11 +116,13 @@ def _alike(emitter: FunctionEmitter, value: Value, other: Value) -> Value:
     return value
 
 
-def _step(emitter: FunctionEmitter, place: BufferAddress, offset: Value, kind: str) -> str:
+def _step(emitter: FunctionEmitter, location: BufferAddress, offset: Value, kind: str) -> str:
     if offset.text == "0":
-        return place.address
-    element = memory_type(place.buffer.dtype)
-    return emitter.text.value(f"getelementptr{kind} {element}, ptr {place.address}, {offset.typed}")
+        return location.address
+    element = memory_type(location.buffer.dtype)
+    return emitter.text.value(
+        f"getelementptr{kind} {element}, ptr {location.address}, {offset.typed}"
+    )
 
 
 def _require_vector_dtype(emitter: FunctionEmitter, ramp: Ramp) -> None:

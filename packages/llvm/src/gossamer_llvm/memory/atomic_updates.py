@@ -22,8 +22,8 @@ def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
     if operation is None:
         _exchange(emitter, node.op, pointer, value)
     else:
-        place = f"ptr {pointer}, {value.typed} monotonic, align {element_bytes(dtype)}"
-        emitter.text.value(f"atomicrmw {operation} {place}")
+        operands = f"ptr {pointer}, {value.typed} monotonic, align {element_bytes(dtype)}"
+        emitter.text.value(f"atomicrmw {operation} {operands}")
 
 
 def _operation(op: AtomicOp, dtype: str) -> str | None:

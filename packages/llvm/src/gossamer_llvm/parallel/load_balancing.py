@@ -25,7 +25,7 @@ def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
 
 
 def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
-    """Emit the function `i64 weight(i64 var, captures...)` and returns its name."""
+    """Emit the function `i64 weight(i64 var, captures...)` and return its name."""
     symbol = emitter.unit.new_symbol()
     names = {name: Value(f"%c{number}", value.dtype) for number, (name, value) in
              enumerate(captures.items())}  # fmt: skip
@@ -35,8 +35,8 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
     )
     inner.values = {node.var: Value("%i", "int64"), **names}
     inner.buffers = {
-        name: BufferAddress(place.buffer, names[_BUFFER + name].text)
-        for name, place in emitter.buffers.items()
+        name: BufferAddress(location.buffer, names[_BUFFER + name].text)
+        for name, location in emitter.buffers.items()
         if _BUFFER + name in names
     }
     result = Value("%i", "int64") if node.weight is None else inner.expr(node.weight)
@@ -46,7 +46,7 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
 
 
 def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> str:
-    """Emit the function `i64 search(i64 low, i64 high, i64 target, captures...)` and returns its name.
+    """Emit the function `i64 search(i64 low, i64 high, i64 target, captures...)` and return its name.
 
     It returns the first index in [low, high) with at least the target weight; high if there is none.
     """
@@ -61,9 +61,9 @@ def _collect(emitter: FunctionEmitter, node: Expr, var: str, found: Captures) ->
         if isinstance(inner, Var) and inner.name != var:
             found[inner.name] = emitter.values[inner.name]
         elif isinstance(inner, Load) and _BUFFER + inner.buffer not in found:
-            place = emitter.buffers[inner.buffer]
-            found[_BUFFER + inner.buffer] = Value(place.address, "handle")
-            for extent in place.buffer.shape:
+            location = emitter.buffers[inner.buffer]
+            found[_BUFFER + inner.buffer] = Value(location.address, "handle")
+            for extent in location.buffer.shape:
                 _collect(emitter, extent, var, found)
     if len(found) > _MAX_CAPTURES:
         raise UnsupportedError(
@@ -72,6 +72,8 @@ def _collect(emitter: FunctionEmitter, node: Expr, var: str, found: Captures) ->
 
 
 _MAX_CAPTURES = 64
+"""The largest number of captures, all of which are arguments of two functions and fields of the closure on
+the stack. It bounds these, and is not a measured limit."""
 
 _SEARCH = """\
 define internal i64 @{symbol}(i64 %low, i64 %high, i64 %target{extra}) #0 {{

@@ -21,8 +21,8 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
 
 MOST_VECTORS = 16
-"""The maximum number of vectors hoisted out of one loop: half of the registers of a CPU with many vector
-registers. More would be spilled."""
+"""The maximum number of vectors hoisted out of one loop: half of the 32 vector registers of AVX-512, so
+that the others hold the values of the loop. More would be spilled, which is to load them again."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))

@@ -1,1 +1,1 @@
-"""What defines a primitive: the decorator, the checks of its arguments, and the names that steps make."""
+"""The definition of primitives: the decorator, the checks of its arguments, and the names that steps make."""

@@ -27,6 +27,8 @@ from gossamer_schedule.errors import schedule_error, text_of
 
 _OTHER = "_other"
 _MOST_POINTS = 4096
+"""The largest number of points that are tried to find two iterations that access one element. Such a pair
+only makes the error more precise: without a proof, the loop is refused in any case."""
 
 
 AT_ONCE = ("parallel", "thread_binding", "vectorized")

@@ -34,7 +34,7 @@ class BlockNest(msgspec.Struct, frozen=True):
 
     @property
     def has_let(self) -> bool:
-        """Whether a let precedes the block, or one of the statements around it."""
+        """True if a let precedes the block, or one of the statements around it."""
         return has_let(self.block, len(self.around))
 
     @property

@@ -1,4 +1,4 @@
-"""Whether the loops around a block visit all values of its iterators."""
+"""Coverage: proofs that the loops around a block visit all values of its iterators."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ def in_another_process(
     found: dict[str, str] = dict(json.loads(line) for line in lines)
     if done.returncode or len(found) < len(names):
         at = next((name for name in names if name not in found), "the end")
-        told = done.stderr.decode(errors="replace").strip()[-2000:]
-        fail(f"The process ended with code {done.returncode} at {at}: {told or 'no message'}")
+        message = done.stderr.decode(errors="replace").strip()[-2000:]
+        fail(f"The process ended with code {done.returncode} at {at}: {message or 'no message'}")
     return found
 
 

@@ -42,7 +42,7 @@ def verdict(kernel: Callable[..., object], program: Program, case: Case) -> str:
 
 
 def second_opinion(program: Program, case: Case) -> str:
-    """Whether the reference interpreter agrees with the oracle, as a sentence for the failure message."""
+    """Return a sentence for the failure message: if the reference interpreter agrees with the oracle."""
     module = program.module
     try:
         arrays = call(lambda **values: run(module, values), case)

@@ -60,7 +60,7 @@ _FAULTS = (4, 7, 8, 11)
 
 
 class _Configuration(ctypes.Structure):
-    """What the code reads, in the order of its type `%config`."""
+    """The fields that the code reads, in the order of its type `%config`."""
 
     _fields_ = (
         ("state", ctypes.c_void_p),

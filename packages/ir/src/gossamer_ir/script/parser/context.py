@@ -25,7 +25,7 @@ from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import Namer, to_identifier
 
 Entity: TypeAlias = Var | Axis | SparseBuffer | Buffer | Param | Reducer
-"""What a name may refer to. A `Param` is a handle; scalar parameters are variables."""
+"""The entities that a name may refer to. A `Param` is a handle; scalar parameters are variables."""
 
 Captured: TypeAlias = Mapping[str, object]
 """Names of the enclosing Python code, of which only numbers, bools and strings are used."""

@@ -62,6 +62,7 @@ def hide_buffer_access(
 
 
 def _require_access(access: str) -> None:
+    """Refuse other kinds of access: blocks declare the regions that they read and write, and no others."""
     if access not in ("read", "write"):
         raise schedule_error(
             "hide_buffer_access.access",
@@ -82,6 +83,7 @@ def _regions(owner: Function, block: Block, access: str) -> tuple[Region, ...]:
 def _require_regions(
     block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: str
 ) -> None:
+    """Refuse a buffer without a region, such as a misspelt one: the step would hide nothing."""
     known = [region.buffer for region in regions]
     missing = [name for name in buffers if name not in known]
     if missing:

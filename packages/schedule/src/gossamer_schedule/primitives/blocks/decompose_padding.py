@@ -115,6 +115,12 @@ class _PaddedStore(msgspec.Struct, frozen=True):
 
 
 def _require_pattern(cursor: Cursor) -> _PaddedStore:
+    """Return the parts of the padded store; refuse other blocks.
+
+    The fill takes the place of an init and runs before the whole loop. Elements that a padding reads may have
+    other values there. If several points of a reduction stored to one element, the last one might store the
+    padding.
+    """
     block: Block = cursor.node
     match block.body:
         case (Store(value=IfThenElse() | Select() as choice, predicate=None) as store,) if (

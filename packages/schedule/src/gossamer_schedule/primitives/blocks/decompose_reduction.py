@@ -94,6 +94,8 @@ def decompose_reduction(
 
 
 def _require_init(cursor: Cursor) -> None:
+    """Refuse a block without an init: it may go on from values in the buffer, which a new init would
+    overwrite."""
     if not cursor.node.init:
         raise schedule_error(
             "decompose_reduction.no_init",

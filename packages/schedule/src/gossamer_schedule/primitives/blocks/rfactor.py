@@ -135,6 +135,7 @@ def _require_results(root: Cursor, reduction: Combining) -> list[AnyBuffer]:
 
 
 def _require_kind(top: Cursor) -> None:
+    """Refuse a loop of another kind: it is legal for a reduction loop, and this one becomes spatial."""
     if top.node.kind not in ("serial", "unrolled"):
         raise schedule_error(
             "rfactor.kind",
@@ -180,6 +181,11 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
 
 
 def _require_extent(top: Cursor) -> None:
+    """Refuse a loop whose iterations cannot be the indices of a dimension.
+
+    The function allocates the partial results, one for each iteration, so their number must be known before
+    anything runs; indices start at 0.
+    """
     known = {param.name for param in top.function.params}
     extent = top.node.extent
     is_known = free_vars(extent) <= known and not buffers_accessed((extent,))
@@ -194,6 +200,10 @@ def _require_extent(top: Cursor) -> None:
 
 
 def _require_reducer(cursor: Cursor) -> Combining:
+    """Return the reduction of the block; refuse a block that is not a reduction.
+
+    Partial results start at the identity of the reducer and are combined by its operation.
+    """
     reduction = combining_of(cursor.node, cursor.function)
     if reduction is None:
         raise schedule_error(
@@ -260,6 +270,11 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
 
 
 def _require_axis(reduction: Combining, axis: int) -> None:
+    """Refuse an axis that a result does not have.
+
+    A reduction of several values gives each result the new dimension at the same axis, so the result with the
+    fewest dimensions limits it.
+    """
     most = min(len(term.indices) for term in reduction.terms)
     if not 0 <= axis <= most:
         raise schedule_error(

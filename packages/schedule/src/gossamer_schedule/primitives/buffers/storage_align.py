@@ -75,6 +75,7 @@ def storage_align(
 
 
 def _require_axis(buffer: Buffer, axis: int) -> None:
+    """Refuse the last axis: padding a later dimension is what changes the stride of an axis."""
     if not 0 <= axis < len(buffer.shape) - 1:
         raise schedule_error(
             "storage_align.axis",
@@ -85,6 +86,11 @@ def _require_axis(buffer: Buffer, axis: int) -> None:
 
 
 def _require_factor(factor: int, offset: int) -> None:
+    """Refuse factors and offsets that describe no stride.
+
+    A stride is the offset modulo the factor, so the offset must be a remainder. Index arithmetic may overflow
+    with larger factors.
+    """
     if not is_count(factor) or not 0 <= offset < factor:
         raise schedule_error(
             "storage_align.factor",

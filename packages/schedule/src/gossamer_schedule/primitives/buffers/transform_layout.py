@@ -132,6 +132,11 @@ def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
 def _require_layout(
     text: str, buffer: AnyBuffer, shape: tuple[Expr, ...], function: Function
 ) -> Layout:
+    """Return the layout that a map gives; refuse it if two elements may get one slot, where the second would
+    overwrite the first.
+
+    The extents of the layout are checked as well as the map, since they are computed from it.
+    """
     parsed = _map_of(text, function)
     if parsed is None or len(parsed.vars) != len(shape) or len({*parsed.vars}) != len(shape):
         raise schedule_error(

@@ -154,6 +154,11 @@ def _is_unique(item: object, axes: Mapping[str, Axis]) -> bool:
 
 
 def _require_before(cursor: Cursor, target: Cursor) -> None:
+    """Refuse iterations that are not in one body, in this order.
+
+    In another order, the later iteration would use results before they are computed. In another body, one may
+    run more often than the other.
+    """
     parent, name, _ = cursor.path[-1]
     other, field, _ = target.path[-1]
     if parent is not other or name != field or position(cursor) >= position(target):

@@ -75,6 +75,11 @@ def _require_consecutive(cursor: Cursor, axes: Sequence[str]) -> int:
 
 
 def _require_chain(cursor: Cursor, axes: Sequence[str]) -> None:
+    """Refuse an axis that is not the child of the one before it.
+
+    The loop runs over the elements of the last axis. Only the chain of parents determines the elements of the
+    other axes from these.
+    """
     parents = {axis.name: axis.parent for axis in cursor.function.axes}
     for above, name in pairwise(axes):
         if parents[name] != above:

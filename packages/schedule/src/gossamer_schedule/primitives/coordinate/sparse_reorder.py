@@ -77,6 +77,8 @@ def sparse_reorder(
 
 
 def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
+    """Refuse an order that leaves out a variable, which the body may use, or repeats one, whose axis would be
+    visited again."""
     if sorted(order) != sorted(cursor.node.vars):
         raise schedule_error(
             "sparse_reorder.order",

@@ -86,6 +86,7 @@ def align(
 
 
 def _require_zero_start(cursor: Cursor) -> None:
+    """Refuse another start: the predicate that masks the added iterations keeps the range [0, extent)."""
     if integer_value(cursor.node.start) != 0:
         raise schedule_error(
             "align.start",
@@ -128,6 +129,8 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
 
 
 def _require_lanes(lanes: int, cursor: Cursor) -> None:
+    """Refuse a single lane, which is aligned at every address, and numbers with which index arithmetic may
+    overflow."""
     if not is_count(lanes, least=2):
         raise schedule_error(
             "align.lanes",
@@ -137,6 +140,7 @@ def _require_lanes(lanes: int, cursor: Cursor) -> None:
 
 
 def _require_extent(cursor: Cursor, lanes: int) -> None:
+    """Refuse an extent that may overflow: it would be negative, and the loop would not run at all."""
     extent = add(cursor.node.extent, index(lanes))
     if not overflow_of(cursor.function).is_exact(extent):
         raise schedule_error(
@@ -149,6 +153,8 @@ def _require_extent(cursor: Cursor, lanes: int) -> None:
 
 
 def _require_rows(buffer: Buffer, lanes: int) -> None:
+    """Refuse rows of other lengths: all of them start early by the misalignment of the first row, so vectors
+    of the others would not be aligned."""
     length = integer_value(buffer.shape[-1]) if buffer.shape else None
     if len(buffer.shape) != 1 and (length is None or length % lanes):
         raise schedule_error(

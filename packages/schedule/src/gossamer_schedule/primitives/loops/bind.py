@@ -81,6 +81,7 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
 
 
 def _require_axis(thread: str) -> None:
+    """Refuse a name that is not one of the thread axes of a grid: no launch has threads along it."""
     if thread not in TAGS:
         raise schedule_error(
             "bind.thread", f"'{thread}' is not a thread axis.", hint=listing("thread axes", TAGS)
@@ -88,6 +89,7 @@ def _require_axis(thread: str) -> None:
 
 
 def _require_start(cursor: Cursor) -> None:
+    """Refuse another start: the indices of threads, which the variable becomes, start at 0."""
     if integer_value(cursor.node.start) != 0:
         raise schedule_error(
             "bind.start",
@@ -98,6 +100,11 @@ def _require_start(cursor: Cursor) -> None:
 
 
 def _require_unnested(cursor: Cursor, *, thread: str) -> None:
+    """Refuse a second loop on the axis in a nest.
+
+    A thread has one index along an axis, so both variables would be equal, and the other combinations of
+    iterations would not run.
+    """
     for statement in (*cursor.loops, *addressable_statements(cursor.node.body)):
         if isinstance(statement, For) and statement.thread == thread:
             raise schedule_error(
@@ -110,6 +117,11 @@ def _require_unnested(cursor: Cursor, *, thread: str) -> None:
 
 
 def _require_extent(cursor: Cursor, *, thread: str) -> None:
+    """Refuse an extent for which no kernel can be launched.
+
+    A launch has one number of threads along each axis, which all loops on that axis share. The threads of a
+    block are limited, so their number must be a known constant.
+    """
     count = integer_value(cursor.node.extent)
     if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MAX_THREADS):
         raise schedule_error(

@@ -114,6 +114,8 @@ def _fused(chain: Sequence[For], name: str) -> For:
 
 
 def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
+    """Refuse other statements between the loops: they would run in each iteration of the fused loop, not once
+    for each iteration of the loop around them."""
     if len(cursors) < 2:
         raise schedule_error("fuse.loops", "fuse needs at least two loops.")
     for outer, inner in pairwise(cursors):
@@ -127,6 +129,7 @@ def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
 
 
 def _require_zero_start(cursor: Cursor) -> None:
+    """Refuse another start: the quotients and remainders that replace the variables start at 0."""
     if integer_value(cursor.node.start) != 0:
         raise schedule_error(
             "fuse.start",
@@ -137,6 +140,8 @@ def _require_zero_start(cursor: Cursor) -> None:
 
 
 def _require_independent(cursors: Sequence[Cursor]) -> None:
+    """Refuse an extent that differs between iterations: the product of the extents would not be the number of
+    iterations, nor quotients and remainders the old variables."""
     variables = {cursor.node.var for cursor in cursors}
     for cursor in cursors:
         if used := free_vars(cursor.node.extent) & variables:

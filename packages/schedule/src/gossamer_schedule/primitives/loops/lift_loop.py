@@ -67,6 +67,11 @@ def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change
 
 
 def _require_block(cursor: Cursor) -> Block:
+    """Return the block around the loop; refuse other statements or an init in it.
+
+    Outside of the block, the loop would repeat them in each iteration. An init would then overwrite what
+    earlier iterations have accumulated.
+    """
     block = cursor.parents[-1]
     if not isinstance(block, Block) or block.body != (cursor.node,):
         raise schedule_error(

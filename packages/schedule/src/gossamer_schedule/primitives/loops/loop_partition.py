@@ -97,6 +97,11 @@ def loop_partition(
 
 
 def _require_points(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, ...]:
+    """Return the cuts; refuse constants that decrease or are negative.
+
+    Such parts would always be empty, which is a mistake of the caller. A point that depends on parameters may
+    leave a part empty in some calls only.
+    """
     cuts = tuple(_cut(point, cursor) for point in points)
     known = [value for value in map(integer_value, cuts) if value is not None]
     if not cuts or min(known, default=0) < 0 or known != sorted(known):

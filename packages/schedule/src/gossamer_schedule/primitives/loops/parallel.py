@@ -33,6 +33,8 @@ from gossamer_schedule.reductions.sums import require_loop_reduction, require_se
 FORMS = ("atomic", "privatised", "segmented")
 """The values of `accumulate`: how iterations share elements."""
 DEFAULT_PARTS = 8
+"""The default number of parts. It is a constant, since results would otherwise depend on the number of
+threads, and small, since each part may have a copy of the buffer."""
 MAX_PARTS = 2**16
 """The largest number of parts, each of which may have a copy of the buffer."""
 
@@ -115,6 +117,8 @@ def parallel(
 
 
 def _require_form(accumulate: str | None, parts: int | None, weight: str | int | None) -> None:
+    """Refuse arguments that have no effect in a form: parts are equal, so their work is not balanced by a
+    weight, and with atomic updates there are no parts."""
     if accumulate is None:
         raise schedule_error(
             "parallel.accumulate",
@@ -203,6 +207,8 @@ def parallelize_loop(
 
 
 def _require_not_nested(cursor: Cursor) -> None:
+    """Refuse parts inside a parallel loop, whose threads would share the copies, and around one, which would
+    run serially."""
     for statement in (*cursor.loops, *addressable_statements(cursor.node.body)):
         if isinstance(statement, For) and statement.kind == "parallel":
             raise schedule_error(
@@ -244,6 +250,7 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
 
 
 def _require_grain(grain: int | None, cursor: Cursor) -> None:
+    """Refuse a grain below one: it divides the work, which gives the largest number of threads."""
     if grain is not None and not is_count(grain):
         raise schedule_error(
             "parallel.grain",

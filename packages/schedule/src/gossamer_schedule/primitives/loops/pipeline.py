@@ -66,6 +66,7 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
 
 
 def _require_stages(stages: int) -> None:
+    """Refuse a single stage, in which nothing overlaps, and more stages than the annotation may have."""
     if not FEWEST_STAGES <= stages <= MOST_STAGES:
         raise schedule_error(
             "pipeline.stages",

@@ -118,6 +118,8 @@ def prefetch(
 
 
 def _require_distance(distance: int, cursor: Cursor) -> None:
+    """Refuse a distance of 0, which prefetches what the iteration has read already, and one so large that the
+    index of the later iteration may overflow."""
     if not is_count(distance):
         raise schedule_error(
             "prefetch.distance",
@@ -128,6 +130,7 @@ def _require_distance(distance: int, cursor: Cursor) -> None:
 
 
 def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
+    """Refuse a buffer that each iteration allocates anew: that of the later iteration does not exist yet."""
     inside = addressable_statements(cursor.node.body)
     if any(
         isinstance(statement, Allocate) and statement.buffer.name == buffer.name

@@ -82,6 +82,7 @@ def reorder_loops(root: Cursor, loops: tuple[str, ...], *, require: ReorderCheck
 
 
 def _require_distinct(loops: Sequence[str]) -> None:
+    """Refuse a single loop or a repeated one, which gives no other order."""
     if len(loops) < 2 or len(set(loops)) != len(loops):
         raise schedule_error(
             "reorder.loops",
@@ -121,6 +122,8 @@ def _permuted(chain: Sequence[For], loops: Sequence[str]) -> tuple[For, ...]:
 
 
 def _require_kinds(chain: Sequence[For], moved: Sequence[For]) -> None:
+    """Refuse to move a loop of another kind: that a vectorized loop is innermost, or a parallel one without
+    races, was proved at its old position."""
     for old, new in zip(chain, moved, strict=True):
         if new is not old and new.kind not in ("serial", "unrolled"):
             raise schedule_error(
@@ -146,6 +149,8 @@ def _require_bounds(moved: Sequence[For]) -> None:
 def _require_exchangeable(
     top: Cursor, chain: Sequence[For], moved: Sequence[For]
 ) -> tuple[Stmt, ...]:
+    """Return the body, with reassociated blocks annotated; refuse an order in which an iteration may read an
+    element before it is written, or after it is overwritten."""
     reassociated = require_exchangeable(top, chain, moved)
     body = chain[-1].body
     return reassociating(body, reassociated) if reassociated else body

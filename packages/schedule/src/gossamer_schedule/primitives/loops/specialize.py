@@ -97,6 +97,7 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
 
 
 def _require_condition(condition: str, cursor: Cursor) -> Expr:
+    """Return the condition; refuse one that is not a bool, since it selects the version that runs."""
     test = expression_at(condition, cursor, argument="condition")
     if dtype_of(test) != "bool":
         raise schedule_error(

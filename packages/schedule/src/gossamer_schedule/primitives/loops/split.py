@@ -116,6 +116,7 @@ def _require_unchanged(cursor: Cursor) -> None:
 
 
 def _require_zero_start(cursor: Cursor) -> None:
+    """Refuse another start: the sum of digits that replaces the variable starts at 0."""
     if integer_value(cursor.node.start) != 0:
         raise schedule_error(
             "split.start",
@@ -128,6 +129,10 @@ def _require_zero_start(cursor: Cursor) -> None:
 def _require_factors(
     factors: Sequence[int | str | None], cursor: Cursor
 ) -> tuple[Affine | None, ...]:
+    """Return the factors; refuse them if they do not determine all extents, or if the loop may be cut short.
+
+    Two None would leave only their product known. Products above the limit may overflow in index arithmetic.
+    """
     if not factors or list(factors).count(None) > 1:
         raise _factors_error(
             f"the factors {tuple(factors)} are none, or more than one is None", cursor
@@ -143,6 +148,10 @@ def _require_factors(
 
 
 def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
+    """Return a factor, or None if it is to be inferred; refuse one that may not be positive.
+
+    With a factor of 0 or less, no iteration would run. Of symbols, only T.vscale() is known to be positive.
+    """
     if factor is None:
         return None
     count = Affine({}, factor) if isinstance(factor, int) else _parsed_factor(factor, cursor)
@@ -166,6 +175,7 @@ def _factors_error(reason: str, cursor: Cursor) -> ScheduleError:
 
 
 def _require_cover(total: Affine, cursor: Cursor) -> None:
+    """Refuse factors whose product may be less than the extent: the last iterations would never run."""
     extent = integer_value(cursor.node.extent)
     if extent is None:
         raise schedule_error(

@@ -55,6 +55,7 @@ def unroll(root: Cursor, loop: str, *, function: str | None = None) -> Change:
 
 
 def _require_constant_extent(cursor: Cursor) -> None:
+    """Refuse an extent that is not known when code is generated, or so large that the code would be too."""
     extent = integer_value(cursor.node.extent)
     if extent is None or not 0 <= extent <= MAX_EXTENT:
         raise schedule_error(

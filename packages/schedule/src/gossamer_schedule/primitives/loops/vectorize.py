@@ -91,6 +91,8 @@ def vectorize(
 
 
 def _require_form(accumulate: str, rest: str) -> None:
+    """Refuse other forms, and `rest`: terms are combined one by one, so none of them is left over after the
+    vectors."""
     if accumulate != ATOMIC or rest != "scalar":
         raise schedule_error(
             "vectorize.accumulate",
@@ -137,6 +139,7 @@ def vectorize_loop(root: Cursor, loop: str, rest: str, *, require: Requirement) 
 
 
 def _require_rest(rest: str) -> None:
+    """Refuse other values, which lowering would take for "scalar" without an error."""
     if rest not in ("scalar", "masked"):
         raise schedule_error(
             "vectorize.rest",
@@ -146,6 +149,8 @@ def _require_rest(rest: str) -> None:
 
 
 def _require_innermost(cursor: Cursor) -> None:
+    """Refuse a loop around another one: all lanes execute a statement together, but each lane may need
+    another number of iterations of the inner loop."""
     for statement in addressable_statements(cursor.node.body):
         if isinstance(statement, For):
             raise schedule_error(
@@ -157,6 +162,8 @@ def _require_innermost(cursor: Cursor) -> None:
 
 
 def _require_lanes(cursor: Cursor) -> None:
+    """Refuse an extent that is not the number of lanes of a vector type, which is fixed when code is
+    generated."""
     count, atoms = factored(affine_of(cursor.node.extent))
     if atoms not in ((), (VScale(),)) or not 1 <= count <= MAX_LANES:
         raise schedule_error(

@@ -64,6 +64,7 @@ def _drawn(chances: tuple[int, ...], seed: str) -> int:
 
 
 def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> None:
+    """Refuse weights from which nothing can be drawn: each candidate needs one, and one must be positive."""
     is_valid = (
         len(chances) == len(candidates)
         and any(chances)
@@ -78,6 +79,8 @@ def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> N
 
 
 def _require_decision(decision: int, candidates: tuple[int, ...]) -> None:
+    """Refuse an index out of range, such as that of a trace for other candidates; a negative one would count
+    from the end."""
     if not 0 <= decision < len(candidates):
         raise schedule_error(
             "sample_categorical.decision",

@@ -77,6 +77,7 @@ def sample_compute_location(
 
 
 def _require_move(move: str) -> None:
+    """Refuse other primitives: the loops to draw from are those that the move accepts for the block."""
     if move not in _MOVES:
         raise schedule_error(
             "sample_compute_location.move",

@@ -17,8 +17,8 @@ from gossamer_schedule.errors import schedule_error
 
 Tile = tuple[int | None, ...]
 
-
 MAX_PARTS = 16
+"""The largest number of factors, each of which becomes a loop: more than nests have, not a measured limit."""
 MAX_FACTOR = 2**16
 """The largest factor to draw: divisors of the extent are found by trying all numbers up to it."""
 
@@ -80,6 +80,8 @@ def sample_perfect_tile(
 
 
 def _require_parts(parts: int, largest: int) -> None:
+    """Refuse one part, which is the whole extent, and factors so large that the search for divisors would be
+    slow."""
     if not 2 <= parts <= MAX_PARTS:
         raise schedule_error(
             "sample_perfect_tile.parts",
@@ -95,6 +97,7 @@ def _require_parts(parts: int, largest: int) -> None:
 
 
 def _require_decision(decision: Tile, parts: int) -> None:
+    """Refuse a decision that `split` cannot take: it infers at most one factor, here the first."""
     first, *inner = decision or (0,)
     numbers = [*([] if first is None else [first]), *inner]
     if len(decision) != parts or any(number is None or not is_count(number) for number in numbers):

@@ -70,6 +70,7 @@ def unsafe_match_to_alloc(
 
 
 def _require_passed(buffer: AnyBuffer) -> None:
+    """Refuse an allocated buffer: there is no array of the caller to replace."""
     if buffer.handle is None:
         raise schedule_error(
             "unsafe_match_to_alloc.allocated",
@@ -79,6 +80,7 @@ def _require_passed(buffer: AnyBuffer) -> None:
 
 
 def _require_written(block: Block, buffer: str) -> None:
+    """Refuse a buffer that the block only reads: it may hold an input, which the new buffer lacks."""
     if buffer not in outer_writes((block,)):
         raise schedule_error(
             "unsafe_match_to_alloc.stores", f"Block '{block.name}' does not store to '{buffer}'."
@@ -86,6 +88,7 @@ def _require_written(block: Block, buffer: str) -> None:
 
 
 def _require_chosen(block: Block, owner: Function) -> None:
+    """Refuse a block that the filter leaves out: its stores would still go to the array of the caller."""
     if not is_selected(block, owner):
         raise schedule_error(
             "unsafe_match_to_alloc.filter",

@@ -103,6 +103,7 @@ def unsafe_set_dtype(
 
 
 def _require_numbers(old: AnyBuffer, dtype: str) -> None:
+    """Refuse handles and bools: sums and minima are computed in the new dtype, and these have none."""
     numbers = [name for name, (kind, _) in SCALARS.items() if kind not in ("bool", "handle")]
     if dtype not in numbers or old.dtype not in numbers:
         raise schedule_error(

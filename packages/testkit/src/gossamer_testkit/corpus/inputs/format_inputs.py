@@ -35,7 +35,7 @@ def row_sums_cases(options: Options) -> Iterator[Case]:
 
 def segment_sums_cases(options: Options) -> Iterator[Case]:
     """The rows of every matrix as segments, without column indices."""
-    return _cases(options, lambda matrix, told: _without(_sums(matrix, told), "indices"))
+    return _cases(options, lambda matrix, options: _without(_sums(matrix, options), "indices"))
 
 
 def ell_cases(options: Options) -> Iterator[Case]:
