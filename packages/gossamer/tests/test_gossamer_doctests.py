@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -13,7 +13,16 @@ import pytest
 
 import gossamer
 
-MODULES = [found.name for found in pkgutil.walk_packages(gossamer.__path__, "gossamer.")]
+
+def has_examples(name):
+    return ">>> " in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")
+
+
+MODULES = [
+    found.name
+    for found in pkgutil.walk_packages(gossamer.__path__, "gossamer.")
+    if has_examples(found.name)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -22,6 +31,7 @@ def test_docstrings(name):
     result = doctest.testmod(
         importlib.import_module(name), optionflags=flags, extraglobs={"np": np}
     )
+    assert result.attempted > 0
     assert result.failed == 0
 
 
