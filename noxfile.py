@@ -364,7 +364,7 @@ def runs(command: str) -> bool:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Checks style and import layers, without installing any distribution."""
+    """Check style and import layers, without installing any distribution."""
     session.install(*group("lint"))
     session.run("ruff", "check", "--no-cache")
     session.run("ruff", "format", "--check")

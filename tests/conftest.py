@@ -67,7 +67,7 @@ def root():
 
 @pytest.fixture
 def is_shown_within(request):
-    """Returns whether one of the first so many items reveals a defect. The item that is known to reveal it is
+    """Return whether one of the first so many items reveals a defect. The item that is known to reveal it is
     tried first, because drawing all programs before it takes minutes. `--update-golden` stores the first
     one."""
     name = f"{request.path.stem}[{request.node.callspec.id}]"

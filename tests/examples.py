@@ -18,7 +18,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def run_examples(document: Path) -> int:
-    """Returns the number of blocks that were run; raises `AssertionError` if a result differs."""
+    """Return the number of blocks that were run; raise `AssertionError` if a result differs."""
     blocks = PYTHON.findall(document.read_text())
     names: dict[str, Any] = {"__name__": document.stem}
     for number, code in enumerate(blocks):

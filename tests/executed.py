@@ -48,7 +48,7 @@ def is_for_types(node: ast.AST) -> bool:
 
 
 def mark_of(number: int, statement: ast.stmt) -> ast.stmt:
-    """Returns `__executed__[number] = 1`, at the place of a statement."""
+    """Return `__executed__[number] = 1`, at the place of a statement."""
     marks = ast.Name(MARKS, ast.Load())
     item = ast.Subscript(marks, ast.Constant(number), ast.Store())
     made = ast.Assign([item], ast.Constant(1))
@@ -58,7 +58,7 @@ def mark_of(number: int, statement: ast.stmt) -> ast.stmt:
 
 
 def marked(block: Sequence[ast.stmt], groups: list[list[int]]) -> list[ast.stmt]:
-    """Returns a block with a mark before the last statement of each group.
+    """Return a block with a mark before the last statement of each group.
 
     A group ends with a statement that has blocks of its own, or with the last statement of the block. The
     numbers of the lines are added to `groups`. If a statement within a group raises, no statement of the
@@ -82,7 +82,7 @@ def marked(block: Sequence[ast.stmt], groups: list[list[int]]) -> list[ast.stmt]
 
 
 def instrument(source: str) -> tuple[ast.Module, list[list[int]]]:
-    """Returns the tree of a module with its marks, and the groups of its statements."""
+    """Return the tree of a module with its marks, and the groups of its statements."""
     tree, groups = ast.parse(source), list[list[int]]()
     for node in list(ast.walk(tree)):
         for name in BLOCKS:
@@ -152,7 +152,7 @@ def sources(package: str) -> Iterator[Path]:
 
 
 def counted(package: str) -> Iterator[tuple[Path, list[int], list[int]]]:
-    """Yields each file of the package, the lines of its statements, and the lines that were not executed."""
+    """Yield each file of the package, the lines of its statements, and the lines that were not executed."""
     for path in sources(package):
         if str(path) not in GROUPS:
             GROUPS[str(path)] = instrument(path.read_text("utf-8"))[1]
@@ -168,7 +168,7 @@ def counted(package: str) -> Iterator[tuple[Path, list[int], list[int]]]:
 
 
 def ranges(lines: list[int], missing: list[int]) -> str:
-    """Returns the missing lines in words, as `3, 8-12`: between 8 and 12 no statement was executed."""
+    """Return the missing lines in words, as `3, 8-12`: between 8 and 12 no statement was executed."""
     runs: list[list[int]] = []
     absent = set(missing)
     for line in sorted(lines):
@@ -180,7 +180,7 @@ def ranges(lines: list[int], missing: list[int]) -> str:
 
 
 def percentage(package: str) -> float:
-    """Returns the percentage of the statements that were executed."""
+    """Return the percentage of the statements that were executed."""
     found = list(counted(package))
     total = sum(len(lines) for _, lines, _ in found)
     return 100 * (1 - sum(len(missing) for *_, missing in found) / max(total, 1))

@@ -20,7 +20,7 @@ SEQUENCES = 500
 
 
 def is_told_apart(program: Program, sequence: Sequence) -> bool:
-    """Returns whether the defect changes the module that a sequence (drawn here) makes; otherwise no result
+    """Return whether the defect changes the module that a sequence (drawn here) makes; otherwise no result
     needs to be compared. Large programs are skipped: they take long, and small ones reveal the defect as
     well."""
     module = program.module
@@ -36,7 +36,7 @@ def is_told_apart(program: Program, sequence: Sequence) -> bool:
 
 
 def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> bool:
-    """Returns whether steps that are correct without the defect change the meaning of a program."""
+    """Return whether steps that are correct without the defect change the meaning of a program."""
     rng = Random(f"{defect.of}/{number}")
     program = defect.draw(rng)
     sequence = Sequence(rng, builder=builder, weights=defect.weights)

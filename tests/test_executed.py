@@ -58,7 +58,7 @@ ALL = OF_IMPORT | {20, 21, 22, 23, 24, 25, 27, 28, 29, 30, 31, 33, 34, 36, 37, 4
 
 
 def executed(*numbers):
-    """Returns the lines that were executed by importing and by calls, and all lines that count."""
+    """Return the lines that were executed by importing and by calls, and all lines that count."""
     tree, groups = instrument(SOURCE)
     seen = [0] * len(groups)
     names = {MARKS: seen, "__name__": "example"}

@@ -35,7 +35,7 @@ def scheduler(defect: Defect, seed: int) -> Scheduler:
 
 
 def is_shown_by(defect: Defect, seed: int, broken) -> bool:
-    """Returns whether a program disagrees with its oracle because of the defect."""
+    """Return whether a program disagrees with its oracle because of the defect."""
     program = draw_program(Random(seed))
     if disagreement(program, broken, schedule=scheduler(defect, seed)) is None:
         return False

@@ -58,7 +58,7 @@ def _made(lower: Pass, module: Module) -> Module | str:
 
 
 def is_shown_by(defect: Defect, broken: Compiler, number: int) -> bool:
-    """Returns whether a program has another meaning because of the defect. If the pass gives the same module
+    """Return whether a program has another meaning because of the defect. If the pass gives the same module
     with and without the defect, nothing is interpreted."""
     module = before(number).get(defect.of)
     if module is None:
@@ -87,7 +87,7 @@ def blocks(number: int) -> Lowered:
 def is_shown_by_steps(
     defect: broken_primitives.Defect, builder: type[ScheduleBuilder], number: int
 ) -> bool:
-    """Returns whether steps that are correct without the defect change the meaning of a program."""
+    """Return whether steps that are correct without the defect change the meaning of a program."""
     found = blocks(number)
     steps = Steps(Random(f"{defect.of}/{number}"), builder=builder, weights=defect.weights)
     made = steps(found.module)
@@ -124,7 +124,7 @@ def _text(number: int) -> str | None:
 
 
 def is_shown_by_code(defect: CodeDefect, broken: Machine, number: int) -> bool:
-    """Returns whether the defect changes the machine code, and its results."""
+    """Return whether the defect changes the machine code, and its results."""
     right = _text(number)
     with defect.planted():
         if right is None or right == _text(number):

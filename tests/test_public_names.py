@@ -75,7 +75,7 @@ def test_every_public_name_is_documented(distribution):
 
 
 def is_shown(path, found, documents):
-    """Returns whether an example calls a function by its name, or uses a class; a class may also be returned
+    """Return whether an example calls a function by its name, or uses a class; a class may also be returned
     by a function."""
     examples = "".join(example.source for example in example_of(path, found).examples)
     if inspect.isclass(found) and examples:

@@ -64,7 +64,7 @@ WRONG = (
 
 @contextmanager
 def limited(seconds: int = LONGEST) -> Iterator[None]:
-    """Raises `Hang` after so many seconds of CPU time of this process."""
+    """Raise `Hang` after so many seconds of CPU time of this process."""
 
     def stop(*_: object) -> None:
         raise Hang

@@ -317,7 +317,7 @@ def test_only_one_operand_whose_name_is_known_is_asked_for():
 
 
 def require_products(module, features, *, dtype, lengths):
-    """Checks rows of these lengths, with unordered columns and duplicates."""
+    """Check rows of these lengths, with unordered columns and duplicates."""
     verify(module)
     random = np.random.default_rng(features)
     rows, columns, nnz = len(lengths), 5, sum(lengths)

@@ -28,7 +28,7 @@ class Race(Exception):
 
 
 def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
-    """Raises `Race` if a run of a module of the position or loop stage has one, and `InterpreterError` if the
+    """Raise `Race` if a run of a module of the position or loop stage has one, and `InterpreterError` if the
     run stops."""
     if module.stage not in ("position", "loop"):
         return

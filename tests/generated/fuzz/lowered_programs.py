@@ -87,7 +87,7 @@ class Case:
     steps: Steps | None
 
     def finding(self) -> Finding | None:
-        """Checks the program; draws the steps of the schedule as well."""
+        """Check the program; draws the steps of the schedule as well."""
         on = machine() if self.is_native else None
         return judged(self.program, machine=on, schedule=self.steps)
 

@@ -39,7 +39,7 @@ def _limit_memory() -> None:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raises `TooLong` in the main thread after so many seconds."""
+    """Raise `TooLong` in the main thread after so many seconds."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooLong

@@ -573,7 +573,7 @@ class _Run:
 
 
 def _require_domains(iters: Iterable[tuple[str, Any, Any, Any]], values: Values) -> None:
-    """Raises `Undecided` for a block that runs while an iterator is outside its domain, or has none, as that
+    """Raise `Undecided` for a block that runs while an iterator is outside its domain, or has none, as that
     reads out of bounds: kernels do not evaluate domains."""
     for name, _, start, extent in iters:
         try:

@@ -49,7 +49,7 @@ class Written(Program):
 
     @cached_property
     def meaning(self) -> Meaning:
-        """Raises `InterpreterError` where the program stops."""
+        """Raise `InterpreterError` where the program stops."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         run(self.module, {**arrays, **self.sizes})
         kept = {found.handle for found in self.module.functions[0].buffers}

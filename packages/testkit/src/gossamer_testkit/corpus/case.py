@@ -34,7 +34,7 @@ class Case:
 
 
 def stored_dtype(dtype: str) -> np.dtype[Any]:
-    """Returns the dtype of the arrays that hold elements of a dtype: uint16 for bfloat16, which NumPy lacks.
+    """Return the dtype of the arrays that hold elements of a dtype: uint16 for bfloat16, which NumPy lacks.
 
     >>> stored_dtype("float16"), stored_dtype("bfloat16")
     (dtype('float16'), dtype('uint16'))
