@@ -136,7 +136,7 @@ UNWIRED = (
 """Test files that add nothing to the test of borders between packages: they test this repository, run
 other processes, draw programs, or call programs of other files with many arguments."""
 WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
-"""Selects all other test files."""
+"""The expression that selects all other test files."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
 PYTHONS = BY_SHORT["gossamer"].pythons
@@ -180,7 +180,7 @@ def group(*names: str) -> list[str]:
 def install(
     session: nox.Session, wanted: list[Distribution], *others: str, extra: str = ""
 ) -> None:
-    """Installs `wanted` from local wheels, with `extra` of each, and their requirements."""
+    """Install `wanted` from local wheels, with `extra` of each, and their requirements."""
     closure = needed_by(wanted, extra)
     session.run_install(
         "python", "-m", "pip", "uninstall", "-qq", "-y", *(d.name for d in closure), silent=True
@@ -201,7 +201,7 @@ def wheel_of(session: nox.Session, distribution: Distribution) -> Path:
 
 @nox.session(reuse_venv=True)
 def build(session: nox.Session) -> None:
-    """Builds the wheels of changed distributions; the other sessions require it."""
+    """Build the wheels of changed distributions; the other sessions require it."""
     stale = [distribution for distribution in DISTRIBUTIONS if distribution.wheel() is None]
     if not stale:
         session.log("all wheels are up to date")
@@ -215,7 +215,7 @@ def build(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def demo(session: nox.Session) -> None:
-    """Runs `gossamer demo` with the arguments after --."""
+    """Run `gossamer demo` with the arguments after --."""
     install(session, [BY_NAME["gossamer"]])
     session.run("gossamer", "demo", *session.posargs)
 
@@ -243,7 +243,7 @@ def parts_of_lane(lane: str) -> list[str]:
     [nox.param(part, id=part) for part in parts_of_lane(os.environ.get("GOSSAMER_TESTS", ""))],
 )
 def tests(session: nox.Session, part: str) -> None:
-    """Tests one distribution with only its declared requirements, or the repository with all distributions.
+    """Test one distribution with only its declared requirements, or the repository with all distributions.
 
     The tests of a distribution must execute most of its statements. If a session has several packages,
     what they exchange is serialized, except in `UNWIRED` files. With arguments after --, nothing is
@@ -269,7 +269,7 @@ def run_tests(
     env: dict[str, str],
     is_wired: bool = True,
 ) -> None:
-    """Runs the tests of a folder: `UNWIRED` files as they are, the others with some options."""
+    """Run the tests of a folder: `UNWIRED` files as they are, the others with some options."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
         session.run(*pytest, place, *session.posargs, env=env)
@@ -284,7 +284,7 @@ def run_tests(
 
 @nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
-    """Runs the tests that serialize everything that packages exchange; see tests/wire.py."""
+    """Run the tests that serialize everything that packages exchange; see tests/wire.py."""
     install(session, DISTRIBUTIONS, *group("test"))
     places = session.posargs or ["packages/gossamer/tests", "tests", *WIRED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
@@ -293,7 +293,7 @@ def wire(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def fuzz(session: nox.Session) -> None:
-    """Runs random programs at every stage and as machine code; see docs/fuzzing.md."""
+    """Run random programs at every stage and as machine code; see docs/fuzzing.md."""
     install(session, DISTRIBUTIONS, *group("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "tests.generated.fuzz", *session.posargs, env=env)
@@ -302,7 +302,7 @@ def fuzz(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 @nox.parametrize("part", EACH)
 def wheels(session: nox.Session, part: str) -> None:
-    """Installs one wheel with its requirements from a folder of wheels, and runs its README examples."""
+    """Install one wheel with its requirements from a folder of wheels, and run its README examples."""
     distribution = BY_SHORT[part]
     closure = needed_by([distribution], extra="")
     wheelhouse = Path(session.create_tmp()) / "wheels"
@@ -333,7 +333,7 @@ print(*sorted(names))
 @nox.session(requires=["build"], python=PYTHONS[0])
 @nox.parametrize("part", EACH)
 def lowest(session: nox.Session, part: str) -> None:
-    """Runs the tests of one distribution with the lowest declared versions of all requirements."""
+    """Run the tests of one distribution with the lowest declared versions of all requirements."""
     distribution = BY_SHORT[part]
     closure = needed_by([distribution], extra="test")
     bounds = lower_bounds(third_party(closure, *distribution.extras["test"]))
@@ -348,7 +348,7 @@ def lowest(session: nox.Session, part: str) -> None:
 @nox.session(python=False)
 @nox.parametrize("version", [nox.param(version, id=version) for version in PYTHONS])
 def pythons(session: nox.Session, version: str) -> None:
-    """Runs the session `tests`, or the sessions after --, with one Python, if it is installed."""
+    """Run the session `tests`, or the sessions after --, with one Python, if it is installed."""
     command = shutil.which(f"python{version}")
     if command is None or not runs(command):
         session.skip(f"Python {version} is not installed")
@@ -374,7 +374,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def types(session: nox.Session) -> None:
-    """Runs mypy --strict on each distribution, then on the files beside them."""
+    """Run mypy --strict on each distribution, then on the files beside them."""
     install(session, DISTRIBUTIONS, *group("types"))
     targets = {d.short: [f"{d.place}/src"] for d in DISTRIBUTIONS}
     targets["repository"] = ["noxfile.py", "benchmarks", "docs"]
@@ -391,7 +391,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Builds the documentation site; warnings are errors.
+    """Build the documentation site; warnings are errors.
 
     Nothing of ours is installed: the API reference is read from the sources. The tests execute the
     tutorials; this session makes notebooks of them.
@@ -405,7 +405,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def bench(session: nox.Session) -> None:
-    """Runs `python -m benchmarks` with the arguments after --."""
+    """Run `python -m benchmarks` with the arguments after --."""
     wanted = [BY_NAME[name] for name in ("gossamer", "gossamer-testkit")]
     torch = group("bench-torch") if takes_torch(session.posargs) else ()
     install(session, wanted, *group("bench"), *torch)
