@@ -136,7 +136,7 @@ UNWIRED = (
 """Test files that add nothing to the test of borders between packages: they test this repository, run
 other processes, draw programs, or call programs of other files with many arguments."""
 WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
-"""The expression that selects all other test files."""
+"""The options of pytest that select all other test files."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
 PYTHONS = BY_SHORT["gossamer"].pythons
