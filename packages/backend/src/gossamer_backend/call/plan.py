@@ -26,6 +26,7 @@ from gossamer_backend.call.abi import (
     Workspace,
     parameter_types,
 )
+from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr
@@ -119,6 +120,7 @@ class CallPlan:
         names: dict[str, Any] = {
             "ndarray": np.ndarray,
             "empty": np.empty,
+            "aligned_empty": aligned_empty,
             "from_buffer": ctypes.c_char.from_buffer,
             "addressof": ctypes.addressof,
             "read_only_start": _read_only_start,
@@ -177,6 +179,8 @@ def _source(
     name = output.name
     yield f"    if array_{name} is None:"
     yield f"        array_{name} = empty({_shape(output)}, dtype_{name})"
+    yield f"        if array_{name}.nbytes >= {LARGE_ARRAY}:"
+    yield f"            array_{name} = aligned_empty({_shape(output)}, dtype_{name})"
     yield "        try:"
     yield f"            start_{name} = addressof(from_buffer(array_{name}))"
     yield "        except ValueError:  # it is empty"

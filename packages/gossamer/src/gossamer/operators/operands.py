@@ -10,6 +10,7 @@ import numpy as np
 
 from gossamer.operators.kernels import default_check, kernel_for
 from gossamer.operators.program import Program, Variant
+from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats, Target
@@ -213,7 +214,7 @@ def output(
 ) -> tuple[Array, Array]:
     """Return the result object and the array to write to: `out` as it was passed, or a new array."""
     if value is None:
-        fresh = np.empty(shape, dtype=NATIVE[dtype])
+        fresh = new_array(shape, NATIVE[dtype])
         return fresh, fresh
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         kind = type(value).__name__
