@@ -77,4 +77,38 @@ def kept(x: T.handle, y: T.handle):
             Y[vk] = X[vk]
 """
     early = ScheduleBuilder(parse_module(text)).align("k", buffer="X", lanes=4).module
-    assert "T.if_then_else(vk >= 0 and vk < 8, X[vk] > 0.0, False)" in body_text(early)
+    shown = body_text(early).replace(' - T.reinterpret(x, "int64") // 4 % 4', "'")
+    assert "T.if_then_else(vk' >= 0 and vk' < 8, X[vk'] > 0.0, False)" in shown
+
+
+COLUMN_SUMS = parse_module("""
+@T.prim_func
+def column_sums(x: T.handle, y: T.handle, m: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m, 8), "float32")
+    Y = T.match_buffer(y, (1, 8), "float32")
+    for j in T.serial(1):
+        for i in T.serial(m):
+            for k in T.serial(8):
+                with T.block("sums"):
+                    vj, vi, vk = T.axis.remap("SRS", [j, i, k])
+                    with T.init():
+                        Y[vj, vk] = 0.0
+                    Y[vj, vk] = Y[vj, vk] + X[vi, vk]
+""")
+
+
+@pytest.mark.parametrize("elements", range(4))
+def test_a_cache_over_the_iterators_is_aligned_too(elements):
+    schedule = (
+        ScheduleBuilder(COLUMN_SUMS).align("k", buffer="X", lanes=4).split("k", factors=(3, 4))
+    )
+    schedule = schedule.reindex_cache_write("sums", buffer="Y", scope="local")
+    schedule = schedule.decompose_reduction("sums", loop="i").split("k_c", factors=(3, 4))
+    for lanes in ("k_1", "k_1_init", "k_c_1"):
+        schedule = schedule.vectorize(lanes)
+    x = np.arange(24, dtype=np.float32).reshape(3, 8)
+    y = np.full((1, 8), -1, np.float32)
+    run(schedule.module, {"x": placed(x, elements), "y": y, "m": 3})
+    np.testing.assert_array_equal(y[0], x.sum(axis=0))
+    assert "Y_local[vj, vk]" in body_text(schedule.module)

@@ -17,8 +17,8 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
+from gossamer_schedule.rules.cost.gathered_rows import LARGEST_ALIGNED
 from gossamer_schedule.rules.sddmm import (
-    LARGEST_ALIGNED,
     LONG_GROUP,
     LONG_ROW,
     PREFETCH,

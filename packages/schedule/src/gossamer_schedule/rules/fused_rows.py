@@ -17,10 +17,10 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target, Trace
 from gossamer_ir.nodes import Axis, DenseFixed, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
+from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.elementwise import elementwise_by_rows
-from gossamer_schedule.rules.recognize.gathers import PrefetchThresholds
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
     Fibre,

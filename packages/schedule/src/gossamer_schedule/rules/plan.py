@@ -38,10 +38,11 @@ class MadeNest(NamedTuple):
 
 class AccumulatorLoops(NamedTuple):
     """The loops that initialize the local buffer of a block, and those that copy it to the output, by the
-    loops of the block that they were copied from."""
+    loops of the block that they were copied from; `copy_block` is the block that copies."""
 
     init: Mapping[str, str]
     copy: Mapping[str, str]
+    copy_block: str
 
     def init_of(self, loops: VectorLoops) -> VectorLoops:
         """Return the loops of the init for the vectors and lanes of the block."""
@@ -96,13 +97,21 @@ class Plan:
         return VectorLoops(tile, vector, next(made))
 
     def cache_write(
-        self, block: str, *, buffer: str, scope: str, elements: Sequence[str]
+        self,
+        block: str,
+        *,
+        buffer: str,
+        scope: str,
+        elements: Sequence[str],
+        over_iterators: bool = False,
     ) -> MadeNest:
         """Let a block write a cache of a buffer. Return the nest that copies the cache to the buffer.
 
-        `elements` are the loops, before any split, whose iterators select an element of the buffer.
+        `elements` are the loops, before any split, whose iterators select an element of the buffer. The cache
+        has the dimensions of the buffer, or one for each iterator.
         """
-        self.add("cache_write", block=block, buffer=buffer, scope=scope)
+        op = "reindex_cache_write" if over_iterators else "cache_write"
+        self.add(op, block=block, buffer=buffer, scope=scope)
         name = copy_block(block, cache_name(buffer, scope))
         return MadeNest(name, {loop: copy_name(loop) for loop in elements})
 
@@ -125,14 +134,18 @@ class Plan:
         reduction: str,
         inside: Sequence[str] = (),
         elements: Sequence[str] = (),
+        over_iterators: bool = False,
     ) -> AccumulatorLoops:
         """Accumulate the results of a block in a local buffer during each iteration of loop `holder`.
 
         The buffer is initialized before loop `reduction` and copied to the output at the end of the
         iteration. `inside` are the loops of the block inside of `reduction` that select an element.
         `elements` are the loops, before any split, whose iterators select an element inside of `holder`.
+        The local buffer has the dimensions of the buffer, or one for each iterator.
         """
-        copy = self.cache_write(block, buffer=buffer, scope="local", elements=elements)
+        copy = self.cache_write(
+            block, buffer=buffer, scope="local", elements=elements, over_iterators=over_iterators
+        )
         self.add("reverse_compute_at", block=copy.block, loop=holder)
         init = self.decompose_reduction(block, loop=reduction, elements=inside)
-        return AccumulatorLoops(init.loops, copy.loops)
+        return AccumulatorLoops(init.loops, copy.loops, copy.block)

@@ -14,16 +14,15 @@ from gossamer_ir.core.lowered_names import indptr_name
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import CompressedVaried, DenseVaried, Module
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.cost.gathered_rows import (
+    PrefetchThresholds,
+    aligned_to_rows,
+    prefetched,
+)
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
-from gossamer_schedule.rules.recognize.gathers import (
-    Gather,
-    PrefetchThresholds,
-    gathered_operand,
-    megabytes,
-    prefetched,
-)
+from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
 from gossamer_schedule.rules.recognize.regular_reads import (
     is_dense_root,
     reads_regularly,
@@ -46,14 +45,6 @@ With more vectors, the remainder of a row costs more than the saved shuffles."""
 
 UNROLLED_VECTORS = 16
 """Maximum number of vectors of features that are unrolled. More of them run in a loop."""
-
-LEAST_ALIGNED = 2
-"""Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses
-a cache line (measured: 1.1 times faster; NumPy's arrays begin 16 bytes after the start of a line)."""
-
-LARGEST_ALIGNED = 8 << 20
-"""Maximum bytes of the operand for aligned loads to pay. Masked loads take longer if they wait for memory
-(measured: 0.6 to 0.9 times as fast with 21 MB and more)."""
 
 PREFETCH = PrefetchThresholds(least_row=512, least_operand=256 << 10)
 """Minimum bytes of a gathered row and of the operand for prefetching to pay. An operand of this size exceeds
@@ -223,36 +214,14 @@ def _sums(
     loop: str,
 ) -> tuple[Decision, ...]:
     """Return the decisions on the sums of the elements of a loop, with the prefetching of gathered rows."""
-    gather = Gather(pattern.gathered, pattern.features, pattern.dtype, pattern.block, loop)
-    alignment = _alignment(pattern, lanes, gather.operand_bytes(stats))
+    gather = Gather(
+        pattern.gathered, pattern.features, pattern.dtype, pattern.block, loop, pattern.feature
+    )
+    alignment = aligned_to_rows(gather, lanes, stats, most=UNROLLED_VECTORS - 1)
     return (
         alignment,
         _dot_products(pattern, lanes, more=len(alignment.steps)),
         prefetched(gather, stats, prefetch),
-    )
-
-
-def _alignment(pattern: SampledProducts, lanes: int, size: int) -> Decision:
-    """Decide whether vectors begin at aligned addresses of the gathered rows.
-
-    Rows of whole vectors all have the same alignment. `size` is the size of all rows in bytes.
-    """
-    vectors, rest = divmod(pattern.features or 0, lanes)
-    if not pattern.gathered or rest or not LEAST_ALIGNED <= vectors < UNROLLED_VECTORS:
-        why = "gathered rows are not a few whole vectors, which would all have the same alignment"
-        return Decision("vectors begin at the first feature", why)
-    if size > LARGEST_ALIGNED:
-        why = (
-            f"{pattern.gathered} has {megabytes(size)}, and masked loads take longer above "
-            f"{megabytes(LARGEST_ALIGNED)}"
-        )
-        return Decision("vectors begin at the first feature", why)
-    plan = Plan()
-    plan.add("align", loop=pattern.feature, buffer=pattern.gathered, lanes=lanes)
-    return Decision(
-        f"vectors begin at aligned addresses of {pattern.gathered}",
-        "one vector more is loaded, and no load crosses a cache line",
-        plan.steps,
     )
 
 

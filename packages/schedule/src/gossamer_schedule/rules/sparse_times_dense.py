@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.cost.gathered_rows import (
+    PrefetchThresholds,
+    aligned_to_rows,
+    megabytes,
+    prefetched,
+)
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan, VectorLoops
-from gossamer_schedule.rules.recognize.gathers import (
-    Gather,
-    PrefetchThresholds,
-    gathered_operand,
-    prefetched,
-)
+from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
 from gossamer_schedule.rules.recognize.row_reduction import (
     SparseReduction,
     single_iteration,
@@ -33,28 +35,39 @@ SYMBOLIC_VECTORS = 4
 LARGEST_TILE = 256
 """Maximum number of features of a tile: 16 vectors of 512 bits in float32."""
 
+PREFETCHED_VECTORS = 8
+"""Maximum number of vectors of a tile if rows are prefetched. With more, the prefetches of one nonzero take
+most of the buffers that wait for lines (measured at 16 vectors: 0.75 to 0.9 times as fast)."""
+
 UNROLLED_TILES = 4
 """Maximum number of tiles that are unrolled if the last one is partial; this is fewer than 64 vectors of
 code. The alternative, a loop over whole tiles and a peeled last tile, is 0.9 to 1 times as fast (measured on
 rows of 4 and of 100 elements: each tile finds the row anew). It is 1.1 to 1.4 times as fast as a loop in
 which all tiles are masked."""
 
-PREFETCH = PrefetchThresholds(least_row=512, least_operand=2 << 20)
-"""Minimum bytes of a gathered row and of the operand for prefetching to pay. An operand of this size exceeds
-the private caches of a core (measured: 1.1 to 1.6 times faster from there to beyond the shared cache, and
-0.85 below)."""
+PREFETCH = PrefetchThresholds(least_row=512, least_operand=2 << 20, if_aligned=False)
+"""When prefetching pays: an operand of this size exceeds the private caches of a core (measured: 1.1 to 1.6
+times faster from there to beyond the shared cache, and 0.85 below). Vectors are aligned to rows of an operand
+that stays in the shared cache, where the processor's own prefetches do (0.8 to 1.05 times as fast with
+others)."""
+
+LARGE_RESULT = 16 << 20
+"""Minimum bytes of a result for non-temporal stores to pay. An ordinary store reads the line first, and the
+line displaces rows of the dense operand (measured: 1.1 to 1.5 times faster, more so for short rows)."""
 
 WORK_PER_ROW = 4
 """Cost of a row besides its nonzeros, in nonzeros."""
 
 
 class _Tiling(NamedTuple):
-    """Features as `tiles` (None: symbolic) of `vectors` of `lanes`; exact if no lane is left over."""
+    """Features as `tiles` (None: symbolic) of `vectors` of `lanes`; exact if no lane is left over. Vectors
+    may be aligned to the gathered rows."""
 
     tiles: int | None
     vectors: int
     lanes: int
     exact: bool
+    is_aligned: bool
 
 
 def sparse_times_dense(
@@ -83,43 +96,69 @@ def _decisions(
         return scalar, _parallel(pattern, 1)
     if pattern.features == 1:
         return _single_feature(pattern), _parallel(pattern, 1)
-    tiling = _tiling(pattern, target)
+    gather = _gather(module, pattern)
+    alignment = aligned_to_rows(gather, lanes_of(target, pattern.dtype), stats)
+    is_aligned = bool(alignment.steps)
+    is_prefetched = bool(prefetched(gather, stats, prefetch).steps)
+    is_prefetched &= prefetch.if_aligned or not is_aligned
+    tiling = _tiling(pattern, target, is_aligned=is_aligned, is_prefetched=is_prefetched)
     tiles, loops = _tiles(pattern, tiling, target)
-    in_registers, init, copy = _in_registers(pattern, tiling, loops)
+    in_registers, init, copy, copy_block = _in_registers(pattern, tiling, loops)
     return (
+        alignment,
         tiles,
         in_registers,
         _vectors(loops, init, copy),
         *_several_tiles(tiling, loops.tile),
-        _prefetched(module, pattern, stats, prefetch),
+        *_around_caches(pattern, copy_block, stats),
+        _prefetched(gather, tiling, stats, prefetch),
         _parallel(pattern, tiling.vectors * (tiling.tiles or 1)),
     )
 
 
-def _prefetched(
-    module: Module, pattern: SparseReduction, stats: Stats | None, prefetch: PrefetchThresholds
-) -> Decision:
-    """Decide whether rows of the dense operand are prefetched."""
+def _gather(module: Module, pattern: SparseReduction) -> Gather:
+    """Return the rows of the dense operand that the loop over nonzeros gathers."""
     found = single_iteration(module)
     operand = (
         gathered_operand(*found, column=pattern.position, feature=pattern.feature) if found else ""
     )
-    gather = Gather(operand, pattern.features, pattern.dtype, pattern.block, pattern.position)
-    return prefetched(gather, stats, prefetch)
+    return Gather(
+        operand, pattern.features, pattern.dtype, pattern.block, pattern.position, pattern.feature
+    )
 
 
-def _tiling(pattern: SparseReduction, target: Target) -> _Tiling:
-    """Return the fewest tiles that hold all features, all of the same size."""
+def _prefetched(
+    gather: Gather, tiling: _Tiling, stats: Stats | None, prefetch: PrefetchThresholds
+) -> Decision:
+    """Decide whether rows are prefetched."""
+    if tiling.is_aligned and not prefetch.if_aligned:
+        why = f"{gather.operand} stays in the shared cache, and prefetches would only add instructions"
+        return Decision("no prefetching", why)
+    return prefetched(gather, stats, prefetch, tiles=tiling.tiles or 1)
+
+
+def _tiling(
+    pattern: SparseReduction, target: Target, *, is_aligned: bool, is_prefetched: bool
+) -> _Tiling:
+    """Return the fewest tiles that hold all features, all of the same size.
+
+    Aligned vectors are one more than the features fill; a tile may hold one more, too. Tiles of rows that are
+    prefetched are smaller.
+    """
     lanes = lanes_of(target, pattern.dtype)
     features = pattern.features
     if features is None:
-        return _Tiling(None, SYMBOLIC_VECTORS, lanes, exact=False)
+        return _Tiling(None, SYMBOLIC_VECTORS, lanes, exact=False, is_aligned=False)
     while lanes // 2 >= features:
         lanes //= 2
-    vectors = -(-features // lanes)
-    tiles = -(-vectors // _most_vectors(target, lanes))
+    vectors = -(-features // lanes) + is_aligned
+    most = _most_vectors(target, lanes)
+    if is_prefetched:
+        most = min(most, PREFETCHED_VECTORS)
+    tiles = -(-vectors // (most + is_aligned))
     per_tile = -(-vectors // tiles)
-    return _Tiling(tiles, per_tile, lanes, exact=tiles * per_tile * lanes == features)
+    exact = tiles * per_tile * lanes == features + is_aligned * lanes
+    return _Tiling(tiles, per_tile, lanes, exact=exact, is_aligned=is_aligned)
 
 
 def _most_vectors(target: Target, lanes: int) -> int:
@@ -160,9 +199,9 @@ def _tiles(
 
 def _in_registers(
     pattern: SparseReduction, tiling: _Tiling, loops: VectorLoops
-) -> tuple[Decision, VectorLoops, VectorLoops]:
-    """Return the decision to accumulate a tile in a local buffer, and the loops of its init and of its
-    copy."""
+) -> tuple[Decision, VectorLoops, VectorLoops, str]:
+    """Return the decision to accumulate a tile in a local buffer, the loops of its init and of its copy, and
+    the block that copies it."""
     plan = Plan()
     inside = [loop for loop in (loops.vector, loops.lane) if loop]
     accumulators = plan.accumulate_locally(
@@ -172,6 +211,7 @@ def _in_registers(
         reduction=pattern.position,
         inside=inside,
         elements=(pattern.feature,),
+        over_iterators=tiling.is_aligned,
     )
     copy = plan.split_in_vectors(
         accumulators.copy[pattern.feature],
@@ -185,7 +225,25 @@ def _in_registers(
         "each element is read once per tile, and the result is written once",
         plan.steps,
     )
-    return decision, accumulators.init_of(loops), copy
+    return decision, accumulators.init_of(loops), copy, accumulators.copy_block
+
+
+def _around_caches(
+    pattern: SparseReduction, copy_block: str, stats: Stats | None
+) -> tuple[Decision, ...]:
+    """Decide whether the result is stored around the caches."""
+    if stats is None or pattern.features is None:
+        return ()
+    size = stats.rows * pattern.features * DType.parse(pattern.dtype).bits // 8
+    if size < LARGE_RESULT:
+        return ()
+    plan = Plan()
+    plan.add("store_nontemporal", block=copy_block, buffer=pattern.output)
+    why = (
+        f"{pattern.output} has {megabytes(size)}, and from {megabytes(LARGE_RESULT)} its lines would "
+        "displace the gathered rows and be evicted before they are read"
+    )
+    return (Decision(f"{pattern.output} is stored around the caches", why, plan.steps),)
 
 
 def _vectors(block: VectorLoops, init: VectorLoops, copy: VectorLoops) -> Decision:

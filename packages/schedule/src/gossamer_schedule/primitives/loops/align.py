@@ -10,8 +10,8 @@ from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import LARGEST_SIZE
-from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Reinterpret
-from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
+from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import within
 from gossamer_schedule.bounds.sizes import is_count
@@ -35,8 +35,9 @@ def align(
     `lanes` elements, and runs `lanes` iterations longer. Predicates mask the iterations outside of the old
     range. If the loop runs along the rows of the buffer, vectors of `lanes` iterations are then aligned
     in all rows; one that fills a cache line loads one line instead of two. The lane in which a term is
-    added, and so the rounding of sums over the loop, depends on the address of the buffer. The result's
-    name is that of the loop.
+    added, and so the rounding of sums over the loop, depends on the address of the buffer. An iterator that
+    is bound to the loop follows it, so that a cache over the iterators (`reindex_cache_write`) is aligned,
+    too. The result's name is that of the loop.
 
     Raises `ScheduleError` with a code `schedule.align.*`:
 
@@ -55,12 +56,13 @@ def align(
         with T.block("scale"):
             vi = T.axis.spatial(n, i)
             Y[vi] = X[vi] * 2.0
-    >>> print(body_text(align(SCALE, "i", buffer="X", lanes=16).module))
+    >>> aligned = align(SCALE, "i", buffer="X", lanes=16).module
+    >>> print(body_text(aligned).replace('T.reinterpret(x, "int64") // 4 % 16', "shift"))
     for i in T.serial(n + 16):
         with T.block("scale"):
-            vi = T.axis.spatial(n, i - T.reinterpret(x, "int64") // 4 % 16)
-            T.where(vi >= 0 and vi < n)
-            Y[vi] = X[vi] * 2.0
+            vi = T.axis.spatial(n + 16, i)
+            T.where(vi - shift >= 0 and vi - shift < n)
+            Y[vi - shift] = X[vi - shift] * 2.0
     """
     cursor = find_loop(root, loop=loop)
     target = find_buffer(root, buffer=buffer)
@@ -71,7 +73,7 @@ def align(
     _require_lanes(lanes, cursor)
     _require_rows(target, lanes)
     _require_extent(cursor, lanes)
-    early = sub(index_var(loop), _misalignment(target, lanes))
+    shift = _misalignment(target, lanes)
 
     blocks = _require_blocks(cursor)
     require_unchanged_bounds((cursor.node,), at=root)
@@ -79,10 +81,33 @@ def align(
 
     extent = cursor.node.extent
     bounded = tuple(within(block, loop, extent=extent) for block in blocks)
-    body = substitute_body(bounded, {loop: early})
-    aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=body)
+    shifted = tuple(_shifted(block, loop, shift=shift, lanes=lanes) for block in bounded)
+    aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=shifted)
 
     return Change(cursor.replaced_by((aligned,)), (loop,))
+
+
+def _shifted(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
+    """Return a block whose loop runs `shift` iterations ahead of the values that it had.
+
+    An iterator that is bound to the loop itself follows it, and what uses the iterator is shifted: then a
+    buffer that is indexed by the iterator, as by `reindex_cache_write`, is aligned in the same way. In other
+    values the loop is shifted.
+    """
+    followers = {item.var for item in block.iters if item.value == index_var(loop)}
+    early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop, *followers)}
+    moved: Block = substitute(block, early)
+    iters = tuple(
+        replace(item, value=index_var(loop), domain=_longer(item.domain, lanes))
+        if item.var in followers
+        else item
+        for item in moved.iters
+    )
+    return replace(moved, iters=iters)
+
+
+def _longer(domain: Range, lanes: int) -> Range:
+    return replace(domain, extent=add(domain.extent, index(lanes)))
 
 
 def _require_zero_start(cursor: Cursor) -> None:
