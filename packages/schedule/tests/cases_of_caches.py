@@ -149,6 +149,8 @@ CASES = [
      {"block": "copy", "access": "write", "buffers": ("X",)}),
     ("hide_buffer_access.region", BEYOND_ALL, "hide_buffer_access",
      {"block": "beyond", "access": "write", "buffers": ()}),
+    ("store_nontemporal.no_store", COPY, "store_nontemporal", {"block": "copy", "buffer": "X"}),
+    ("store_nontemporal.read", SUM, "store_nontemporal", {"block": "sum", "buffer": "V"}),
     ("rolling_buffer.scope", OUTSIDE, "rolling_buffer", MADE),
     ("rolling_buffer.scope", BY_TWO, "rolling_buffer", MADE),
     ("rolling_buffer.scope", SIZED, "rolling_buffer", MADE),
@@ -189,6 +191,7 @@ ARGUMENTS = {
     "rolling_buffer": {"block": "copy", "buffer": "Y"},
     "sample_compute_location": {"block": "copy", "name": "place"},
     "set_block_filter": {"key": "group_0"},
+    "store_nontemporal": {"block": "copy", "buffer": "Y"},
     "unsafe_match_to_alloc": {"block": "copy", "buffer": "Y"},
     "unset_block_filter": {},
 }

@@ -56,6 +56,7 @@ STEPS = {
     "fission": (examples.STAGED, ("i",), {"after": "j"}),
     "fuse": (EXCHANGED, ("i", "l"), {}),
     "fuse_reduction_epilogue": (examples.BIASED, ("sum",), {"epilogue": "bias"}),
+    "store_nontemporal": (examples.SCALE, ("scale",), {"buffer": "Y"}),
     "hide_buffer_access": (examples.GATHER, ("gather",), {"access": "read", "buffers": ("P",)}),
     "lift_loop": (examples.NESTED, ("j",), {}),
     "loop_partition": (examples.MATMUL, ("l",), {"points": (2, "k // 8 * 8")}),

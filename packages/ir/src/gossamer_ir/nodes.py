@@ -263,12 +263,17 @@ class BlockIter(Node, frozen=True):
 
 
 class Store(Node, frozen=True):
-    """Writes a buffer; where `predicate` is false nothing is written."""
+    """Writes a buffer; where `predicate` is false nothing is written.
+
+    `nontemporal` is a hint that the written elements will not be read soon, so that they need not stay in a
+    cache. The effect of the store is the same.
+    """
 
     buffer: str
     indices: tuple[Expr, ...]
     value: Expr
     predicate: Expr | None = None
+    nontemporal: bool = False
 
 
 class Combine(Node, frozen=True):

@@ -16,6 +16,7 @@ from gossamer_schedule.cursor.lookups import (
 from gossamer_schedule.primitives.annotations.annotate import annotate
 from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
 from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
+from gossamer_schedule.primitives.annotations.store_nontemporal import store_nontemporal
 from gossamer_schedule.primitives.annotations.unannotate import unannotate
 from gossamer_schedule.primitives.annotations.unset_block_filter import unset_block_filter
 from gossamer_schedule.primitives.blocks.blockize import blockize
@@ -127,6 +128,7 @@ __all__ = [
     "specialize",
     "split",
     "storage_align",
+    "store_nontemporal",
     "tensorize",
     "transform_layout",
     "unannotate",

@@ -32,6 +32,13 @@ def hide_buffer_access(scene: Scene) -> Drawn:
     return {"block": site.node.name, "access": access, "buffers": buffers}
 
 
+def store_nontemporal(scene: Scene) -> Drawn:
+    site = scene.choose([site for site in scene.blocks if stored(site.node)])
+    return site and {
+        "block": site.node.name, "buffer": scene.rng.choice(stored(site.node))
+    }  # fmt: skip
+
+
 def set_block_filter(scene: Scene) -> Drawn:
     return {"key": scene.rng.choice(KEYS)} if scene.blocks else None
 
@@ -50,6 +57,6 @@ DRAWERS: dict[str, Drawer] = {
     found.__name__: found
     for found in (
         annotate, unannotate, sample_categorical, hide_buffer_access, set_block_filter,
-        unset_block_filter,
+        store_nontemporal, unset_block_filter,
     )
 }  # fmt: skip

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
@@ -232,7 +234,7 @@ def _store(node: Store) -> Store | tuple[()] | None:
     if node.predicate is None:
         return None
     if is_true(node.predicate):
-        return Store(node.buffer, node.indices, node.value)
+        return replace(node, predicate=None)
     return () if is_false(node.predicate) else None
 
 

@@ -116,10 +116,10 @@ def _check_components(ctx: Context, node: Combine, reducer: Reducer, at: At) -> 
                 f"'{store.buffer}' holds {buffer.dtype}.",
                 at.down("stores", count),
             )
-        if store.predicate is not None:
+        if store.predicate is not None or store.nontemporal:
             ctx.report(
                 "verify.combine.predicate",
-                f"The store to '{store.buffer}' in a combination has a predicate.",
+                f"The store to '{store.buffer}' in a combination has a predicate or a hint.",
                 at.down("stores", count),
                 hint="Put the whole combination inside an if.",
             )

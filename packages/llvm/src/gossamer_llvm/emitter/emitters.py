@@ -117,7 +117,7 @@ class FunctionEmitter:
     `workspace`: the operand. `overflow`: bounds of its integers. `heap`: stack slots with the addresses of
     memory to free. `unchanging`: buffers that nothing writes while it runs. `read`: values loaded from them,
     one table for each enclosing scope. Code in a scope dominates what follows in it, so loads are reused
-    there.
+    there. `has_nontemporal_stores`: it needs a fence at its end.
     """
 
     unit: ModuleEmitter
@@ -135,6 +135,7 @@ class FunctionEmitter:
     exit: str = ""
     depth: int = 0
     stack_bytes: int = 0
+    has_nontemporal_stores: bool = False
 
     def expr(self, node: Expr) -> Value:
         """Emit an expression."""
@@ -208,6 +209,8 @@ class FunctionEmitter:
     def close(self) -> None:
         """End the body with the common exit."""
         self.text.fall_into(self.exit)
+        if self.has_nontemporal_stores:
+            self.text.line("fence seq_cst")
         for slot in self.heap:
             self._free(slot)
         status = self.text.value(f"load i64, ptr {self.status}, align 8")

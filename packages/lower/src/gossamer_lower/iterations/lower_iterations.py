@@ -162,8 +162,16 @@ class _IterationLowerer:
         predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
         present = place.is_present()
         if present is None:
-            return (Store(stmt.buffer, place.positions, value, predicate),)
-        stores = (Store(stmt.buffer, place.positions, _where_holds(present, value)),)
+            return (
+                msgspec.structs.replace(
+                    stmt, indices=place.positions, value=value, predicate=predicate
+                ),
+            )
+        stores = (
+            msgspec.structs.replace(
+                stmt, indices=place.positions, value=_where_holds(present, value)
+            ),
+        )
         guarded = (Guard(present, stmt.buffer), *stores)
         return guarded if predicate is None else (If(predicate, guarded),)
 

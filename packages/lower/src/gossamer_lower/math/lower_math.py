@@ -109,8 +109,10 @@ class _MathLowerer:
         predicate = None if stmt.predicate is None else calls.expr(stmt.predicate)
         inside = calls if predicate is None else calls.under(predicate)
         indices = tuple(inside.expr(index) for index in stmt.indices)
-        value = inside.expr(stmt.value)
-        return (*calls.statements, Store(stmt.buffer, indices, value, predicate))
+        stored = msgspec.structs.replace(
+            stmt, indices=indices, value=inside.expr(stmt.value), predicate=predicate
+        )
+        return (*calls.statements, stored)
 
     def _while(self, stmt: While) -> tuple[Stmt, ...]:
         """Return a while loop. A condition with calls is computed before it and after each iteration."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from gossamer_schedule.primitives.annotations.annotate import annotate
 from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
 from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
+from gossamer_schedule.primitives.annotations.store_nontemporal import store_nontemporal
 from gossamer_schedule.primitives.annotations.unannotate import unannotate
 from gossamer_schedule.primitives.annotations.unset_block_filter import unset_block_filter
 from gossamer_schedule.primitives.blocks.blockize import blockize
@@ -112,6 +113,7 @@ class Fluent(Applying):
     specialize = fluent(specialize)
     split = fluent(split)
     storage_align = fluent(storage_align)
+    store_nontemporal = fluent(store_nontemporal)
     tensorize = fluent(tensorize)
     transform_layout = fluent(transform_layout)
     unannotate = fluent(unannotate)

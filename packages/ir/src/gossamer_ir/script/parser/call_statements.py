@@ -27,7 +27,7 @@ from gossamer_ir.script.parser.expressions import expr, index_expr, load_of
 from gossamer_ir.script.parser.loops import thread_tag
 from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, unknown_member
 from gossamer_ir.script.parser.range_arguments import read_range
-from gossamer_ir.script.parser.statics import require_text
+from gossamer_ir.script.parser.statics import require_bool, require_text
 
 StatementReader = Callable[[Context, ast.Call], Stmt]
 DeclarationReader = Callable[[Context, ast.Call], None]
@@ -41,13 +41,15 @@ def store_to(ctx: Context, target: list[ast.expr], value: ast.expr) -> Store:
 
 
 def _store(ctx: Context, call: ast.Call) -> Stmt:
+    """`T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
     target, named = access(ctx, call)
-    given = bind(ctx, named, "value predicate", required=1)
+    given = bind(ctx, named, "value predicate nontemporal", required=1)
     plain = store_to(ctx, target, given["value"])
-    if "predicate" not in given:
-        return plain
-    predicate = expr(ctx, given["predicate"], "bool")
-    return Store(plain.buffer, plain.indices, plain.value, predicate)
+    predicate = expr(ctx, given["predicate"], "bool") if "predicate" in given else None
+    nontemporal = "nontemporal" in given and require_bool(
+        ctx, given["nontemporal"], "the hint nontemporal"
+    )
+    return Store(plain.buffer, plain.indices, plain.value, predicate, nontemporal)
 
 
 def _atomic(op: AtomicOp) -> StatementReader:

@@ -80,7 +80,7 @@ def _value(value: AnnotationValue) -> str:
 
 def _store(p: Printer, node: Store) -> None:
     w, dtype = p.w, p.store_dtype(node.buffer, node.indices)
-    if node.predicate is None:
+    if node.predicate is None and not node.nontemporal:
         w.put(f"{node.buffer}[")
         write_indices(w, node.indices, "indices")
         w.put("] = ")
@@ -89,8 +89,11 @@ def _store(p: Printer, node: Store) -> None:
     write_access(w, "store", node.buffer, node.indices)
     w.put(", value=")
     write_expr(w, node.value, "value", expected=dtype)
-    w.put(", predicate=")
-    write_expr(w, node.predicate, "predicate", expected="bool")
+    if node.predicate is not None:
+        w.put(", predicate=")
+        write_expr(w, node.predicate, "predicate", expected="bool")
+    if node.nontemporal:
+        w.put(", nontemporal=True")
     return w.end_line(")")
 
 

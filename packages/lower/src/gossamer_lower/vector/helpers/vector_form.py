@@ -108,8 +108,10 @@ class Vectors:
         predicate = build.conjunction(mask, own)
         if predicate is not None and self._is_whole(stmt.buffer, indices):
             old = Load(stmt.buffer, indices, build.dtype_of(value))
-            return Store(stmt.buffer, indices, Select(predicate, value, old))
-        return Store(stmt.buffer, indices, value, predicate)
+            return msgspec.structs.replace(
+                stmt, indices=indices, value=Select(predicate, value, old), predicate=None
+            )
+        return msgspec.structs.replace(stmt, indices=indices, value=value, predicate=predicate)
 
     def _if(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
         condition = self.value(stmt.condition, mask)
