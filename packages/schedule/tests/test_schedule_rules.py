@@ -10,7 +10,9 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose, explain
+from gossamer_schedule.rules.cost.gathered_rows import LARGEST_ALIGNED
 from gossamer_schedule.rules.recognize.row_reduction import sparse_reduction
+from gossamer_schedule.rules.sparse_times_dense import LARGE_RESULT, PREFETCHED_VECTORS
 
 TARGET = Target("generic-cpu")
 CSR = """
@@ -345,3 +347,37 @@ def test_the_target_is_named_where_it_decides():
     found = {target: explain(module, target).decisions[1].what for target in (WIDE, NARROW)}
     assert found[WIDE] == "features in 1 tile of 17 vectors of 16 lanes"
     assert found[NARROW] == "features in 8 tiles of 9 vectors of 4 lanes"
+
+
+def product_steps(stats, **sizes):
+    schedule = choose(module_of(PROGRAMS["product"], **sizes), WIDE, stats)
+    return {step.op: step.args for step in schedule.loop}
+
+
+def test_vectors_are_aligned_to_rows_of_an_operand_that_stays_in_the_shared_cache():
+    def is_aligned(features, size):
+        stats = Stats(100, size // (4 * features), 900, 50, 0)
+        return "align" in product_steps(stats, f=features)
+
+    found = {features: is_aligned(features, LARGEST_ALIGNED) for features in (16, 32, 40, 64)}
+    assert found == {16: False, 32: True, 40: False, 64: True}
+    assert not is_aligned(64, 2 * LARGEST_ALIGNED)
+
+
+def test_prefetches_look_as_far_ahead_as_lines_are_short():
+    stats = Stats(100, 1 << 20, 900, 50, 0)
+    distances = {
+        features: product_steps(stats, f=features)["prefetch"]["distance"]
+        for features in (128, 256, 512, 1000)
+    }
+    assert distances == {128: 6, 256: 6, 512: 6, 1000: 6}
+    steps = product_steps(stats, f=512)
+    assert steps["split"]["factors"][-2:] == (PREFETCHED_VECTORS, 16)
+
+
+def test_results_that_exceed_the_caches_are_stored_around_them():
+    rows = LARGE_RESULT // (4 * 128)
+    for count, is_stored in ((rows, True), (rows - 1, False)):
+        steps = product_steps(Stats(count, 100, 9 * count, 50, 0), f=128)
+        assert ("store_nontemporal" in steps) == is_stored
+    assert "store_nontemporal" not in product_steps(None, f=128)
