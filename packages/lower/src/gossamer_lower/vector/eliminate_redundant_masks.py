@@ -6,6 +6,7 @@ need them. This pass runs after unrolling, where each copy has its own mask that
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
@@ -16,7 +17,8 @@ from gossamer_ir.arith.simplify import TRUE, simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.node_index import in_body
+from gossamer_ir.traversal.node_index import in_body, of_kind
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
@@ -34,6 +36,17 @@ def eliminate_redundant_masks(module: Module) -> Module:
     >>> print(body_text(eliminate_redundant_masks(before)))
     for i in T.serial(n // 8):
         X[T.ramp(8, 1, 4)] = Y[T.ramp(0, 1, 4)]
+
+    Loops of constant range are known to be in it:
+
+    >>> before = program('''
+    ... for i in T.serial(2):
+    ...     X[T.ramp(4 * i, 1, 4)] = T.Select(
+    ...         T.ramp(4 * i, 1, 4) < T.broadcast(8, 4), Y[T.ramp(0, 1, 4)], Y[T.ramp(4, 1, 4)])
+    ... ''')
+    >>> print(body_text(eliminate_redundant_masks(before)))
+    for i in T.serial(2):
+        X[T.ramp(4 * i, 1, 4)] = Y[T.ramp(0, 1, 4)]
     """
     return map_functions(module, _remove_in_function)
 
@@ -57,6 +70,7 @@ class _MaskEliminator:
         self._point = ProgramPoint(function)
         self._point.overflow.bind_all(function.body)
         self._lane = build.index_var(namer_of(function).fresh("lane"))
+        self._loops = _loops_of_constant_range(function)
         self._holding: dict[Compare, bool] = {}
 
     @property
@@ -73,5 +87,24 @@ class _MaskEliminator:
         return None
 
     def _holds(self, condition: Compare, lanes: Lanes) -> bool:
-        with self._point.inside(For(self._lane.name, build.ZERO, build.index(lanes.count), ())):
+        lane = For(self._lane.name, build.ZERO, build.index(lanes.count), ())
+        around = [self._loops[name] for name in free_vars(condition) if name in self._loops]
+        with ExitStack() as scopes:
+            for loop in (*around, lane):
+                scopes.enter_context(self._point.inside(loop))
             return self._point.proves(in_lane(condition, self._lane))
+
+
+def _loops_of_constant_range(function: Function) -> dict[str, For]:
+    """Return the loops by variable whose range is constant, such as those over tiles. Variables of several
+    loops are left out: which of them a comparison is in is not known here."""
+    loops: dict[str, list[For]] = {}
+    for loop in of_kind(function, For):
+        loops.setdefault(loop.var, []).append(msgspec.structs.replace(loop, body=()))
+    return {
+        name: found[0]
+        for name, found in loops.items()
+        if len(found) == 1
+        and build.integer_value(found[0].start) is not None
+        and build.integer_value(found[0].extent) is not None
+    }
