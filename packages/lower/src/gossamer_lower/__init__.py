@@ -15,7 +15,7 @@ if not TYPE_CHECKING:
     # Type checkers read the imports above; they would not understand an `__all__` that is computed.
     __all__ = [
         "bounds_check_flat",
-        *(record.name for record in _LISTED),
         "FLAT_PASSES",
         "lower_to_flat",
+        *(record.name for record in _LISTED),
     ]
