@@ -55,7 +55,8 @@ def test_large_results_begin_at_a_cache_line():
         result = gs.spmm(a, b)
         assert result.nbytes >= LARGE_ARRAY
         assert result.ctypes.data % LINE == 0
-        assert result.flags.c_contiguous and result.flags.writeable
+        assert result.flags.c_contiguous
+        assert result.flags.writeable
 
 
 def test_small_arrays_own_their_memory():

@@ -43,10 +43,11 @@ def test_a_program_of_a_later_stage_has_no_decisions():
 
 FACTS = [
     ("spmm", "512 bytes (prefetching pays", {"feat_size": 32}, LARGE, False),
-    ("spmm", "a row of B_data has 128 bytes", {"feat_size": 32}, LARGE, True),
+    ("spmm", "a row of B_data has 132 bytes", {"feat_size": 33}, LARGE, True),
     ("spmm", "B_data has 32 MB (prefetching pays from 2 MB)", {"feat_size": 128}, LARGE, True),
     ("spmm", "without statistics of the data", {"feat_size": 128}, None, True),
-    ("spmm", "B_data has 0.0625 MB; prefetching pays from 2 MB", {"feat_size": 128}, SHORT, True),
+    ("spmm", "B_data has 0.0635 MB; prefetching pays from 2 MB", {"feat_size": 130}, SHORT, True),
+    ("spmm", "B_data stays in the shared cache", {"feat_size": 128}, SHORT, True),
     ("spmm", "300 features of float32 fill 19 vectors", {"feat_size": 300}, None, True),
     ("spmv", "rows have 56 terms on average, 48 or more", {}, LARGE, True),
     ("spmv", "rows have 3 terms on average, and gathers pay from 16", {}, SHORT, True),

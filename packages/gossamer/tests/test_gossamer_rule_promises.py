@@ -44,7 +44,7 @@ SIZES = [
 ]
 SIZES += [513, 700, 1000, 1024, 1025, 4095, 4096, 10_000, None]
 LARGEST_TILE, MOST_TILES = 256, 4
-LEAST_ROW, LEAST_OPERAND = 512, 2 << 20
+LEAST_ROW, LEAST_OPERAND, LARGEST_ALIGNED = 512, 2 << 20, 8 << 20
 REGISTERS = {128: 16, 256: 16, 512: 32}
 
 BSR = """
@@ -139,8 +139,11 @@ def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
     module = spmm(features, bits=bits, dtype=dtype)
     found = list(accumulators(module, bits))
     assert found
-    assert max(elements for elements, _ in found) <= LARGEST_TILE
-    assert max(registers for _, registers in found) <= REGISTERS[bits] // 2
+    lanes = bits // DType.parse(dtype).bits
+    # One vector more if vectors are aligned to the rows of the dense operand.
+    more = int(features is not None and features % lanes == 0 and features > lanes)
+    assert max(elements for elements, _ in found) <= LARGEST_TILE + more * lanes
+    assert max(registers for _, registers in found) <= REGISTERS[bits] // 2 + more
     assert moving_accesses(module) == []
 
 
@@ -153,15 +156,21 @@ def test_what_is_left_over_is_masked_and_tiles_are_few_in_code(features, bits, d
 
 
 @pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
-def test_masks_are_those_of_the_last_tile(features, bits, dtype):
+def test_masks_are_those_of_the_last_tile_and_of_the_ends_of_an_aligned_one(features, bits, dtype):
     loops = element_loops(spmm(features, bits=bits, dtype=dtype))
     masked = [
         loop
         for loop in loops
         if any(isinstance(node, Load) and node.predicate for node in walk(*loop.body))
     ]
-    assert len(masked) <= 1
-    assert features is None or len(loops) > 1 or not masked or features <= LARGEST_TILE
+    lanes = bits // DType.parse(dtype).bits
+    is_aligned = features is not None and features % lanes == 0 and features > lanes
+    assert len(masked) <= 1 + is_aligned
+    is_one_loop = len(loops) == 1 and bool(masked)
+    assert is_aligned or features is None or not is_one_loop or features <= LARGEST_TILE
+    for loop in masked if is_aligned else ():
+        loads = [node for node in walk(*loop.body) if isinstance(node, Load) and node.predicate]
+        assert len({load.indices for load in loads}) <= 2
 
 
 @pytest.mark.parametrize("bits", REGISTERS)
@@ -184,7 +193,9 @@ def test_rows_are_asked_for_where_they_are_long_and_far(features, columns):
     module = spmm(features, stats=stats)
     is_asked = any(isinstance(node, Prefetch) for node in walk(module))
     row, columns_of_class = 4 * features, stats.rounded().columns
-    assert is_asked == (row >= LEAST_ROW and row * columns_of_class >= LEAST_OPERAND)
+    size = row * columns_of_class
+    is_aligned = features % 16 == 0 and size <= LARGEST_ALIGNED
+    assert is_asked == (row >= LEAST_ROW and size >= LEAST_OPERAND and not is_aligned)
 
 
 @pytest.mark.parametrize("features", SIZES)

@@ -238,10 +238,16 @@ WITHOUT_INIT = {"row sums": SUM, "SpMM": PRODUCT, "SpMV": DOT}
 
 @pytest.mark.parametrize("body", WITHOUT_INIT.values(), ids=WITHOUT_INIT)
 def test_what_goes_on_from_the_output_is_scheduled_as_what_starts_anew(body):
-    anew = CSR + body
+    """Without an init, accumulators begin with the output, and are not aligned to other rows."""
+    anew, unaligned = CSR + body, {"f": 40} if body == PRODUCT else {}
     going_on = re.sub(r"        with T.init\(\):\n.*\n", "", anew)
     assert going_on != anew
-    assert explain(module_of(going_on), TARGET) == explain(module_of(anew), TARGET)
+    found = [explain(module_of(text, **unaligned), TARGET) for text in (going_on, anew)]
+    assert choices(found[0]) == choices(found[1])
+
+
+def choices(report):
+    return [(decision.what, decision.steps) for decision in report.decisions]
 
 
 SECOND = """
@@ -346,7 +352,7 @@ def test_the_target_is_named_where_it_decides():
     module = module_of(PROGRAMS["product"], f=256)
     found = {target: explain(module, target).decisions[1].what for target in (WIDE, NARROW)}
     assert found[WIDE] == "features in 1 tile of 17 vectors of 16 lanes"
-    assert found[NARROW] == "features in 8 tiles of 9 vectors of 4 lanes"
+    assert found[NARROW] == "features in 10 tiles of 7 vectors of 4 lanes"
 
 
 def product_steps(stats, **sizes):
@@ -370,7 +376,7 @@ def test_prefetches_look_as_far_ahead_as_lines_are_short():
         features: product_steps(stats, f=features)["prefetch"]["distance"]
         for features in (128, 256, 512, 1000)
     }
-    assert distances == {128: 6, 256: 6, 512: 6, 1000: 6}
+    assert distances == {128: 6, 256: 6, 512: 6, 1000: 8}
     steps = product_steps(stats, f=512)
     assert steps["split"]["factors"][-2:] == (PREFETCHED_VECTORS, 16)
 

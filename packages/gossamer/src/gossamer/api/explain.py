@@ -32,10 +32,10 @@ def explain(
     >>> found = gs.explain("spmm", target="generic-cpu:vector_bits=512", specialize={"feat_size": 40})
     >>> print(found.rule)
     sparse_times_dense
-    >>> first = found.decisions[0]
-    >>> print(first.what)
+    >>> tiles = found.decisions[1]
+    >>> print(tiles.what)
     features in 1 tile of 3 vectors of 16 lanes
-    >>> [step.op for step in first.steps], first.steps[0] == found.schedule.loop[0]
+    >>> [step.op for step in tiles.steps], tiles.steps[0] == found.schedule.loop[0]
     (['split'], True)
     """
     if isinstance(program, str) and program in NAMES:

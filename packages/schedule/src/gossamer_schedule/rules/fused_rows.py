@@ -47,7 +47,7 @@ loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
 
 PARTS = (
     partial(spmv_rows, short_row=SHORT_ROW),
-    partial(sparse_times_dense, prefetch=PREFETCH),
+    partial(sparse_times_dense, prefetch=PREFETCH, is_part=True),
     partial(sddmm, prefetch=PREFETCH, short_row=SHORT_ROW),
     partial(elementwise_by_rows, short_row=SHORT_ROW),
     rowwise_dense,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import DenseFixed, Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
     PrefetchThresholds,
@@ -25,6 +26,7 @@ from gossamer_schedule.rules.plan import Plan, VectorLoops
 from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
 from gossamer_schedule.rules.recognize.row_reduction import (
     SparseReduction,
+    axes_of,
     single_iteration,
     sparse_reduction,
 )
@@ -34,6 +36,9 @@ SYMBOLIC_VECTORS = 4
 
 LARGEST_TILE = 256
 """Maximum number of features of a tile: 16 vectors of 512 bits in float32."""
+
+MORE_TILES = 2
+"""Maximum number of tiles beyond the fewest, so that fewer lanes of the last one are masked."""
 
 PREFETCHED_VECTORS = 8
 """Maximum number of vectors of a tile if rows are prefetched. With more, the prefetches of one nonzero take
@@ -45,7 +50,7 @@ code. The alternative, a loop over whole tiles and a peeled last tile, is 0.9 to
 rows of 4 and of 100 elements: each tile finds the row anew). It is 1.1 to 1.4 times as fast as a loop in
 which all tiles are masked."""
 
-PREFETCH = PrefetchThresholds(least_row=512, least_operand=2 << 20, if_aligned=False)
+PREFETCH = PrefetchThresholds(least_row=512, least_operand=2 << 20)
 """When prefetching pays: an operand of this size exceeds the private caches of a core (measured: 1.1 to 1.6
 times faster from there to beyond the shared cache, and 0.85 below). Vectors are aligned to rows of an operand
 that stays in the shared cache, where the processor's own prefetches do (0.8 to 1.05 times as fast with
@@ -71,13 +76,24 @@ class _Tiling(NamedTuple):
 
 
 def sparse_times_dense(
-    module: Module, target: Target, stats: Stats | None, *, prefetch: PrefetchThresholds = PREFETCH
+    module: Module,
+    target: Target,
+    stats: Stats | None,
+    *,
+    prefetch: PrefetchThresholds = PREFETCH,
+    is_part: bool = False,
 ) -> ScheduleReport | None:
-    """Return the schedule for a reduction over fibres with a feature loop; None for any other program."""
+    """Return the schedule for a reduction over fibres with a feature loop; None for any other program.
+
+    Vectors of a part of several computations on the same rows are not aligned: the row is an iterator of the
+    block around all parts.
+    """
     pattern = sparse_reduction(module)
     if pattern is None or not pattern.feature or pattern.features == 0:
         return None
-    decisions = _decisions(module, pattern, target=target, stats=stats, prefetch=prefetch)
+    decisions = _decisions(
+        module, pattern, target=target, stats=stats, prefetch=prefetch, is_part=is_part
+    )
     return ScheduleReport("sparse_times_dense", pattern.text, decisions)
 
 
@@ -88,6 +104,7 @@ def _decisions(
     target: Target,
     stats: Stats | None,
     prefetch: PrefetchThresholds,
+    is_part: bool,
 ) -> tuple[Decision, ...]:
     if not pattern.is_regular:
         scalar = Decision(
@@ -97,10 +114,9 @@ def _decisions(
     if pattern.features == 1:
         return _single_feature(pattern), _parallel(pattern, 1)
     gather = _gather(module, pattern)
-    alignment = aligned_to_rows(gather, lanes_of(target, pattern.dtype), stats)
+    alignment = _alignment(module, gather, lanes_of(target, pattern.dtype), stats, is_part=is_part)
     is_aligned = bool(alignment.steps)
-    is_prefetched = bool(prefetched(gather, stats, prefetch).steps)
-    is_prefetched &= prefetch.if_aligned or not is_aligned
+    is_prefetched = not is_aligned and bool(prefetched(gather, stats, prefetch).steps)
     tiling = _tiling(pattern, target, is_aligned=is_aligned, is_prefetched=is_prefetched)
     tiles, loops = _tiles(pattern, tiling, target)
     in_registers, init, copy, copy_block = _in_registers(pattern, tiling, loops)
@@ -127,11 +143,32 @@ def _gather(module: Module, pattern: SparseReduction) -> Gather:
     )
 
 
+def _alignment(
+    module: Module, gather: Gather, lanes: int, stats: Stats | None, *, is_part: bool
+) -> Decision:
+    """Decide whether vectors are aligned. Then the accumulators are a cache over the iterators of the block,
+    which must include the row of the output and begin at the identity of the reduction."""
+    if is_part or not _has_rows_and_init(module):
+        why = "the accumulators of a row cannot be indexed by the iterators of the block alone"
+        return Decision("vectors begin at the first feature", why)
+    return aligned_to_rows(gather, lanes, stats)
+
+
+def _has_rows_and_init(module: Module) -> bool:
+    """Return whether the first iterator is the row of the output, and the output is initialized."""
+    found = single_iteration(module)
+    if found is None:
+        return False
+    function, iteration = found
+    row = axes_of(function, iteration)[0]
+    return isinstance(row, DenseFixed) and integer_value(row.length) != 1 and bool(iteration.init)
+
+
 def _prefetched(
     gather: Gather, tiling: _Tiling, stats: Stats | None, prefetch: PrefetchThresholds
 ) -> Decision:
     """Decide whether rows are prefetched."""
-    if tiling.is_aligned and not prefetch.if_aligned:
+    if tiling.is_aligned and stats is not None:
         why = f"{gather.operand} stays in the shared cache, and prefetches would only add instructions"
         return Decision("no prefetching", why)
     return prefetched(gather, stats, prefetch, tiles=tiling.tiles or 1)
@@ -155,10 +192,18 @@ def _tiling(
     most = _most_vectors(target, lanes)
     if is_prefetched:
         most = min(most, PREFETCHED_VECTORS)
-    tiles = -(-vectors // (most + is_aligned))
+    tiles = _number_of_tiles(vectors, most + is_aligned)
     per_tile = -(-vectors // tiles)
     exact = tiles * per_tile * lanes == features + is_aligned * lanes
     return _Tiling(tiles, per_tile, lanes, exact=exact, is_aligned=is_aligned)
+
+
+def _number_of_tiles(vectors: int, most: int) -> int:
+    """Return the number of tiles of at most so many vectors: the fewest of those that leave the fewest lanes
+    over, of up to `MORE_TILES` more than are needed."""
+    fewest = -(-vectors // most)
+    candidates = range(fewest, fewest + MORE_TILES + 1)
+    return min(candidates, key=lambda tiles: -vectors % tiles)
 
 
 def _most_vectors(target: Target, lanes: int) -> int:

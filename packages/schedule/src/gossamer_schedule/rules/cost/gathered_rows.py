@@ -56,12 +56,10 @@ def aligned_to_rows(
 
 
 class PrefetchThresholds(NamedTuple):
-    """Minimum bytes of a row and of the whole operand for prefetching, and whether rows that vectors are
-    aligned to are prefetched, too."""
+    """Minimum bytes of a row and of the whole operand for prefetching."""
 
     least_row: int
     least_operand: int
-    if_aligned: bool = True
 
 
 def prefetched(
@@ -70,7 +68,7 @@ def prefetched(
     """Return the decision whether rows are prefetched: if a row and the operand, which has a row for each
     column of the matrix, are large enough. The loop over nonzeros reads one of so many tiles of a row."""
     size = gather.operand_bytes(stats)
-    least_row, least_operand, _ = prefetch
+    least_row, least_operand = prefetch
     why_not = _why_not(gather, stats, least_row=least_row)
     if not why_not and size < least_operand:
         why_not = f"{gather.operand} has {megabytes(size)}; prefetching pays from {megabytes(least_operand)}"
