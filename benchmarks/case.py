@@ -16,6 +16,12 @@ Description: TypeAlias = dict[str, Any]
 
 PARTS = ("indptr", "indices", "data")
 
+LINE_BYTES = 64
+
+OPERAND_OFFSET = 16
+"""Bytes from the start of a cache line to a dense operand, as NumPy allocates large arrays. Small ones begin
+anywhere, and identical code is up to 2.5 times as fast if an array happens to begin at a line."""
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -40,8 +46,21 @@ class Case:
 
     @cached_property
     def out(self) -> Array:
-        """The output that all calls write to; at first NaN."""
-        return np.full(self.result_shape, np.nan, dtype=self.dtype)
+        """The output that all calls write to, at the start of a cache line; at first NaN."""
+        return placed(np.full(self.result_shape, np.nan, dtype=self.dtype), 0)
+
+
+def placed(array: Array, offset: int) -> Array:
+    """Returns a copy that begins so many bytes after the start of a cache line.
+
+    >>> placed(np.ones((3, 5)), 16).ctypes.data % 64
+    16
+    """
+    memory = np.empty(array.nbytes + 2 * LINE_BYTES, dtype=np.uint8)
+    first = -memory.ctypes.data % LINE_BYTES + offset
+    copy = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def write_case(case: Case, folder: Path) -> Description:
@@ -68,7 +87,8 @@ def read_case(folder: Path, description: Description) -> Case:
         op=description["op"],
         csr=sparse.csr_matrix(load(folder, "csr"), shape=shape),
         operands=tuple(
-            np.load(folder / f"operand{number}.npy") for number in range(description["operands"])
+            placed(np.load(folder / f"operand{number}.npy"), OPERAND_OFFSET)
+            for number in range(description["operands"])
         ),
         result_shape=tuple(description["result_shape"]),
         bsr=sparse.bsr_matrix(load(folder, "bsr"), shape=shape) if has_blocks else None,
