@@ -11,7 +11,7 @@ from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import flat_module, lowered
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
-from gossamer_lower.bounds.bounds_report import guarded_accesses
+from gossamer_lower.bounds_report import guarded_accesses
 from gossamer_testkit import script_names
 
 GATHER = """

@@ -20,7 +20,7 @@ DEFECTS = (
     Defect(
         "values from an earlier iteration are lost",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    require_recomputed(cursor, own, target, made=produced)\n", instead="",
+        line="    require_recomputed(cursor, own, target, produced=produced)\n", instead="",
     ),
     Defect(
         "a block moves past a write of what it reads",

@@ -23,7 +23,7 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
-    from gossamer_lower.bounds.bounds_report import GuardedAccess
+    from gossamer_lower.bounds_report import GuardedAccess
 
 STAGES = ("coordinate", "position", "loop", "flat", "llvm", "asm")
 
@@ -112,7 +112,7 @@ def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> st
 def _guards(module: Module, target: str, stats: Stats | None) -> str:
     """Yield a line for each bounds-checked access: its place, and the condition that was not proved."""
     from gossamer.pipeline import flat_module
-    from gossamer_lower.bounds.bounds_report import guarded_accesses
+    from gossamer_lower.bounds_report import guarded_accesses
 
     accesses = guarded_accesses(flat_module(module, target=target, stats=stats))
     if not accesses:

@@ -1,1 +1,1 @@
-"""Checks of accesses that are not proved in bounds, and a report of these."""
+"""Checks of accesses that are not proved in bounds."""
