@@ -30,7 +30,7 @@ TARGET = Target.parse("generic-cpu:vector_bits=512")
 """A fixed target, so that the table does not depend on the machine that generates it."""
 ACCEPTED, ABSENT = "+", " "
 FORCED = {
-    "lower.preprocess.nothing": (
+    "lower.inspector.no_search": (
         "n",
         "the program has no search that depends on index arrays only, so nothing can be searched "
         "before the values are known",

@@ -36,11 +36,11 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Lowering to the flat stage": {
         "lower.unsorted_lookup": "an access that searches for a coordinate in an axis that is not "
         "sorted and unique",
-        "lower.preprocess.stage": "extracting the searches of a module that is not at the position or "
+        "lower.inspector.stage": "extracting the searches of a module that is not at the position or "
         "the loop stage",
-        "lower.preprocess.dtype": "storing search results in another dtype than int32 or int64",
-        "lower.preprocess.nothing": "extracting searches where none depends on index arrays only",
-        "lower.preprocess.order": "blocks marked `preprocess` that depend on the rest of the program",
+        "lower.inspector.dtype": "storing search results in another dtype than int32 or int64",
+        "lower.inspector.no_search": "extracting searches where none depends on index arrays only",
+        "lower.inspector.marked_blocks": "blocks marked `preprocess` that depend on the rest of the program",
         "lower.specialize_buffer.unknown": "specializing a buffer that is not a parameter",
         "lower.specialize_buffer.written": "replacing a buffer that is written by an expression",
         "lower.specialize_buffer.search": "replacing a buffer that is searched by an expression",
@@ -66,7 +66,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.guarded_weight": "a weight with a load that is not proved in bounds",
         "lower.flat_guards": "a flat module, passed as such, that has calls or atomic updates, and "
         "accesses that are not proved in bounds",
-        "lower.meeting_inits": "a block with an init, several points of which may write one element, if "
+        "lower.conflicting_inits": "a block with an init, several points of which may write one element, if "
         "a loop that does not feed the block repeats it, the size of the buffer is read from mutable memory, "
         "or the iterations run in parallel",
         "lower.changing_size": "a buffer whose size is read from what the program writes",
@@ -136,7 +136,7 @@ BY_COMPILE = frozenset(
         "lower.unmasked_lane",
         "lower.guarded_weight",
         "lower.flat_guards",
-        "lower.meeting_inits",
+        "lower.conflicting_inits",
         "lower.changing_size",
         "llvm.lanes",
         "llvm.weight",

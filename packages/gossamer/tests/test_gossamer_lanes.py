@@ -151,7 +151,7 @@ def test_rows_of_sell_are_lanes() -> None:
 
 
 @pytest.mark.parametrize(("op", "loop"), [("vectorize", "r"), ("parallel", "s")])
-def test_without_the_fact_rows_may_meet(op: str, loop: str) -> None:
+def test_without_the_fact_rows_may_conflict(op: str, loop: str) -> None:
     module = parse_module(SELL.replace("FACT", ""))
     builder = ScheduleBuilder(gs_loops(module)).reorder("s", "w", "j", "r")
     with pytest.raises(ScheduleError) as caught:

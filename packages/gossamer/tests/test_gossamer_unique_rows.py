@@ -81,7 +81,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("stage", ["position", "loop"])
-def test_rows_that_may_meet_do_not(name, form, stage):
+def test_rows_that_may_conflict_do_not(name, form, stage):
     builder = ScheduleBuilder(module_of(stage, **REFUSED[name]))
     *before, (_, (loop,), _) = FORMS[form]
     for op, names, options in before:
@@ -92,7 +92,7 @@ def test_rows_that_may_meet_do_not(name, form, stage):
 
 
 @pytest.mark.parametrize("stage", ["position", "loop"])
-def test_rows_that_may_meet_are_accumulated(stage):
+def test_rows_that_may_conflict_are_accumulated(stage):
     stored = [0, 0, 2, 2, 2, 4]
     module = module_of(stage, flags=", unique=False")
     steps = (step("parallel", "o_i", accumulate="atomic"),)

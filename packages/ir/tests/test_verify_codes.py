@@ -351,7 +351,7 @@ CASES = {
     "verify.iteration.attach": (
         sparse(over([AttachAxis("J", "K")], "S", accumulate("C", V0))), (*BODY, "axes", 0)
     ),
-    "verify.iteration.meet": (
+    "verify.iteration.conflict": (
         sparse(over(["I", "J"], "SR", Store("C", (V0,), Load("A", (V0, V1), "float32")))),
         (*BODY, "body", 0),
     ),
@@ -629,11 +629,11 @@ MORE_CASES = {
         ),
     ),
     "an assignment through a let that leaves a variable out": (
-        "verify.iteration.meet",
+        "verify.iteration.conflict",
         sparse(over(["I", "J"], "SS", Let(Var("t", "int64"), V0), Store("C", (index_var("t"),), HALF))),
     ),
     "an assignment in a nested iteration that leaves an outer variable out": (
-        "verify.iteration.meet",
+        "verify.iteration.conflict",
         sparse(over(["K"], "S", over(["I"], "S", STORE_W, name="inner", variables=("w",)))),
     ),
     "an init by a loop that only feeds the reduction": (
@@ -784,7 +784,7 @@ ACCUMULATIONS = {
 @pytest.mark.parametrize(("expr", "is_right"), ACCUMULATIONS.values(), ids=ACCUMULATIONS)
 def test_points_that_meet_may_accumulate_by_one_reducer_and_nothing_else(expr, is_right):
     reported = diagnostics(sparse(over(["I", "J"], "SR", Store("C", (V0,), expr))))
-    assert [one.code for one in reported] == ([] if is_right else ["verify.iteration.meet"])
+    assert [one.code for one in reported] == ([] if is_right else ["verify.iteration.conflict"])
 
 
 FORMAT = FormatDescription(

@@ -32,7 +32,7 @@ NOT_KEPT_BY_THE_GENERATOR = {
     "verify.iteration.attach",
     "verify.iteration.axis",
     "verify.iteration.init",
-    "verify.iteration.meet",
+    "verify.iteration.conflict",
     "verify.iteration.parent",
     "verify.buffer.siblings",
 }

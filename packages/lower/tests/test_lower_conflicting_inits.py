@@ -76,7 +76,7 @@ for i in T.serial(2 * n):
                 Y[P[vi]] = 1.0
             Y[P[vi]] = Y[P[vi]] + 0.5 * X[vi, vj]
 """
-MEETING = {
+CONFLICTING = {
     "spatial points": SCATTER.replace("KINDS", "SS"),
     "rows of a reduction": SCATTER.replace("KINDS", "SR"),
     "a reduction of rows": SCATTER.replace("KINDS", "RR"),
@@ -85,13 +85,13 @@ MEETING = {
 }
 
 
-@pytest.mark.parametrize("body", MEETING.values(), ids=MEETING)
-def test_elements_in_which_points_meet_keep_what_was_added(body):
+@pytest.mark.parametrize("body", CONFLICTING.values(), ids=CONFLICTING)
+def test_elements_written_by_several_points_keep_what_was_added(body):
     for y, _ in results(program(body)):
         np.testing.assert_array_equal(y, scattered())
 
 
-def test_the_init_runs_before_the_loop_in_which_points_meet():
+def test_the_init_runs_before_the_loop_written_by_several_points():
     after = body_text(lower_blocks(program(SCATTER.replace("KINDS", "SR"))))
     assert after.startswith("for i_init in T.serial(n):\n    Y[P[i_init]] = 1.0\nfor i in")
 
@@ -321,7 +321,7 @@ def test_an_init_that_cannot_run_once_is_refused(why, body):
     module = program(body)
     with pytest.raises(UnsupportedError, match=why) as caught:
         lower_blocks(module)
-    assert caught.value.code == "lower.meeting_inits"
+    assert caught.value.code == "lower.conflicting_inits"
     assert collect(Block, *module.functions[0].body)
 
 

@@ -171,9 +171,9 @@ def test_a_result_that_does_not_fit_stops_the_kernel():
 
 
 REFUSED = {
-    "lower.preprocess.stage": (lower_to_flat(program("Y[0] = 0")), "int64"),
-    "lower.preprocess.dtype": (program("Y[0] = 0"), "uint8"),
-    "lower.preprocess.nothing": (program("Y[0] = 0"), "int64"),
+    "lower.inspector.stage": (lower_to_flat(program("Y[0] = 0")), "int64"),
+    "lower.inspector.dtype": (program("Y[0] = 0"), "uint8"),
+    "lower.inspector.no_search": (program("Y[0] = 0"), "int64"),
 }
 LEFT = {
     "the searched array is written": "P[0] = 1\nY[T.search('lower', P, begin=0, end=n, value=1)] = 0",
@@ -235,7 +235,7 @@ def test_what_cannot_be_taken_out_is_refused_by_name(code, extract):
 def test_searches_that_depend_on_more_than_index_arrays_stay(body):
     with pytest.raises(UnsupportedError) as caught:
         use_inspector_results(program(body))
-    assert caught.value.code == "lower.preprocess.nothing"
+    assert caught.value.code == "lower.inspector.no_search"
 
 
 # --- specialize_buffer
@@ -362,4 +362,4 @@ NOT_ALONE = {
 def test_what_is_marked_stands_alone(part, text):
     with pytest.raises(UnsupportedError) as caught:
         part(lower_iterations(parse_module(text)))
-    assert caught.value.code == "lower.preprocess.order"
+    assert caught.value.code == "lower.inspector.marked_blocks"

@@ -167,7 +167,7 @@ def test_lanes_do_not_go_before_an_init_that_each_of_them_makes(program):
     assert caught.value.code == "schedule.vectorize.race"
 
 
-def test_lanes_that_may_meet_say_what_they_need(program):
+def test_lanes_that_may_conflict_say_what_they_need(program):
     text = """
 for i in T.serial(8):
     with T.block("shared"):

@@ -279,14 +279,14 @@ def test_loops_of_an_init_count_where_iterations_may_initialize_the_same_element
     np.testing.assert_array_equal(values(apply(apart, step).module), values(apart))
 
 
-def test_an_init_of_rows_that_may_meet_is_not_decomposed_within_their_loop(program):
+def test_an_init_of_rows_that_may_conflict_is_not_decomposed_within_their_loop(program):
     """It would reset the sum that an earlier row of the same element has accumulated."""
     with pytest.raises(ScheduleError, match="initialize different elements") as caught:
         apply(program(MEETING), Step("decompose_reduction", {"block": "sum", "loop": "j"}))
     assert caught.value.code == "schedule.decompose_reduction.not_proved"
 
 
-def test_a_blockized_init_of_rows_that_may_meet_runs_once(program):
+def test_a_blockized_init_of_rows_that_may_conflict_runs_once(program):
     module = program(MEETING)
     changed = apply(module, Step("blockize", {"loop": "j"})).module
     np.testing.assert_array_equal(values(changed), values(module))

@@ -564,7 +564,7 @@ class _Run:
                     for old, new in zip(before, found.elements, strict=True)
                 ]
             if touched & seen:
-                raise NoOracle("points that meet")
+                raise NoOracle("several points that initialize one element")
             seen.update(touched)
 
         if len(stores) != 1:

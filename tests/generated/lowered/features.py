@@ -46,7 +46,7 @@ REQUIRED = {
     "a search of what may have been written": 150, "let": 3000, "let with a search": 500,
     "a let before a write of what it reads": 300, "search": 1500, "guard": 300, "prefetch": 300,
     "block": 5000, "block with a condition": 2000, "block with an init": 1500,
-    "a condition on an outer loop": 1000, "an init whose points may meet": 500,
+    "a condition on an outer loop": 1000, "an init whose points may conflict": 500,
     "varied axis": 3000, "a position beyond a fibre": 300, "fill value": 200,
     "extreme number": 1500, "extreme scalar": 1500, "extreme data": 1500,
     "fact": 4000, "parallel": 1000, "nested parallel loops": 10, "vectorized": 500,
@@ -154,8 +154,8 @@ def _of_block(node: Block) -> list[str]:
         stores = [stmt for stmt in node.init if isinstance(stmt, Store)]
         indices = [index for store in stores for index in store.indices]
         named = frozenset[str]().union(*map(free_vars, indices))
-        if spatial - named or any(map(_may_meet, indices)):
-            found.append("an init whose points may meet")
+        if spatial - named or any(map(_may_conflict, indices)):
+            found.append("an init whose points may conflict")
     return found
 
 
@@ -190,7 +190,7 @@ def _is_far(node: Any, program: Lowered) -> bool:
     return False
 
 
-def _may_meet(index: Expr) -> bool:
+def _may_conflict(index: Expr) -> bool:
     """True if an index may have one value at different points although it contains all variables that select
     them."""
     return any(

@@ -1,4 +1,4 @@
-"""Detects points of a block whose init writes the same element.
+"""Detects points of a block whose inits conflict: they write the same element.
 
 A block initializes each element once. Its init may run in every iteration of a loop only if different
 iterations initialize different elements; otherwise it must run before the loop.
@@ -23,7 +23,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import statements
 
 
-def may_meet(
+def inits_may_conflict(
     loop: For,
     block: Block,
     between: Iterable[LoopOrCondition],
@@ -46,8 +46,8 @@ def may_meet(
     >>> nest = For("i", index(0), index(8), (For("j", index(0), index(8), (block,)),))
     >>> values = {iterator.var: iterator.value for iterator in block.iters}
     >>> function = Function("f", (), (nest,))
-    >>> [may_meet(nest, block, nest.body, values=values, function=function),
-    ...  may_meet(nest.body[0], block, [], values=values, function=function)]
+    >>> [inits_may_conflict(nest, block, nest.body, values=values, function=function),
+    ...  inits_may_conflict(nest.body[0], block, [], values=values, function=function)]
     [False, True]
     """
     targets = buffers_written(block.init)

@@ -40,7 +40,7 @@ def check_write_conflicts(ctx: Context, node: Iteration, axes: list[str], at: At
         missing = sorted(variables - _variables(store.indices, lets))
         if missing and not is_order_independent_update(store):
             ctx.report(
-                "verify.iteration.meet",
+                "verify.iteration.conflict",
                 f"Points with different '{', '.join(missing)}' assign the same element of "
                 f"'{store.buffer}'.",
                 place,

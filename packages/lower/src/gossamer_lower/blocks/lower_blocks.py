@@ -57,7 +57,7 @@ def lower_blocks(module: Module) -> Module:
     """Turn blocks into plain statements; `init` is hoisted before the reduction loops.
 
     Raises `UnsupportedError`: `lower.let_above_block` (a let above a block with `init` reads a buffer that
-    the function writes), `lower.meeting_inits` (several points of a block may initialize an element, and
+    the function writes), `lower.conflicting_inits` (several points of a block may initialize an element, and
     cannot do so once), `lower.allocated_inside` (an `init` uses a buffer that is allocated in a reduction
     loop).
 

@@ -14,7 +14,7 @@ from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
-from gossamer_ir.dependence.init_conflicts import may_meet
+from gossamer_ir.dependence.init_conflicts import inits_may_conflict
 from gossamer_ir.nodes import Block, Expr, For
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.references import free_vars
@@ -46,7 +46,7 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
     reinitializing: set[str] = set()
     for count, loop in enumerate(loops):
         between = chain(loops[count + 1 :], _conditions_within(cursor, loop))
-        if loop.var in among and may_meet(
+        if loop.var in among and inits_may_conflict(
             loop, cursor.node, between, values=values, function=cursor.function
         ):
             reinitializing.add(loop.var)

@@ -16,7 +16,7 @@ import msgspec
 from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.core.build import ONE
-from gossamer_ir.dependence.init_conflicts import is_determined_by_element, may_meet
+from gossamer_ir.dependence.init_conflicts import inits_may_conflict, is_determined_by_element
 from gossamer_ir.nodes import (
     Block,
     Expr,
@@ -64,17 +64,17 @@ def feeds(loop: For, block: Block, kinds: str = "SR") -> bool:
 def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace:
     """Return where the init of a block runs; `outermost` is the outermost loop that feeds the block.
 
-    Raises `UnsupportedError` (`lower.meeting_inits`) if several points may write an element that a loop
+    Raises `UnsupportedError` (`lower.conflicting_inits`) if several points may write an element that a loop
     in between initializes again in each iteration.
     """
     around = tuple(_around(outermost, block))
     loops = [stmt for stmt in around if isinstance(stmt, For)]
-    meeting, before = _outside(loops, block, function)
+    conflicting, before = _outside(loops, block, function)
     inner = [] if before is None else loops[loops.index(before) + 1 :]
     if inner and not _is_repeatable(block, inner):
-        meeting |= _meeting(inner, block, function)
+        conflicting |= _conflicting_loops(inner, block, function)
     name = None if before is None else before.var
-    if not meeting:
+    if not conflicting:
         return InitPlace(name)
     _require_no_repetition(around, before, block)
     return InitPlace(name, _marked_from(loops, block))
@@ -83,30 +83,30 @@ def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace
 def _outside(loops: Sequence[For], block: Block, function: Function) -> tuple[set[str], For | None]:
     """Return the enclosing loops whose iterations may write the same element, before which the init
     would have another effect, and the loop before which the init runs."""
-    meeting: set[str] = set()
+    conflicting: set[str] = set()
     for count, loop in enumerate(loops):
         if feeds(loop, block, "R"):
-            return meeting, loop
-        if _may_meet(loop, block, loops[count + 1 :], function):
+            return conflicting, loop
+        if _inits_may_conflict(loop, block, loops[count + 1 :], function):
             if why_not_before(loop, block, function) is None:
-                return meeting, loop
-            meeting.add(loop.var)
-    return meeting, None
+                return conflicting, loop
+            conflicting.add(loop.var)
+    return conflicting, None
 
 
-def _meeting(loops: Sequence[For], block: Block, function: Function) -> set[str]:
+def _conflicting_loops(loops: Sequence[For], block: Block, function: Function) -> set[str]:
     return {
         loop.var
         for count, loop in enumerate(loops)
-        if _may_meet(loop, block, loops[count + 1 :], function)
+        if _inits_may_conflict(loop, block, loops[count + 1 :], function)
     }
 
 
-def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
+def _inits_may_conflict(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
     values = {iterator.var: iterator.value for iterator in block.iters}
     choices = (stmt for stmt in _around(loop, block) if isinstance(stmt, If))
     between = chain(inner, (_condition(stmt, block) for stmt in choices))
-    return may_meet(loop, block, between, values=values, function=function)
+    return inits_may_conflict(loop, block, between, values=values, function=function)
 
 
 def _condition(stmt: If, block: Block) -> Expr:

@@ -27,9 +27,9 @@ class SplitEntry(msgspec.Struct, frozen=True):
 def split_marked(module: Module) -> SplitEntry | None:
     """Return the entry split in two parts; None if no block is marked `preprocess`.
 
-    Raises `UnsupportedError` (`lower.preprocess.order`) if the marked part is not independent: the rest
-    writes a buffer that it accesses, a loop contains blocks of both parts, or it writes a buffer that a
-    statement allocates.
+    Raises `UnsupportedError` (`lower.inspector.marked_blocks`) if the marked part is not independent: the
+    rest writes a buffer that it accesses, a loop contains blocks of both parts, or it writes a buffer that
+    a statement allocates.
     """
     (entry,) = (function for function in module.functions if function.name == module.entry)
     marked = tuple(stmt for stmt in entry.body if any(map(is_preprocess, _blocks(stmt))))
@@ -76,7 +76,7 @@ def _passing(function: Function, names: frozenset[str]) -> Function:
 
 def _not_alone(why: str) -> UnsupportedError:
     return UnsupportedError(
-        "lower.preprocess.order",
+        "lower.inspector.marked_blocks",
         f"The blocks marked 'preprocess' depend on the rest of the program: {why}.",
         hint="Mark blocks in loops of their own that read only what is passed to the program.",
     )

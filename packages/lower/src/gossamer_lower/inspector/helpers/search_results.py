@@ -81,18 +81,18 @@ class ExtractedSearches(msgspec.Struct, frozen=True):
 def extract_searches(module: Module, dtype: str) -> ExtractedSearches:
     """Return the entry of a module without the searches that depend on index arrays only.
 
-    Raises `UnsupportedError`: `lower.preprocess.stage`, `lower.preprocess.dtype`, and
-    `lower.preprocess.nothing` if there is no such search.
+    Raises `UnsupportedError`: `lower.inspector.stage`, `lower.inspector.dtype`, and
+    `lower.inspector.no_search` if there is no such search.
     """
     if module.stage not in ("position", "loop"):
         raise UnsupportedError(
-            "lower.preprocess.stage",
+            "lower.inspector.stage",
             f"Searches are extracted from a module of the position or loop stage; this one is of the "
             f"{module.stage} stage.",
         )
     if dtype not in STORAGE:
         raise UnsupportedError(
-            "lower.preprocess.dtype",
+            "lower.inspector.dtype",
             f"dtype is '{dtype}'; expected one of {', '.join(STORAGE)}.",
         )
     (entry,) = (function for function in module.functions if function.name == module.entry)
@@ -100,7 +100,7 @@ def extract_searches(module: Module, dtype: str) -> ExtractedSearches:
     body = extractor.body(entry.body, (), {})
     if not extractor.searches:
         raise UnsupportedError(
-            "lower.preprocess.nothing",
+            "lower.inspector.no_search",
             f"'{entry.name}' has no search that depends on index arrays only, in loops each of which has "
             "a fixed extent or is over the fibres of a numbered axis.",
         )
