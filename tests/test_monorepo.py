@@ -49,7 +49,10 @@ def test_it_is_whole(distribution):
     assert readme.startswith(f"# {distribution.name}\n")
     assert "```python" in readme, "the README has no example"
     assert (distribution.source / "py.typed").exists()
-    assert list(distribution.folder.glob("tests/test_*.py")), "no tests"
+    tests = [path.name for path in distribution.folder.rglob("tests/test_*.py")]
+    assert tests, "no tests"
+    prefix = f"test_{distribution.folder.name.replace('-', '_')}_"
+    assert [name for name in tests if not name.startswith(prefix)] == []
 
 
 def test_it_says_who_it_is(distribution):
