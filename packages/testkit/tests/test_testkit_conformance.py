@@ -472,12 +472,22 @@ def test_what_is_not_covered_is_skipped_with_the_words():
         suite.test_a_module_of_the_corpus_is_correct("sin_float32", "interpreting")
 
 
+class Empty(Interpreting):
+    capabilities = frozenset({"dtype.int8"})
+
+
 def test_a_backend_that_declares_nothing_has_little_to_prove():
-    kind = type("Empty", (Interpreting,), {"capabilities": frozenset({"dtype.int8"})})
-    suite = type("Suite", (BackendSuite,), {"backend": kind()})
+    suite = type("Suite", (BackendSuite,), {"backend": Empty()})
     assert "copy_float32" not in suite._parameters()["covered"]
     assert "lets" in suite._parameters()["covered"]
     assert "copy_float32" in suite._parameters()["undeclared"]
+
+
+def test_a_test_without_programs_is_skipped_with_the_reason():
+    suite = type("Suite", (BackendSuite,), {"backend": Empty()})()
+    (name,) = suite._parameters()["parallel"]
+    with pytest.raises(unittest.SkipTest, match="no program of the corpus fits the capabilities"):
+        suite.test_the_number_of_threads_changes_nothing(name, "interpreting")
 
 
 def test_targets_are_those_that_the_backend_offers_unless_they_are_given():

@@ -9,6 +9,10 @@ from gossamer_backend import Artifact, Backend, Kernel
 from gossamer_ir.interchange.records import Target
 from gossamer_testkit.corpus.program import Program, corpus_names, corpus_program
 
+NO_PROGRAM = "none"
+"""The parameter of a test for which the corpus has no program: without it, pytest would select no test and
+print no reason."""
+
 
 class Checks:
     """Parametrizes its test methods over programs and targets, and caches compiled artifacts."""
@@ -35,17 +39,15 @@ class Checks:
         capabilities cover; `parallel`: those of the covered ones that have a parallel loop; `undeclared`:
         those that need capabilities which the backend does not declare.
         """
-        covered = cls.all_covered()
-        names = tuple(found.name for found in covered)
-        return {
-            "target": cls.target_texts(),
+        covered = {found.name: found.manifest.capabilities for found in cls.all_covered()}
+        programs = {
             "program": corpus_names(),
-            "covered": names,
-            "parallel": tuple(
-                found.name for found in covered if "parallel" in found.manifest.capabilities
-            ),
-            "undeclared": tuple(name for name in corpus_names() if name not in names),
+            "covered": tuple(covered),
+            "parallel": tuple(name for name, words in covered.items() if "parallel" in words),
+            "undeclared": tuple(name for name in corpus_names() if name not in covered),
         }
+        chosen = {parameter: names or (NO_PROGRAM,) for parameter, names in programs.items()}
+        return {"target": cls.target_texts(), **chosen}
 
     @classmethod
     def target_texts(cls) -> tuple[str, ...]:
@@ -78,6 +80,13 @@ class Checks:
         if not probe.usable:
             skip(f"{target} does not work on this machine: {probe.reason}")
         return cls.backend.load(cls.artifact(program, target))
+
+
+def selected_program(name: str) -> Program:
+    """Return a program of the corpus; skips the test if none fits the capabilities of the backend."""
+    if name == NO_PROGRAM:
+        skip("no program of the corpus fits the capabilities that the backend declares")
+    return corpus_program(name)
 
 
 def skip(reason: str) -> NoReturn:

@@ -7,10 +7,9 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.nodes import Guard
 from gossamer_ir.traversal.walk import walk
-from gossamer_testkit.conformance.base import Checks, require
+from gossamer_testkit.conformance.base import Checks, require, selected_program
 from gossamer_testkit.conformance.fingerprint import PARTS, fingerprint
 from gossamer_testkit.conformance.isolation import in_another_process
-from gossamer_testkit.corpus.program import corpus_program
 
 
 class CodeChecks(Checks):
@@ -18,7 +17,7 @@ class CodeChecks(Checks):
 
     def test_code_is_the_same_each_time(self, covered: str, target: str) -> None:
         """The same module gives the same artifact, except for its metadata, which may hold times."""
-        found = corpus_program(covered)
+        found = selected_program(covered)
         first, second = self.artifact(found, target), self.compiled(found, target)
         different = [part for part in PARTS if getattr(first, part) != getattr(second, part)]
         require(not different, f"Compiled twice, these parts differ: {', '.join(different)}.")
@@ -37,7 +36,7 @@ class CodeChecks(Checks):
 
     def test_an_artifact_says_what_it_is(self, covered: str, target: str) -> None:
         """The artifact has the backend, version and target, the module's signature and guarded buffers."""
-        found = corpus_program(covered)
+        found = selected_program(covered)
         artifact, module = self.artifact(found, target), found.module
         require(isinstance(artifact, Artifact), f"It made {artifact!r}; expected an Artifact.")
         made_by = (artifact.backend, artifact.backend_version)
@@ -51,7 +50,7 @@ class CodeChecks(Checks):
 
     def test_an_artifact_survives_serialization(self, covered: str, target: str) -> None:
         """Encoding and decoding gives an equal artifact, which can be loaded."""
-        found = corpus_program(covered)
+        found = selected_program(covered)
         artifact = self.artifact(found, target)
         again = Artifact.decode(artifact.encode())
         require(again == artifact, "Encoded and decoded it is another artifact.")

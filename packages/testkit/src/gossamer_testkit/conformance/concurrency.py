@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from gossamer_backend import get_num_threads, set_num_threads
-from gossamer_testkit.conformance.base import Checks, require
+from gossamer_testkit.conformance.base import Checks, require, selected_program
 from gossamer_testkit.conformance.fingerprint import fingerprint
 from gossamer_testkit.corpus.case import Case, call, same_bytes
-from gossamer_testkit.corpus.program import Program, corpus_program
+from gossamer_testkit.corpus.program import Program
 
 THREADS = 2
 COUNTS = (1, 2, 3, 7)
@@ -28,7 +28,7 @@ class ThreadChecks(Checks):
 
     def test_two_threads_may_call_one_kernel(self, covered: str, target: str) -> None:
         """Each call gives the result of a call by a single thread."""
-        found = corpus_program(covered)
+        found = selected_program(covered)
         kernel = self.kernel(found, target)
         cases = _callable_cases(found)
         alone = [call(kernel, case) for case in cases]
@@ -44,7 +44,7 @@ class ThreadChecks(Checks):
 
     def test_the_number_of_threads_changes_nothing(self, parallel: str, target: str) -> None:
         """Repeated calls with several numbers of threads give the same bits."""
-        found = corpus_program(parallel)
+        found = selected_program(parallel)
         kernel = self.kernel(found, target)
         before = get_num_threads()
         try:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from gossamer_ir.errors import GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_testkit.conformance.bad_modules import BAD_MODULES
-from gossamer_testkit.conformance.base import Checks, fail, require, skip
+from gossamer_testkit.conformance.base import Checks, fail, require, selected_program, skip
 from gossamer_testkit.conformance.isolation import in_another_process
-from gossamer_testkit.corpus.program import corpus_program
 
 
 class RefusalChecks(Checks):
@@ -19,7 +18,7 @@ class RefusalChecks(Checks):
 
     def test_what_it_does_not_declare_is_refused_by_name(self, undeclared: str) -> None:
         """A `PluginError` names every missing capability."""
-        found = corpus_program(undeclared)
+        found = selected_program(undeclared)
         missing = found.lacks(self.backend.capabilities)
         target = self.target_texts()[0]
         try:
