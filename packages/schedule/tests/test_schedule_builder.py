@@ -20,7 +20,7 @@ from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder, split
-from gossamer_schedule.cursor.handles import forwarded
+from gossamer_schedule.cursor.handles import forwarded_names
 from gossamer_schedule.definition.foreign_names import ARGUMENTS, METHODS
 from gossamer_testkit import examples
 
@@ -70,7 +70,7 @@ def test_handles_follow_a_loop_that_is_split_twice():
     _, _, k = builder.get_loops("csrmm")
     outer, inner = builder.split(k, factors=(None, 8)).names
     builder.split(inner, factors=(2, 4)).parallel("i")
-    assert forwarded(k, builder._given, builder._results) == ("k_0", "k_1_0", "k_1_1")
+    assert forwarded_names(k, builder.program, builder._results) == ("k_0", "k_1_0", "k_1_1")
     assert builder.unroll("k_1_0").reorder("i", outer, "j").trace[-1].args["loops"] == (
         *("i", "k_0", "j"),
     )
@@ -96,7 +96,7 @@ def test_a_name_that_is_used_anew_is_not_what_the_handle_stood_for(spmm):
     builder = ScheduleBuilder(spmm(8)).split("k", factors=(2, 4))
     first = builder.names[0]
     builder.split("k_0", factors=(1, 2)).split("i", factors=(None, 3))
-    assert forwarded(first, builder._given, builder._results) == ("k_0_0", "k_0_1")
+    assert forwarded_names(first, builder.program, builder._results) == ("k_0_0", "k_0_1")
 
 
 def test_a_trace_as_json_makes_the_same_module_again():

@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import ScheduleBuilder, fuse, get_loops
-from gossamer_schedule.definition.made_names import is_made_from, split_loops
+from gossamer_schedule.definition.made_names import is_made_from, split_loop_names
 from gossamer_schedule.rules.plan import Plan, VectorLoops
 
 PRODUCT = specialize(
@@ -100,7 +100,7 @@ def test_fused_variables_have_the_name_of_fused_loops():
 
 
 def test_names_that_primitives_make_are_recognized():
-    made = [*split_loops("k", 2), "k_init", "k_c", "k_1_init", "k_c_0"]
+    made = [*split_loop_names("k", 2), "k_init", "k_c", "k_1_init", "k_c_0"]
     assert all(is_made_from(name, "k") for name in made)
     assert not any(is_made_from(name, "k") for name in ("k", "ka_0", "k_scale", "j_0"))
 

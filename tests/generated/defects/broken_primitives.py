@@ -109,7 +109,7 @@ DEFECTS = (
     Defect(
         "an aligned loop runs over what lies around it",
         of="align", home="primitives.loops.align",
-        line="    bounded = tuple(within(block, loop, extent=extent) for block in blocks)\n",
+        line="    bounded = tuple(with_range_condition(block, loop, extent=extent) for block in blocks)\n",
         instead="    bounded = blocks\n",
     ),
     Defect(
@@ -142,7 +142,7 @@ DEFECTS = (
     Defect(
         "padding is stored where another point has stored a value",
         of="decompose_padding", home="primitives.blocks.decompose_padding",
-        line="    require_distinct(cursor, padded.buffer, nest=nest.loops)\n",
+        line="    require_distinct_stores(cursor, padded.buffer, nest=nest.loops)\n",
         instead="",
         draw=draw_nest,
     ),
@@ -168,7 +168,7 @@ DEFECTS = (
     Defect(
         "an index is computed before where it may not exist",
         of="cache_index", home="primitives.buffers.cache_index",
-        line="    if not is_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):\n",
+        line="    if not are_loads_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):\n",
         instead="    if False:\n",
         draw=draw_lookup,
     ),

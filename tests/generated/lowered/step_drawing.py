@@ -67,10 +67,10 @@ class Steps:
             builder.replay((step,))
         except UserError:
             return builder
-        most = max(MOST_ITERATIONS, iterations(builder._given))
+        most = max(MOST_ITERATIONS, iterations(builder.program))
         if iterations(builder.module) <= most and elements(builder.module) <= MOST_ELEMENTS:
             return builder
-        return self.builder(builder._given, intrinsics=INTRINSICS).replay(before)
+        return self.builder(builder.program, intrinsics=INTRINSICS).replay(before)
 
     def _drawn(self, builder: ScheduleBuilder) -> Step | None:
         scene = Scene(self.rng, builder.module, builder.trace, for_threads=True)

@@ -15,7 +15,7 @@ from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, Stmt
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule import ScheduleBuilder
-from gossamer_schedule.cursor.cursor import BODIES
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
 from tests.generated.schedules.drawers import DRAWERS, INTRINSICS, Scene
 
 Traces = Mapping[StageName, Trace]
@@ -99,7 +99,9 @@ def iterations(module: Module) -> int:
 
 def _runs(stmt: Stmt) -> int:
     inside = 1 + sum(
-        _runs(below) for field in BODIES.get(type(stmt), ()) for below in getattr(stmt, field)
+        _runs(below)
+        for field in ADDRESSABLE_BODIES.get(type(stmt), ())
+        for below in getattr(stmt, field)
     )
     return inside * max(usual(stmt.extent), 0) if isinstance(stmt, For) else inside
 

@@ -12,9 +12,9 @@ from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import FuseAxes, Iteration, Module
-from gossamer_schedule.cursor.ambiguity import name_conflicts, warn
+from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
 from gossamer_schedule.cursor.cursor import addressable_statements
-from gossamer_schedule.cursor.handles import Handle, current, loop_names
+from gossamer_schedule.cursor.handles import Handle, current_name, loop_names
 from gossamer_schedule.cursor.lookups import (
     get_blocks,
     get_child_blocks,
@@ -23,7 +23,7 @@ from gossamer_schedule.cursor.lookups import (
     get_loops,
     get_producers,
 )
-from gossamer_schedule.definition.arguments import arguments_by_name, normalized, value_text
+from gossamer_schedule.definition.arguments import arguments_by_name, normalized_value, value_text
 from gossamer_schedule.definition.foreign_names import METHODS
 from gossamer_schedule.definition.sampled_values import is_reference, with_values
 from gossamer_schedule.errors import schedule_error
@@ -79,7 +79,7 @@ class ScheduleBuilder(Fluent):
                 f"A builder needs a module, but is given {value_text(module)}.",
                 hint="parse_module gives a module of a script, and gossamer.schedule takes any program.",
             )
-        self._given = module
+        self._program = module
         self._function = function
         self._intrinsics = intrinsics
         self._lower = lower
@@ -89,12 +89,12 @@ class ScheduleBuilder(Fluent):
     @property
     def program(self) -> Module:
         """The module that the builder was made with."""
-        return self._given
+        return self._program
 
     @property
     def module(self) -> Module:
-        """The module with all steps applied."""
-        return self._latest()
+        """The module with all steps applied. Handles refer to it by identity."""
+        return self._results[-1].module if self._results else self._program
 
     @property
     def trace(self) -> Trace:
@@ -104,11 +104,11 @@ class ScheduleBuilder(Fluent):
     @property
     def schedule(self) -> Schedule:
         """The steps so far by stage. `gossamer.compile` takes this schedule, or the builder."""
-        stages = [self._given.stage, *(result.module.stage for result in self._results)]
+        stages = [self._program.stage, *(result.module.stage for result in self._results)]
         traces: dict[str, Trace] = {}
-        for stage, taken in zip(stages, self.trace, strict=False):
-            if taken.op not in LOWERINGS.values():
-                traces[stage] = (*traces.get(stage, ()), taken)
+        for stage, step in zip(stages, self.trace, strict=False):
+            if step.op not in LOWERINGS.values():
+                traces[stage] = (*traces.get(stage, ()), step)
         return Schedule(**traces)
 
     @property
@@ -119,7 +119,7 @@ class ScheduleBuilder(Fluent):
     def get_loops(self, block: str | None = None) -> tuple[Handle, ...]:
         """Return the loops around a block, outermost first, or all loops, like
         `gossamer_schedule.get_loops`."""
-        name = None if block is None else self._current(block)
+        name = None if block is None else self._with_current_names(block)
         return self._handles(get_loops(self.module, name, function=self._function))
 
     def get_blocks(self) -> tuple[Handle, ...]:
@@ -128,15 +128,15 @@ class ScheduleBuilder(Fluent):
 
     def get_child_blocks(self, name: str) -> tuple[Handle, ...]:
         """Return the blocks below a loop or block."""
-        return self._found(get_child_blocks, name)
+        return self._handles_from(get_child_blocks, name)
 
     def get_producers(self, block: str) -> tuple[Handle, ...]:
         """Return the other blocks that write buffers that a block reads."""
-        return self._found(get_producers, block)
+        return self._handles_from(get_producers, block)
 
     def get_consumers(self, block: str) -> tuple[Handle, ...]:
         """Return the other blocks that read buffers that a block writes."""
-        return self._found(get_consumers, block)
+        return self._handles_from(get_consumers, block)
 
     def get_iterations(self) -> tuple[Handle, ...]:
         """Return the sparse iterations in program order."""
@@ -190,13 +190,13 @@ class ScheduleBuilder(Fluent):
                 hint="Make it with gossamer.schedule(program), or give lower=.",
             )
         lowered = self._lower(self.module)
-        self._keep(Result(lowered, (), Step(op, {}), _fused_loops(self.module, lowered)))
+        self._record(Result(lowered, (), Step(op, {}), _fused_loops(self.module, lowered)))
         return self
 
     def copy(self) -> Self:
         """Return an independent builder with the same steps. Handles work in both."""
         other = type(self)(
-            self._given, function=self._function, intrinsics=self._intrinsics, lower=self._lower
+            self._program, function=self._function, intrinsics=self._intrinsics, lower=self._lower
         )
         other._results, other._conflicts = [*self._results], [*self._conflicts]
         return other
@@ -206,7 +206,7 @@ class ScheduleBuilder(Fluent):
 
         Raises `ScheduleError`: `schedule.undo.steps` (not a number from 0 to the number of steps).
         """
-        count = _normalized(steps)
+        count = _normalized_if_valid(steps)
         if type(count) is not int or not 0 <= count <= len(self._results):
             raise schedule_error(
                 "undo.steps",
@@ -214,8 +214,8 @@ class ScheduleBuilder(Fluent):
                 f"{len(self._results)} {'step' if len(self._results) == 1 else 'steps'}.",
                 hint=f"Expected a number from 0 to {len(self._results)}.",
             )
-        left = len(self._results) - count
-        del self._results[left:], self._conflicts[left:]
+        remaining = len(self._results) - count
+        del self._results[remaining:], self._conflicts[remaining:]
         return self
 
     def replay(self, trace: Trace) -> Self:
@@ -226,83 +226,83 @@ class ScheduleBuilder(Fluent):
                 f"The trace is {value_text(trace)}; expected a tuple of steps.",
                 hint="from_json reads a trace in JSON.",
             )
-        for given in trace:
-            if given.op in LOWERINGS.values():
-                self._replay_lowering(given)
+        for step in trace:
+            if step.op in LOWERINGS.values():
+                self._replay_lowering(step)
             else:
-                self._keep(replace(self._apply(given), step=given))
+                self._record(replace(self._apply(step), step=step))
         return self
 
     def applied(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
         """Apply a primitive. Handles are replaced by the current names of their statements."""
         positional = arguments_by_name(primitive, args)
-        twice = [name for name in keywords if name in positional]
-        if twice:
+        repeated = [name for name in keywords if name in positional]
+        if repeated:
             raise schedule_error(
-                "replay.arguments", f"{primitive.__name__} is given argument '{twice[0]}' twice."
+                "replay.arguments", f"{primitive.__name__} is given argument '{repeated[0]}' twice."
             )
         named = positional | {"function": self._function} | keywords
-        values = {name: _normalized(value) for name, value in named.items()}
+        values = {name: _normalized_if_valid(value) for name, value in named.items()}
         self._warn_of_conflicts(values)
-        current_values = {name: self._current(value) for name, value in values.items()}
+        current_values = {name: self._with_current_names(value) for name, value in values.items()}
         given = {name: value for name, value in current_values.items() if value is not None}
-        made = Step(primitive.__name__, given)
-        result = self._apply(made)
+        step = Step(primitive.__name__, given)
+        result = self._apply(step)
         # The trace keeps references to drawn values, not the values.
-        has_references = any(map(is_reference, made.args.values()))
-        self._keep(replace(result, step=made) if has_references else result)
+        has_references = any(map(is_reference, step.args.values()))
+        self._record(replace(result, step=step) if has_references else result)
         return self
 
-    def _replay_lowering(self, given: Step) -> None:
-        if LOWERINGS.get(self.module.stage) != given.op:
+    def _replay_lowering(self, step: Step) -> None:
+        if LOWERINGS.get(self.module.stage) != step.op:
             raise schedule_error(
                 "lower.stage",
-                f"The step {given.op} does not lower a module of the {self.module.stage} stage.",
+                f"The step {step.op} does not lower a module of the {self.module.stage} stage.",
                 hint="Replay the trace on the program that it was made for.",
             )
         self.lower()
 
-    def _keep(self, result: Result) -> None:
-        made = {name for earlier in self._results for name in earlier.names}
-        self._conflicts.append(name_conflicts(self.module, result, made=made))
+    def _record(self, result: Result) -> None:
+        earlier_names = {name for earlier in self._results for name in earlier.names}
+        self._conflicts.append(name_conflicts(self.module, result, made=earlier_names))
         self._results.append(result)
 
-    def _apply(self, given: Step) -> Result:
-        made = with_values(given, self._values)
-        return apply(self.module, made, intrinsics=self._intrinsics)
+    def _apply(self, step: Step) -> Result:
+        with_drawn = with_values(step, self._drawn_values)
+        return apply(self.module, with_drawn, intrinsics=self._intrinsics)
 
     @property
-    def _values(self) -> dict[str, int | str | None]:
+    def _drawn_values(self) -> dict[str, int | str | None]:
         """The values that sampling steps have drawn."""
         return {name: value for result in self._results for name, value in result.values.items()}
 
-    def _found(self, look_up: Callable[..., tuple[str, ...]], name: str) -> tuple[Handle, ...]:
-        return self._handles(look_up(self.module, self._current(name), function=self._function))
+    def _handles_from(
+        self, look_up: Callable[..., tuple[str, ...]], name: str
+    ) -> tuple[Handle, ...]:
+        return self._handles(
+            look_up(self.module, self._with_current_names(name), function=self._function)
+        )
 
     def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
-        return tuple(Handle(name, module=self._latest()) for name in names)
+        return tuple(Handle(name, module=self.module) for name in names)
 
-    def _latest(self) -> Module:
-        """Return the current module itself: handles refer to it by identity."""
-        return self._results[-1].module if self._results else self._given
-
-    def _current(self, value: Any) -> Any:
+    def _with_current_names(self, value: Any) -> Any:
         """Return an argument with its handles replaced by current names."""
         if isinstance(value, Handle):
-            return current(value, self._given, self._results)
+            return current_name(value, self._program, self._results)
         if isinstance(value, tuple):
-            return tuple(map(self._current, value))
+            return tuple(map(self._with_current_names, value))
         return value
 
     def _warn_of_conflicts(self, given: Mapping[str, Any]) -> None:
         """Warn about names given as text that an earlier step would have used for another loop."""
         if not any(self._conflicts):
             return
-        parts = [part for value in given.values() for part in _parts(value)]
+        parts = [part for value in given.values() for part in _as_tuple(value)]
         for conflicts, result in zip(self._conflicts, self._results, strict=True):
             for name in parts:
                 if type(name) is str and name in conflicts:
-                    warn(name, conflicts[name], result.step.op)
+                    warn_ambiguous_name(name, conflicts[name], result.step.op)
 
     if not TYPE_CHECKING:  # a type checker finds unknown names itself
 
@@ -312,16 +312,16 @@ class ScheduleBuilder(Fluent):
             raise _unknown_name_error(type(self), name)
 
 
-def _normalized(value: Any) -> Any:
-    """Like `normalized`, but return invalid values unchanged: the primitive refuses them with a better
+def _normalized_if_valid(value: Any) -> Any:
+    """Like `normalized_value`, but return invalid values unchanged: the primitive refuses them with a better
     error."""
     try:
-        return normalized(value)
+        return normalized_value(value)
     except (TypeError, RecursionError):
         return value
 
 
-def _parts(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 

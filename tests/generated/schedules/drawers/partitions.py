@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Block, For, IfThenElse, Select, Store
-from gossamer_schedule.dependence.user_expressions import known_at
+from gossamer_schedule.dependence.user_expressions import index_variables_at
 from tests.generated.schedules.drawers.scene import Drawer, Drawn, Scene
 
 POINTS = (
@@ -42,7 +42,7 @@ def specialize(scene: Scene) -> Drawn:
     if site is None or _copies(scene) >= MOST_COPIES:
         return None
     name = site.node.var if isinstance(site.node, For) else site.node.name
-    known = scene.choose([*_sizes(scene), *known_at(site)])
+    known = scene.choose([*_sizes(scene), *index_variables_at(site)])
     if known is None:
         return None
     condition = scene.rng.choice(("{} == 2", "{} == 1", "{} < 2", "{} % 2 == 0", "2 <= {}"))

@@ -10,7 +10,7 @@ from gossamer_ir.core.build import in_range
 from gossamer_ir.nodes import Buffer, Expr, Load, Search
 from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
 
 
@@ -21,7 +21,7 @@ def with_bounds_checks(
 
     They are evaluated in the loop at a cursor; bounds checks that are proved there are left out.
     """
-    point = point_in(cursor.function)
+    point = point_in_function(cursor.function)
     for outer in (*cursor.loops, cursor.node):
         point.assume_loop(outer)
     buffers = all_buffers(cursor.function)
@@ -38,7 +38,7 @@ def _bounds_checks(
     expr: Expr, point: ProgramPoint, shapes: Mapping[str, Sequence[Expr]]
 ) -> Iterator[Expr]:
     """Yield the bounds checks of the loads and searches in an expression that are not proved to hold."""
-    for read in _inner_first(expr):
+    for read in _reads_inner_first(expr):
         for at, extent in places_read(read, shapes[read.buffer]):
             for condition in in_range(at, extent):
                 if not point.proves(condition):
@@ -46,6 +46,6 @@ def _bounds_checks(
                     yield condition
 
 
-def _inner_first(expr: Expr) -> Iterator[Load | Search]:
+def _reads_inner_first(expr: Expr) -> Iterator[Load | Search]:
     """Yield the loads and searches in an expression, operands before the reads that use them."""
     yield from dict.fromkeys(reversed(collect(READS, expr)))

@@ -11,7 +11,7 @@ from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_valu
 from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.bounds.predicates import below, short_circuit_and
+from gossamer_schedule.bounds.predicates import less_than, short_circuit_and
 
 
 def for_all_iterations(
@@ -30,13 +30,13 @@ def for_all_iterations(
     >>> point = ProgramPoint(function)
     >>> point.assume_loop(rows)
     >>> point.assume_loop(tile)
-    >>> condition = below(add(index_var("i"), index_var("j")), index_var("n"))
+    >>> condition = less_than(add(index_var("i"), index_var("j")), index_var("n"))
     >>> print_expr(*for_all_iterations([condition], [tile], point=point))
     'i + 7 < n'
     """
     last = {loop.var: sub(loop.extent, ONE) for loop in loops}
-    nonempty = [below(ZERO, loop.extent) for loop in loops if not _is_positive(loop)]
-    strongest = [_strongest(condition, last, point) for condition in conditions]
+    nonempty = [less_than(ZERO, loop.extent) for loop in loops if not _is_positive(loop)]
+    strongest = [_strongest_condition(condition, last, point) for condition in conditions]
     known = [condition for condition in strongest if condition is not None]
     return [*nonempty, *known] if len(known) == len(strongest) else None
 
@@ -45,23 +45,25 @@ def _is_positive(loop: For) -> bool:
     return (integer_value(loop.extent) or 0) > 0
 
 
-def _strongest(condition: Expr, last: Mapping[str, Expr], point: ProgramPoint) -> Expr | None:
+def _strongest_condition(
+    condition: Expr, last: Mapping[str, Expr], point: ProgramPoint
+) -> Expr | None:
     """Return a condition at the iteration in which it is hardest to satisfy; None if that is not known."""
     if free_vars(condition).isdisjoint(last):
         return condition
     match condition:
         case Compare(op="lt" | "le", lhs=lhs, rhs=rhs) if free_vars(rhs).isdisjoint(last):
             # A sum that wraps in the last iteration may be small there, and large in one before.
-            largest = _largest(lhs, last) if point.is_exact(lhs) else None
+            largest = _largest_value(lhs, last) if point.is_exact(lhs) else None
             return None if largest is None else Compare(condition.op, largest, rhs)
         case IfThenElse(condition=first, if_true=then) if condition.if_false == FALSE:
-            parts = [_strongest(part, last, point) for part in (*conjuncts(first), then)]
+            parts = [_strongest_condition(part, last, point) for part in (*conjuncts(first), then)]
             known = [part for part in parts if part is not None]
             return short_circuit_and(known) if len(known) == len(parts) else None
     return None
 
 
-def _largest(value: Expr, last: Mapping[str, Expr]) -> Expr | None:
+def _largest_value(value: Expr, last: Mapping[str, Expr]) -> Expr | None:
     """Return the largest value over all iterations; None unless it is affine in the loops' variables."""
     form = affine_of(value)
     own = {index_var(name) for name in last}
@@ -71,5 +73,5 @@ def _largest(value: Expr, last: Mapping[str, Expr]) -> Expr | None:
     ends = {
         name: end if form.terms.get(index_var(name), 0) > 0 else ZERO for name, end in last.items()
     }
-    placed: Expr = substitute(value, ends)
-    return placed
+    largest: Expr = substitute(value, ends)
+    return largest

@@ -32,14 +32,14 @@ from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
-OUTSIDE = index(-1)
+OUT_OF_BOUNDS = index(-1)
 """An index that is out of bounds in each dimension of each buffer."""
 
 NewIndices = Callable[[Sequence[Expr]], tuple[Expr, ...]]
 """Maps the old indices of an element to its new ones."""
 
 
-def moved_accesses(
+def body_with_moved_accesses(
     top: Cursor,
     buffer: str,
     new_indices: NewIndices,
@@ -61,22 +61,24 @@ def moved_accesses(
             f"Cannot prove that a search in buffer '{buffer}' stays in bounds of it.",
             needs="the buffer is not searched",
         )
-    values = _values(function)
-    unproved = _unproved(function, buffer, lost) if lost else {}
+    values = _iterator_and_let_values(function)
+    unproved = _unproved_dimensions(function, buffer, lost) if lost else {}
 
     def tested_indices(indices: Sequence[Expr]) -> tuple[Expr, ...]:
         tested = unproved.get(tuple(resolve(index, values) for index in indices), ())
-        conditions = [_within(indices[dim], lost[dim], buffer, top) for dim in tested]
+        conditions = [_in_bounds_condition(indices[dim], lost[dim], buffer, top) for dim in tested]
         *others, last = new_indices(indices)
         condition = short_circuit_and(conditions)
         if condition is not None:  # in the last index, which may be a vector
-            last = IfThenElse(condition, last, OUTSIDE)
+            last = IfThenElse(condition, last, OUT_OF_BOUNDS)
         return (*others, last)
 
-    return tuple(_moved(stmt, buffer, tested_indices, new_indices) for stmt in function.body)
+    return tuple(
+        _with_moved_accesses(stmt, buffer, tested_indices, new_indices) for stmt in function.body
+    )
 
 
-def _values(function: Function) -> dict[str, Expr]:
+def _iterator_and_let_values(function: Function) -> dict[str, Expr]:
     """Return the values of all block iterators and lets of a function."""
     values: dict[str, Expr] = {}
     for statement in statements(function.body):
@@ -88,7 +90,7 @@ def _values(function: Function) -> dict[str, Expr]:
     return values
 
 
-def _unproved(
+def _unproved_dimensions(
     function: Function, buffer: str, lost: Mapping[int, Expr]
 ) -> dict[tuple[Expr, ...], tuple[int, ...]]:
     """Return, for the indices of each access, the lost dimensions not proved in bounds."""
@@ -110,7 +112,7 @@ def _is_in_bounds(at: Expr, extent: Expr, held: EnclosingContext, function: Func
     return point.is_in_range(at, extent)
 
 
-def _within(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
+def _in_bounds_condition(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
     if DType.parse(dtype_of(at)).is_vector:
         raise schedule_error(
             f"{top.primitive}.not_proved",
@@ -120,7 +122,7 @@ def _within(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
     return Binary("and", *in_range(at, extent))
 
 
-def _moved(node: Any, buffer: str, tested: NewIndices, untested: NewIndices) -> Any:
+def _with_moved_accesses(node: Any, buffer: str, tested: NewIndices, untested: NewIndices) -> Any:
     """Return a node with the accesses to a buffer at their new indices.
 
     Prefetches need no test: they never fault.
@@ -130,6 +132,6 @@ def _moved(node: Any, buffer: str, tested: NewIndices, untested: NewIndices) -> 
         node = replace(node, indices=tested(node.indices))
     elif kind is Prefetch and node.buffer == buffer:
         node = replace(node, indices=untested(node.indices))
-    inner = map_children(node, lambda child: _moved(child, buffer, tested, untested))
+    inner = map_children(node, lambda child: _with_moved_accesses(child, buffer, tested, untested))
     is_changed = isinstance(inner, Block) and inner is not node
     return replace(inner, reads=None, writes=None) if is_changed else inner

@@ -23,42 +23,45 @@ from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import walk
 
 
-def below(value: Expr, extent: Expr) -> Compare:
+def less_than(value: Expr, extent: Expr) -> Compare:
     """Return the condition value < extent."""
     return Compare("lt", value, extent)
 
 
-def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
+def with_upper_bound(block: Block, loop: str, *, extent: Expr) -> Block:
     """Return the block with the further condition that a loop's variable is below its extent.
 
     The condition uses the block iterator that is bound to the loop, if there is one.
     """
-    restricted = _restricted(block, below(*_position(block, loop, extent)), loop)
-    iters = (replace(item, value=guarded(item.value, loop, extent=extent)) for item in block.iters)
+    restricted = _with_condition(block, less_than(*_variable_and_extent(block, loop, extent)), loop)
+    iters = (
+        replace(item, value=zero_beyond_end(item.value, loop, extent=extent))
+        for item in block.iters
+    )
     return replace(restricted, iters=tuple(iters))
 
 
-def within(block: Block, loop: str, *, extent: Expr) -> Block:
+def with_range_condition(block: Block, loop: str, *, extent: Expr) -> Block:
     """Return the block with the further condition that a loop's variable is in [0, extent).
 
     The loop has gained iterations outside of that range. Parts of the predicate that load are evaluated
     only inside it, since the loaded elements need not exist elsewhere. If the block has an init, parts
     that do not depend on the loop stay as they are: the init runs under them, too.
     """
-    var, plain = _position(block, loop, extent)
+    var, plain = _variable_and_extent(block, loop, extent)
     end = plain if without_guard(extent) == extent else extent
     condition = Binary("and", *in_range(var, end))
     values = {item.var: item.value for item in block.iters}
     parts = [
         IfThenElse(condition, part, FALSE)
-        if _loads(part) and (not block.init or loop in free_vars(resolve(part, values)))
+        if _reads_in(part) and (not block.init or loop in free_vars(resolve(part, values)))
         else part
         for part in conjuncts(block.predicate)
     ]
     return replace(block, predicate=conjoined((*parts, condition)))
 
 
-def _position(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
+def _variable_and_extent(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
     """Return the iterator that is bound to a loop, or the loop's variable, and its bound."""
     var = Var(loop, "int64")
     for iterator in block.iters:
@@ -67,9 +70,9 @@ def _position(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
     return var, extent
 
 
-def _restricted(block: Block, condition: Expr, loop: str) -> Block:
+def _with_condition(block: Block, condition: Expr, loop: str) -> Block:
     values = {item.var: item.value for item in block.iters}
-    return replace(block, predicate=_under(condition, block.predicate, loop, values))
+    return replace(block, predicate=_guarded_conjunction(condition, block.predicate, loop, values))
 
 
 def _extent_in_block(block: Block, iterator: BlockIter, extent: Expr) -> Expr:
@@ -82,22 +85,26 @@ def _extent_in_block(block: Block, iterator: BlockIter, extent: Expr) -> Expr:
     return iterator.domain.extent if is_same else plain
 
 
-def bounded_by_domain(block: Block, iterator: BlockIter) -> Block:
+def with_domain_bound(block: Block, iterator: BlockIter) -> Block:
     """Return the block with the further condition that an iterator is within its domain."""
-    condition = below(Var(iterator.var, "int64"), iterator.domain.extent)
+    condition = less_than(Var(iterator.var, "int64"), iterator.domain.extent)
     if condition in conjuncts(block.predicate):
         return block
-    return replace(block, predicate=_under(condition, block.predicate, iterator.var, {}))
+    return replace(
+        block, predicate=_guarded_conjunction(condition, block.predicate, iterator.var, {})
+    )
 
 
-def _under(condition: Expr, predicate: Expr | None, name: str, values: Values) -> Expr:
+def _guarded_conjunction(
+    condition: Expr, predicate: Expr | None, name: str, values: Values
+) -> Expr:
     """Return the conjunction of a condition on a variable and a predicate.
 
     Parts of the predicate that load by that variable are evaluated only if the condition holds.
     """
     parts = [
         IfThenElse(condition, part, FALSE)
-        if any(name in free_vars(resolve(load, values)) for load in _loads(part))
+        if any(name in free_vars(resolve(load, values)) for load in _reads_in(part))
         else part
         for part in conjuncts(predicate)
     ]
@@ -112,22 +119,22 @@ def short_circuit_and(conditions: Sequence[Expr]) -> Expr | None:
     return result
 
 
-def _loads(expr: Expr) -> list[Load | Search]:
+def _reads_in(expr: Expr) -> list[Load | Search]:
     return [node for node in walk(expr) if isinstance(node, READS)]
 
 
-def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:
+def zero_beyond_end(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:
     """Return a bound that is 0 beyond a loop's end, where an element that it loads may not exist.
 
     A bound without loads that depend on the loop stays as it is, unless `always`: then any dependence on the
     loop counts. Loops that also run for an init need that, as the init lacks the predicate of the block.
     """
-    is_loading_by_loop = any(loop in free_vars(load) for load in _loads(inner))
+    is_loading_by_loop = any(loop in free_vars(load) for load in _reads_in(inner))
     if is_loading_by_loop or (always and loop in free_vars(inner)):
-        return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
+        return IfThenElse(less_than(Var(loop, "int64"), extent), inner, ZERO)
     return inner
 
 
 def is_bound_of(condition: Expr, iterator: BlockIter) -> bool:
     """Return whether a condition is the upper bound of an iterator."""
-    return condition == below(Var(iterator.var, "int64"), iterator.domain.extent)
+    return condition == less_than(Var(iterator.var, "int64"), iterator.domain.extent)

@@ -17,10 +17,10 @@ from gossamer_ir.nodes import (
     Node,
     Range,
 )
-from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.bounds.function_point import point_in_function
 
 
-def is_safe(
+def are_loads_safe(
     function: Function,
     reads: Iterable[Node],
     *,
@@ -44,7 +44,7 @@ def is_safe(
     return all(proof.is_safe(read) for read in reads)
 
 
-def is_safe_in(function: Function, expr: Node, loops: Iterable[For]) -> bool:
+def are_loads_safe_in_loops(function: Function, expr: Node, loops: Iterable[For]) -> bool:
     """Return whether all loads of an expression are proved in bounds inside of some loops.
 
     The ranges of the loops have been evaluated, so the elements that they load exist.
@@ -60,7 +60,7 @@ class _BoundsProof:
     """The conditions assumed so far, and the loads that are in bounds under them."""
 
     def __init__(self, function: Function) -> None:
-        self.point = point_in(function)
+        self.point = point_in_function(function)
         self._reads = BoundedReads(function, self.point)
         self.is_safe = self._reads.are_in_bounds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import LARGEST_SIZE
 
-COUNTS = f"from 1 to {LARGEST_SIZE}"
+COUNT_RANGE = f"from 1 to {LARGEST_SIZE}"
 """The numbers that `is_count` accepts, for hints of errors."""
 
 

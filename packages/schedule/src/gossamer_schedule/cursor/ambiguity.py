@@ -50,7 +50,7 @@ def name_conflicts(
     }
 
 
-def warn(name: str, other: str, op: str) -> None:
+def warn_ambiguous_name(name: str, other: str, op: str) -> None:
     """Warn about a name that was taken when step `op` made the loop `other`."""
     warnings.warn(
         f"'{name}' is the loop that existed before {op} made '{other}', which would otherwise have this "

@@ -28,40 +28,40 @@ class Clone(msgspec.Struct, frozen=True):
     buffers: dict[str, str]
 
 
-def clones(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...]:
+def clones_of(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...]:
     """Return `count` copies of a body, in which names `x` become `x_0`, `x_1`, and so on.
 
     >>> from gossamer_ir.traversal.names import namer_of
     >>> from gossamer_testkit.examples import SCALE
     >>> (function,) = SCALE.functions
-    >>> for found in clones(function.body, 2, namer_of(function)):
+    >>> for found in clones_of(function.body, 2, namer_of(function)):
     ...     print(found.variables, found.blocks, found.buffers)
     {'i': 'i_0', 'vi': 'vi_0'} {'scale': 'scale_0'} {}
     {'i': 'i_1', 'vi': 'vi_1'} {'scale': 'scale_1'} {}
     """
-    variables, blocks, buffers = _names(body)
+    variables, blocks, buffers = _bound_names(body)
 
     def renaming(names: Iterable[str], number: int) -> dict[str, str]:
         return {name: namer.fresh(f"{name}_{number}") for name in names}
 
     return tuple(
-        _renamed(body, renaming(variables, at), renaming(blocks, at), renaming(buffers, at))
+        _renamed_clone(body, renaming(variables, at), renaming(blocks, at), renaming(buffers, at))
         for at in range(count)
     )
 
 
 def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
     """Return whether two bodies are equal up to the names that they bind."""
-    new, old = _names(body), _names(of)
+    new, old = _bound_names(body), _bound_names(of)
     if list(map(len, new)) != list(map(len, old)):
         return False
     variables, blocks, buffers = (
         dict(zip(*both, strict=True)) for both in zip(old, new, strict=True)
     )
-    return _renamed(of, variables, blocks, buffers).body == body
+    return _renamed_clone(of, variables, blocks, buffers).body == body
 
 
-def _names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
+def _bound_names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of variables, blocks and buffers that a body binds."""
     effects = [effects_of(stmt) for stmt in statements(body)]
     variables = [name for effect in effects for name in effect.binds]
@@ -81,7 +81,7 @@ def _forwards(copies: tuple[Clone, ...]) -> Iterator[tuple[str, tuple[str, ...]]
         yield name, tuple(clone.blocks[name] for clone in copies)
 
 
-def _renamed(
+def _renamed_clone(
     body: tuple[Stmt, ...],
     variables: dict[str, str],
     blocks: dict[str, str],

@@ -25,20 +25,21 @@ from gossamer_ir.traversal.fields import body_fields, has_bodies
 PathStep: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
 
-_HOLDING: tuple[type[Any], ...] = (Function, *filter(has_bodies, STATEMENTS))
+_NODES_WITH_BODIES: tuple[type[Any], ...] = (Function, *filter(has_bodies, STATEMENTS))
 
-BODIES: dict[type, tuple[str, ...]] = {
-    kind: tuple(field for field in body_fields(kind) if field != "init") for kind in _HOLDING
+ADDRESSABLE_BODIES: dict[type, tuple[str, ...]] = {
+    kind: tuple(field for field in body_fields(kind) if field != "init")
+    for kind in _NODES_WITH_BODIES
 }
 """The fields that hold statements which schedules may address. Statements of inits have no names."""
 
-_NAMES: dict[type, str] = {For: "var", Block: "name", Iteration: "name"}
+_NAME_FIELDS: dict[type, str] = {For: "var", Block: "name", Iteration: "name"}
 """The field by which schedules address a statement."""
 
 
 def name_of(statement: Any) -> str:
     """Return the name of a loop, block or iteration, or an empty text for other statements."""
-    return getattr(statement, _NAMES.get(type(statement), ""), "")
+    return getattr(statement, _NAME_FIELDS.get(type(statement), ""), "")
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -134,18 +135,18 @@ class Cursor(msgspec.Struct, frozen=True):
         module, primitive, node, path = self.module, self.primitive, self.node, self.path
         return [
             Cursor(module, primitive, child, (*path, (node, name, index)))
-            for name in BODIES.get(type(node), ())
+            for name in ADDRESSABLE_BODIES.get(type(node), ())
             for index, child in enumerate(getattr(node, name))
         ][::-1]
 
     def with_function(self, new: Function) -> Cursor:
         """Return the cursor at `new`, in the module in which it replaces the function."""
-        module = with_function(self.module, self.function, new)
+        module = module_with_function(self.module, self.function, new)
         return Cursor(module, self.primitive, new, ())
 
     def replaced_by(self, new: tuple[Stmt, ...]) -> Cursor:
         """Return the cursor at the function with the statement replaced, in the module with that function."""
-        return self.with_function(replaced(self, new))
+        return self.with_function(function_with_replaced(self, new))
 
 
 def cursor_at(module: Module, function: Function, *, primitive: str = "") -> Cursor:
@@ -169,21 +170,23 @@ def find_by_name(top: Cursor, kind: type, name: str) -> list[Cursor]:
     A schedule looks up names in each step, so no cursors are made at other statements.
     """
     cursors: list[Cursor] = []
-    naming = _NAMES[kind]
+    naming = _NAME_FIELDS[kind]
     stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
     while stack:
         entry = stack.pop()
         node = entry[0]
         if type(node) is kind and getattr(node, naming) == name:
-            cursors.append(Cursor(top.module, top.primitive, node, (*top.path, *_path(entry))))
-        for field in BODIES[type(node)]:
+            cursors.append(
+                Cursor(top.module, top.primitive, node, (*top.path, *_path_of_entry(entry)))
+            )
+        for field in ADDRESSABLE_BODIES[type(node)]:
             for at, child in enumerate(getattr(node, field)):
-                if type(child) in BODIES:  # all named statements have bodies
+                if type(child) in ADDRESSABLE_BODIES:  # all named statements have bodies
                     stack.append((child, entry, field, at))
     return cursors
 
 
-def _path(entry: Any) -> tuple[PathStep, ...]:
+def _path_of_entry(entry: Any) -> tuple[PathStep, ...]:
     hops: list[PathStep] = []
     while entry[1] is not None:
         _, above, field, at = entry
@@ -198,7 +201,7 @@ def addressable_statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
     while stack:
         child = stack.pop()
         yield child
-        for name in reversed(BODIES.get(type(child), ())):
+        for name in reversed(ADDRESSABLE_BODIES.get(type(child), ())):
             stack += getattr(child, name)[::-1]
 
 
@@ -208,7 +211,7 @@ def addressable_statements_of(function: Function) -> tuple[Any, ...]:
     return tuple(addressable_statements(function.body))
 
 
-def replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
+def function_with_replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
     """Return the function with the statement at the cursor replaced."""
     body: tuple[Any, ...] = new
     for parent, name, index in reversed(cursor.path):
@@ -218,7 +221,7 @@ def replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
     return function
 
 
-def with_function(module: Module, old: Function, new: Function) -> Module:
+def module_with_function(module: Module, old: Function, new: Function) -> Module:
     """Return the module with one function replaced."""
     functions = tuple(new if function is old else function for function in module.functions)
     return replace(module, functions=functions)

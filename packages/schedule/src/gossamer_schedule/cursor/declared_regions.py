@@ -7,7 +7,12 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Allocate, Block, Function, Module, Region
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.region_coverage import without_false_regions
-from gossamer_schedule.cursor.cursor import BODIES, Cursor, addressable_statements_of, cursor_at
+from gossamer_schedule.cursor.cursor import (
+    ADDRESSABLE_BODIES,
+    Cursor,
+    addressable_statements_of,
+    cursor_at,
+)
 
 
 def with_true_regions(module: Module) -> Module:
@@ -20,12 +25,14 @@ def with_true_regions(module: Module) -> Module:
     >>> with_true_regions(SCALE) is SCALE
     True
     """
-    functions = tuple(_of_function(cursor_at(module, function)) for function in module.functions)
+    functions = tuple(
+        _function_with_true_regions(cursor_at(module, function)) for function in module.functions
+    )
     is_same = all(new is old for new, old in zip(functions, module.functions, strict=True))
     return module if is_same else replace(module, functions=functions)
 
 
-def _of_function(top: Cursor) -> Function:
+def _function_with_true_regions(top: Cursor) -> Function:
     function = top.function
     blocks = (
         statement
@@ -37,9 +44,9 @@ def _of_function(top: Cursor) -> Function:
     for cursor in top.below():
         block = cursor.node
         if isinstance(block, Block) and (block.reads or block.writes):
-            valid = _with_valid_regions(block, _visible(cursor))
+            valid = _with_valid_regions(block, _visible_buffers(cursor))
             if valid != block:
-                return _of_function(cursor.replaced_by((valid,)))
+                return _function_with_true_regions(cursor.replaced_by((valid,)))
     return function
 
 
@@ -57,11 +64,11 @@ def _with_valid_regions(block: Block, visible: set[str]) -> Block:
     return without_false_regions(replace(block, reads=kept("reads"), writes=kept("writes")))
 
 
-def _visible(cursor: Cursor) -> set[str]:
+def _visible_buffers(cursor: Cursor) -> set[str]:
     """Return the names of the buffers that are in scope at a cursor."""
     names = {buffer.name for buffer in cursor.function.buffers}
     for parent in cursor.parents:
-        bodies = (getattr(parent, field) for field in BODIES[type(parent)])
+        bodies = (getattr(parent, field) for field in ADDRESSABLE_BODIES[type(parent)])
         names |= {
             stmt.buffer.name for body in bodies for stmt in body if isinstance(stmt, Allocate)
         }

@@ -30,23 +30,23 @@ class Handle(str):
         return str, (str(self),)
 
 
-def forwarded(handle: Handle, given: Module, results: Sequence[Result]) -> tuple[str, ...]:
+def forwarded_names(handle: Handle, given: Module, results: Sequence[Result]) -> tuple[str, ...]:
     """Return the names that a handle stands for after all steps, none if the statement no longer exists.
 
     Raises `ScheduleError`: `schedule.handle.foreign`.
     """
     names: tuple[str, ...] = (str(handle),)
-    for result in _later(handle, given, results):
-        left = _names(result.module)
+    for result in _results_after(handle, given, results):
+        existing = _addressable_names(result.module)
         names = tuple(
             name
             for old in names
-            for name in result.forwards.get(old, (old,) if old in left else ())
+            for name in result.forwards.get(old, (old,) if old in existing else ())
         )
     return names
 
 
-def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence[Result]:
+def _results_after(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence[Result]:
     """Return the steps after the one whose module the handle was made for."""
     for count in range(len(results), 0, -1):
         if results[count - 1].module is handle.module:
@@ -60,7 +60,7 @@ def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence
     )
 
 
-def _names(module: Module) -> frozenset[str]:
+def _addressable_names(module: Module) -> frozenset[str]:
     """Return all names that steps can address."""
     statements = [
         node for function in module.functions for node in addressable_statements(function.body)
@@ -77,19 +77,19 @@ def loop_names(module: Module) -> frozenset[str]:
     return frozenset(node.var for node in statements if isinstance(node, For))
 
 
-def current(handle: Handle, given: Module, results: Sequence[Result]) -> str:
+def current_name(handle: Handle, given: Module, results: Sequence[Result]) -> str:
     """Return the one name that a handle stands for.
 
     Raises `ScheduleError`: `schedule.handle.gone`, `schedule.handle.several`, `schedule.handle.foreign`.
     """
-    names = forwarded(handle, given, results)
+    names = forwarded_names(handle, given, results)
     if len(names) == 1:
         return names[0]
     if not names:
         raise schedule_error(
             "handle.gone",
             f"The statement of the handle '{handle}' no longer exists.",
-            hint=listing("names", sorted(_names(results[-1].module) - {""})),
+            hint=listing("names", sorted(_addressable_names(results[-1].module) - {""})),
         )
     raise schedule_error(
         "handle.several",

@@ -52,7 +52,7 @@ def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...
     ('csrmm',)
     """
     root = find_function(module, "get_blocks", function=function)
-    return _found(addressable_statements(root.function.body), root.function)
+    return _selected_block_names(addressable_statements(root.function.body), root.function)
 
 
 @typed
@@ -94,7 +94,7 @@ def get_child_blocks(module: Module, name: str, *, function: str | None = None) 
     """
     root = find_function(module, "get_child_blocks", function=function)
     cursor = find_named(root, name=name)
-    return _found(addressable_statements(cursor.node.body), root.function)
+    return _selected_block_names(addressable_statements(cursor.node.body), root.function)
 
 
 @typed
@@ -109,9 +109,9 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
     """
     root = find_function(module, "get_producers", function=function)
     cursor = find_block(root, block=block)
-    needed = _read(cursor.node)
-    return _found(
-        (other for other in _others(cursor) if outer_writes((other,)) & needed),
+    read = _buffers_read(cursor.node)
+    return _selected_block_names(
+        (other for other in _other_blocks(cursor) if outer_writes((other,)) & read),
         root.function,
     )
 
@@ -128,28 +128,28 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
     """
     root = find_function(module, "get_consumers", function=function)
     cursor = find_block(root, block=block)
-    made = outer_writes((cursor.node,))
-    return _found(
-        (other for other in _others(cursor) if _read(other) & made),
+    written = outer_writes((cursor.node,))
+    return _selected_block_names(
+        (other for other in _other_blocks(cursor) if _buffers_read(other) & written),
         root.function,
     )
 
 
-def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
+def _selected_block_names(among: Iterable[Any], function: Function) -> tuple[str, ...]:
     """Return the names of the blocks among statements that pass the block filter of a function."""
     blocks = (statement for statement in among if isinstance(statement, Block))
     return tuple(block.name for block in blocks if is_selected(block, function))
 
 
-def _others(cursor: Cursor) -> Iterator[Block]:
+def _other_blocks(cursor: Cursor) -> Iterator[Block]:
     """Return the blocks that neither contain a block nor are contained in it."""
-    apart = set(map(id, (*cursor.parents, cursor.node, *addressable_statements((cursor.node,)))))
+    related = set(map(id, (*cursor.parents, cursor.node, *addressable_statements((cursor.node,)))))
     for statement in addressable_statements(cursor.function.body):
-        if isinstance(statement, Block) and id(statement) not in apart:
+        if isinstance(statement, Block) and id(statement) not in related:
             yield statement
 
 
-def _read(block: Block) -> set[str]:
+def _buffers_read(block: Block) -> set[str]:
     """Return the buffers that a block reads, including those that a `Combine` updates."""
     nodes = list(walk(block))
     loads = {node.buffer for node in nodes if isinstance(node, READS)}

@@ -26,17 +26,17 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Cu
 
 def find_loop(top: Cursor, *, loop: str) -> Cursor:
     """Return the cursor at a loop."""
-    return _find(top, For, loop, reason="no_loop")
+    return _find_statement(top, For, loop, reason="no_loop")
 
 
 def find_block(top: Cursor, *, block: str) -> Cursor:
     """Return the cursor at a block."""
-    return _find(top, Block, block, reason="no_block")
+    return _find_statement(top, Block, block, reason="no_block")
 
 
 def find_iteration(top: Cursor, *, iteration: str) -> Cursor:
     """Return the cursor at a sparse iteration."""
-    return _find(top, Iteration, iteration, reason="no_iteration")
+    return _find_statement(top, Iteration, iteration, reason="no_iteration")
 
 
 def find_named(top: Cursor, *, name: str) -> Cursor:
@@ -44,31 +44,33 @@ def find_named(top: Cursor, *, name: str) -> Cursor:
     cursors = [cursor for cursor in top.below() if name and name_of(cursor.node) == name]
     if len(cursors) == 1:
         return cursors[0]
-    there = "are several statements" if cursors else "is no loop, block or iteration"
+    count_text = "are several statements" if cursors else "is no loop, block or iteration"
     raise schedule_error(
         f"{top.primitive}.no_name",
-        f"There {there} '{name}' in '{top.function.name}'.",
+        f"There {count_text} '{name}' in '{top.function.name}'.",
         hint=listing(
             "names", filter(None, map(name_of, addressable_statements(top.function.body)))
         ),
     )
 
 
-_WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
+_STATEMENT_WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
 """The word for each kind of statement in errors."""
 
 
-def _find(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
+def _find_statement(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
     cursors = find_by_name(top, kind, name)
     if len(cursors) == 1:
         return cursors[0]
-    word = _WORDS[kind]
-    every = [node for node in addressable_statements(top.function.body) if isinstance(node, kind)]
-    there = f"are several {word}s" if cursors else f"is no {word}"
+    word = _STATEMENT_WORDS[kind]
+    candidates = [
+        node for node in addressable_statements(top.function.body) if isinstance(node, kind)
+    ]
+    count_text = f"are several {word}s" if cursors else f"is no {word}"
     raise schedule_error(
         f"{top.primitive}.{reason}",
-        f"There {there} '{name}' in '{top.function.name}'.",
-        hint=listing(f"{word}s", [name_of(node) for node in every]),
+        f"There {count_text} '{name}' in '{top.function.name}'.",
+        hint=listing(f"{word}s", [name_of(node) for node in candidates]),
     )
 
 

@@ -11,10 +11,10 @@ from gossamer_schedule.cursor.cursor import (
     Cursor,
     addressable_statements_of,
     find_by_name,
-    replaced,
+    function_with_replaced,
 )
 
-SEEN_BY: dict[str, tuple[str, ...]] = {
+PRIVATE_ALONG: dict[str, tuple[str, ...]] = {
     "global": (),
     "shared": ("blockIdx",),
     "warp": ("blockIdx",),
@@ -24,7 +24,7 @@ SEEN_BY: dict[str, tuple[str, ...]] = {
 """For each scope, the thread axes along which every thread has its own copy of a buffer."""
 
 
-def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
+def escaping_private_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
     """Return pairs of a thread loop and a buffer that its threads do not share, used inside and outside it.
 
     A value that one thread stores is then not the value used outside the loop.
@@ -33,7 +33,7 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
     >>> from gossamer_testkit.examples import STAGED
     >>> from gossamer_schedule.cursor.cursor import cursor_at
     >>> made = bind(STAGED, "i", thread="blockIdx.x").module
-    >>> [*split_buffers(cursor_at(made, made.functions[0]))]
+    >>> [*escaping_private_buffers(cursor_at(made, made.functions[0]))]
     []
     """
     function = top.function
@@ -49,22 +49,22 @@ def split_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
         buffer.name: buffer.scope for buffer in all_buffers(function) if buffer.scope != "global"
     }
     for loop in loops:
-        apart = [buffer for buffer, scope in scopes.items() if _is_apart(loop, scope)]
-        if not apart:
+        private = [buffer for buffer, scope in scopes.items() if _is_private(loop, scope)]
+        if not private:
             continue
         cursor = find_by_name(top, For, loop.var)[0]
-        outside = _used(replaced(cursor, ()).body).intersection(apart)
-        inside = _used(loop.body) if outside else set()
-        yield from [(cursor, buffer) for buffer in apart if buffer in outside & inside]
+        outside = _accessed_buffers(function_with_replaced(cursor, ()).body).intersection(private)
+        inside = _accessed_buffers(loop.body) if outside else set()
+        yield from [(cursor, buffer) for buffer in private if buffer in outside & inside]
 
 
-def _used(body: tuple[Stmt, ...]) -> set[str]:
+def _accessed_buffers(body: tuple[Stmt, ...]) -> set[str]:
     """Return the names of the buffers that statements access."""
     return {access.buffer for access in collect(INDEXING, *body)}
 
 
-def _is_apart(loop: For, scope: str) -> bool:
+def _is_private(loop: For, scope: str) -> bool:
     """Return whether each iteration of a loop has its own copy of buffers of a scope."""
     if loop.kind == "parallel":
         return scope != "global"
-    return loop.thread is not None and loop.thread.partition(".")[0] in SEEN_BY[scope]
+    return loop.thread is not None and loop.thread.partition(".")[0] in PRIVATE_ALONG[scope]

@@ -21,7 +21,7 @@ INTRINSICS = "intrinsics"
 """The argument of primitives that need the intrinsics of a machine."""
 _NOT_ARGUMENTS = ("root", INTRINSICS, "return")
 """Parameters and annotations of a primitive that are not arguments of its step."""
-_TYPES: dict[str, Any] = {
+_TYPES_BY_ANNOTATION: dict[str, Any] = {
     "int": int,
     "str": str,
     "str | None": str | None,
@@ -66,14 +66,14 @@ def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> d
     variadic = variadic_argument(primitive)
     if variadic:
         return {variadic: args}
-    names = _positional(primitive) if args else ()
+    names = _positional_names(primitive) if args else ()
     if len(args) > len(names):
         raise _positional_error(primitive, args, len(names))
     return dict(zip(names, args, strict=False))
 
 
 @cache
-def _positional(primitive: Callable[..., Any]) -> tuple[str, ...]:
+def _positional_names(primitive: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of the arguments after the module that a primitive takes by position."""
     code: CodeType = unwrap(primitive).__code__
     return code.co_varnames[1 : code.co_argcount]
@@ -90,7 +90,7 @@ def _positional_error(
 ) -> ScheduleError:
     """Return the error for arguments that must be given by name. Its hint shows the right call."""
     op = primitive.__name__
-    types, _ = parameters(primitive)
+    types, _ = argument_types(primitive)
     names = list(types)[: len(args)]
     shown = [
         repr(value) if at < count else f"{name}={value!r}"
@@ -106,7 +106,7 @@ def _positional_error(
     )
 
 
-def checked(
+def checked_arguments(
     primitive: Callable[..., Any], given: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of a primitive by name, converted to their types: lists to tuples, NumPy integers
@@ -115,14 +115,14 @@ def checked(
     Raises `ScheduleError`: `schedule.replay.arguments` (missing, unknown, twice, or of a wrong type).
 
     >>> from gossamer_schedule import split
-    >>> checked(split, {"loop": "i"}, {"factors": [None, 8]})
+    >>> checked_arguments(split, {"loop": "i"}, {"factors": [None, 8]})
     {'loop': 'i', 'factors': (None, 8)}
     """
-    types, required = parameters(primitive)
+    types, required = argument_types(primitive)
     op, variadic = primitive.__name__, variadic_argument(primitive)
     rest, intrinsics = dict(keywords), {}
     if INTRINSICS in rest and takes_intrinsics(primitive):
-        intrinsics[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
+        intrinsics[INTRINSICS] = _checked_intrinsics(op, rest.pop(INTRINSICS))
     for name in rest:
         if name not in types:
             raise _unknown_argument_error(op, name, list(types))
@@ -136,11 +136,13 @@ def checked(
                 f"{op} needs argument '{name}'.",
                 hint=listing("arguments", types),
             )
-    arguments = {name: _converted(op, name, value, types[name]) for name, value in given.items()}
+    arguments = {
+        name: _converted_value(op, name, value, types[name]) for name, value in given.items()
+    }
     return arguments | intrinsics
 
 
-def _intrinsics(op: str, value: Any) -> Any:
+def _checked_intrinsics(op: str, value: Any) -> Any:
     if isinstance(value, Sequence) and all(isinstance(item, Intrinsic) for item in value):
         return value
     raise schedule_error(
@@ -159,9 +161,9 @@ def _unknown_argument_error(op: str, name: str, names: list[str]) -> ScheduleErr
     )
 
 
-def _converted(op: str, name: str, value: Any, expected: Any) -> Any:
+def _converted_value(op: str, name: str, value: Any, expected: Any) -> Any:
     try:
-        return msgspec.convert(normalized(value), expected)
+        return msgspec.convert(normalized_value(value), expected)
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError) as error:
         raise schedule_error(
             "replay.arguments",
@@ -172,20 +174,20 @@ def _converted(op: str, name: str, value: Any, expected: Any) -> Any:
 
 def _is_of_type(value: Any, expected: Any) -> bool:
     try:
-        msgspec.convert(normalized(value), expected)
+        msgspec.convert(normalized_value(value), expected)
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError):
         return False
     return True
 
 
-def recorded(primitive: Callable[..., Any], values: Mapping[str, Arg]) -> dict[str, Arg]:
+def recorded_arguments(primitive: Callable[..., Any], values: Mapping[str, Arg]) -> dict[str, Arg]:
     """Return the arguments of a step in the order of the primitive's parameters, without defaults.
 
     >>> from gossamer_schedule import sample_perfect_tile
-    >>> recorded(sample_perfect_tile, {"parts": 2, "name": "t", "loop": "i", "largest": 64})
+    >>> recorded_arguments(sample_perfect_tile, {"parts": 2, "name": "t", "loop": "i", "largest": 64})
     {'loop': 'i', 'name': 't', 'parts': 2}
     """
-    types, _ = parameters(primitive)
+    types, _ = argument_types(primitive)
     defaults = unwrap(primitive).__kwdefaults__
     return {
         name: values[name]
@@ -194,7 +196,7 @@ def recorded(primitive: Callable[..., Any], values: Mapping[str, Arg]) -> dict[s
     }
 
 
-_LONGEST = 80
+_MAX_VALUE_LENGTH = 80
 """Maximum length of a value that messages show in full."""
 
 
@@ -205,20 +207,20 @@ def value_text(value: object) -> str:
     ("'i'", 'a value of type object')
     """
     text = repr(value) if isinstance(value, (str, int, float, bytes, tuple, list)) else ""
-    return text if 0 < len(text) <= _LONGEST else f"a value of type {type(value).__name__}"
+    return text if 0 < len(text) <= _MAX_VALUE_LENGTH else f"a value of type {type(value).__name__}"
 
 
-def normalized(value: Any) -> Any:
+def normalized_value(value: Any) -> Any:
     """Return a value with lists as tuples, and with integers of other types, such as NumPy's, as ints.
 
     >>> import numpy as np
-    >>> normalized([None, np.int64(8)])
+    >>> normalized_value([None, np.int64(8)])
     (None, 8)
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, (list, tuple)):
-        return tuple(map(normalized, value))
+        return tuple(map(normalized_value, value))
     if isinstance(value, Set):  # msgspec would convert a set to a tuple, in arbitrary order
         raise TypeError("Expected `array`, got `set`")
     try:
@@ -228,11 +230,13 @@ def normalized(value: Any) -> Any:
 
 
 @cache
-def parameters(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
+def argument_types(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the types of a primitive's arguments by name, and the names of those that are required."""
     function: Any = unwrap(primitive)
     hints, variadic = function.__annotations__, variadic_argument(primitive)
-    types = {name: _TYPES[hints[name]] for name in hints if name not in _NOT_ARGUMENTS}
+    types = {
+        name: _TYPES_BY_ANNOTATION[hints[name]] for name in hints if name not in _NOT_ARGUMENTS
+    }
     if variadic:
-        types[variadic] = _TYPES[f"tuple[{hints[variadic]}, ...]"]
+        types[variadic] = _TYPES_BY_ANNOTATION[f"tuple[{hints[variadic]}, ...]"]
     return types, [name for name in types if name not in function.__kwdefaults__]

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import re
 
-INIT = "init"
+INIT_SUFFIX = "init"
 """The suffix of the loops, block and iterators that `decompose_reduction` makes."""
 
-_LOOP_SUFFIXES = re.compile(rf"(_(\d+|{INIT}|c))+")
-"""One or more of the suffixes of `split_loops`, `init_name` and `copy_name`."""
+_LOOP_SUFFIXES = re.compile(rf"(_(\d+|{INIT_SUFFIX}|c))+")
+"""One or more of the suffixes of `split_loop_names`, `init_name` and `copy_name`."""
 
 
-def split_loops(loop: str, count: int) -> tuple[str, ...]:
+def split_loop_names(loop: str, count: int) -> tuple[str, ...]:
     """Return the names of the loops that a loop is split into, outermost first.
 
-    >>> split_loops("k", 2)
+    >>> split_loop_names("k", 2)
     ('k_0', 'k_1')
     """
     return tuple(f"{loop}_{position}" for position in range(count))
 
 
-def init_name(name: str, *, suffix: str = INIT) -> str:
+def init_name(name: str, *, suffix: str = INIT_SUFFIX) -> str:
     """Return the name of the init's copy of a block, a loop or an iterator."""
     return f"{name}_{suffix}"
 
@@ -34,7 +34,7 @@ def cache_name(buffer: str, scope: str) -> str:
     return f"{buffer}_{scope}"
 
 
-def copy_block(block: str, cache: str) -> str:
+def copy_block_name(block: str, cache: str) -> str:
     """Return the name of the block that copies between a buffer and its cache."""
     return f"{block}_{cache}"
 

@@ -19,11 +19,11 @@ from gossamer_ir.nodes import For, Function, Module
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements_of, cursor_at, name_of
 from gossamer_schedule.cursor.declared_regions import with_true_regions
 from gossamer_schedule.cursor.resolve import find_function, require_stage
-from gossamer_schedule.cursor.thread_scopes import split_buffers
+from gossamer_schedule.cursor.thread_scopes import escaping_private_buffers
 from gossamer_schedule.definition.arguments import (
     arguments_by_name,
-    checked,
-    recorded,
+    checked_arguments,
+    recorded_arguments,
     value_text,
     variadic_argument,
 )
@@ -86,22 +86,24 @@ def primitive(
         def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
             _require_module(module, name)
             by_name = arguments_by_name(implementation, args)
-            given = checked(implementation, by_name, keywords)
+            given = checked_arguments(implementation, by_name, keywords)
             try:
                 require_stage(module, name, stages=stages)
                 return _result(implementation, module, given)
             except ScheduleError as error:
                 place, values = error.diagnostics[0].place, tuple(given.values())
-                error.with_text(lambda: _shown(module, place or _named(module, values)))
+                error.with_text(
+                    lambda: _marked_script(module, place or _place_of_arguments(module, values))
+                )
                 raise
 
-        _show_signature(applied, implementation)
+        _set_signature(applied, implementation)
         return applied
 
     return decorated
 
 
-def _show_signature(primitive: Any, implementation: Callable[..., Change]) -> None:
+def _set_signature(primitive: Any, implementation: Callable[..., Change]) -> None:
     """Let `help` and `inspect` show the module that a primitive takes, not the cursor."""
     shown = signature(implementation)
     root, *arguments = shown.parameters.values()
@@ -127,8 +129,8 @@ def _result(implementation: Callable[..., Change], module: Module, given: dict[s
     change = _change(implementation, root, given)
     changed = change.root.module
     _require_annotations(changed, name)
-    _require_shared(changed, module, name)
-    step = Step(name, recorded(implementation, {**given, **change.recorded}))
+    _require_no_private_copies(changed, module, name)
+    step = Step(name, recorded_arguments(implementation, {**given, **change.recorded}))
     return Result(with_true_regions(changed), change.names, step, change.forwards, change.values)
 
 
@@ -137,9 +139,9 @@ def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str
     error."""
     variadic = variadic_argument(implementation)
     named = dict(given)
-    several = named.pop(variadic, ())
+    variadic_values = named.pop(variadic, ())
     try:
-        return implementation(root, *several, **named)
+        return implementation(root, *variadic_values, **named)
     except RecursionError:
         name = implementation.__name__
         raise schedule_error(
@@ -161,15 +163,15 @@ def _require_annotations(module: Module, name: str) -> None:
                 _require_copies(statement, function, name)
 
 
-def _require_shared(changed: Module, module: Module, name: str) -> None:
+def _require_no_private_copies(changed: Module, module: Module, name: str) -> None:
     """Require that no thread-private buffer is used outside its thread loop, unless it was before the
     step."""
     for function in changed.functions:
-        for cursor, buffer in split_buffers(cursor_at(changed, function)):
+        for cursor, buffer in escaping_private_buffers(cursor_at(changed, function)):
             if any(
                 old_split[1] == buffer
                 for old in module.functions
-                for old_split in split_buffers(cursor_at(module, old))
+                for old_split in escaping_private_buffers(cursor_at(module, old))
             ):
                 continue
             raise schedule_error(
@@ -203,19 +205,21 @@ def _require_copies(loop: For, function: Function, name: str) -> None:
         )
 
 
-def _named(module: Module, arguments: tuple[object, ...]) -> Place:
+def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
     """Return the place of the first statement that an argument names, else of the function."""
-    functions = {function.name: number for number, function in enumerate(module.functions)}
+    functions = {function.name: position for position, function in enumerate(module.functions)}
     names = [
         part for value in arguments for part in (value if isinstance(value, tuple) else [value])
     ]
-    number = next((functions[name] for name in names if name in functions), functions[module.entry])
-    cursors = cursor_at(module, module.functions[number]).below()
+    position = next(
+        (functions[name] for name in names if name in functions), functions[module.entry]
+    )
+    cursors = cursor_at(module, module.functions[position]).below()
     places = {name_of(cursor.node): cursor.place for cursor in cursors}
-    return next((places[name] for name in names if name in places), ("functions", number))
+    return next((places[name] for name in names if name in places), ("functions", position))
 
 
-def _shown(module: Module, place: Place) -> str:
+def _marked_script(module: Module, place: Place) -> str:
     from gossamer_ir.script.marked import marked  # imported late: only errors need the printer
 
     try:

@@ -10,10 +10,10 @@ from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 
-MARK = "$"
+REFERENCE_PREFIX = "$"
 """The prefix of a reference to a value."""
 
-Values = Mapping[str, int | str | None]
+DrawnValues = Mapping[str, int | str | None]
 
 
 def require_value_name(name: str, root: Cursor) -> None:
@@ -26,7 +26,7 @@ def require_value_name(name: str, root: Cursor) -> None:
         )
 
 
-def with_values(step: Step, values: Values) -> Step:
+def with_values(step: Step, values: DrawnValues) -> Step:
     """Return the step with drawn values in place of references.
 
     Raises `ScheduleError`: `schedule.sample.no_value`.
@@ -36,21 +36,23 @@ def with_values(step: Step, values: Values) -> Step:
     """
     if not any(map(is_reference, step.args.values())):
         return step
-    return Step(step.op, {name: _drawn(value, values) for name, value in step.args.items()})
+    return Step(
+        step.op, {name: _with_drawn_values(value, values) for name, value in step.args.items()}
+    )
 
 
 def is_reference(value: Arg) -> bool:
     """Return whether an argument, or a part of it, is a reference to a drawn value."""
     parts = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(part, str) and part.startswith(MARK) for part in parts)
+    return any(isinstance(part, str) and part.startswith(REFERENCE_PREFIX) for part in parts)
 
 
-def _drawn(value: Any, values: Values) -> Any:
+def _with_drawn_values(value: Any, values: DrawnValues) -> Any:
     if isinstance(value, tuple):
-        return tuple(_drawn(part, values) for part in value)
-    if not (isinstance(value, str) and value.startswith(MARK)):
+        return tuple(_with_drawn_values(part, values) for part in value)
+    if not (isinstance(value, str) and value.startswith(REFERENCE_PREFIX)):
         return value
-    name = value.removeprefix(MARK)
+    name = value.removeprefix(REFERENCE_PREFIX)
     if name not in values:
         raise schedule_error(
             "sample.no_value",

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
 
-UNSAFE = "unsafe"
+UNSAFE_KEY = "unsafe"
 """The key of the annotation of functions with unproved steps."""
 
 Requirement: TypeAlias = Callable[[Cursor], None]
 """A check that raises an error if the loop at a cursor is not proved to be legal."""
 
 
-def trusted(cursor: Cursor) -> None:
+def require_nothing(cursor: Cursor) -> None:
     """Require nothing: the user guarantees that the step is legal."""
 
 
@@ -36,8 +36,8 @@ def marked_unsafe(change: Change) -> Change:
     """
     root, function = change.root, change.root.function
     step = f"{root.primitive.removeprefix('unsafe_')}({', '.join(change.names)})"
-    before = [str(value) for key, value in function.annotations if key == UNSAFE]
-    others = tuple(item for item in function.annotations if item[0] != UNSAFE)
-    mark = (UNSAFE, "; ".join((*before, step)))
+    before = [str(value) for key, value in function.annotations if key == UNSAFE_KEY]
+    others = tuple(item for item in function.annotations if item[0] != UNSAFE_KEY)
+    mark = (UNSAFE_KEY, "; ".join((*before, step)))
     marked = replace(function, annotations=(*others, mark))
     return replace(change, root=root.with_function(marked))

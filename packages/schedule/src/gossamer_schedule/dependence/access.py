@@ -30,7 +30,7 @@ def values_at(cursor: Cursor) -> dict[str, Expr]:
     return values
 
 
-def values_within(cursor: Cursor) -> dict[str, Expr]:
+def values_in_block(cursor: Cursor) -> dict[str, Expr]:
     """Return the values of block variables and lets that are in scope in the block at a cursor."""
     return values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
 
@@ -45,7 +45,7 @@ def buffers_named(body: Iterable[Any]) -> set[str]:
     return set(effects.buffers_named(*body))
 
 
-def used_by(statement: Any) -> set[str]:
+def buffers_used_by(statement: Any) -> set[str]:
     """Return the buffers that a statement uses, without the bodies of loops and conditions."""
     is_whole = isinstance(statement, (Block, Store))
     return buffers_accessed((statement,) if is_whole else parts_of(statement))
@@ -59,6 +59,6 @@ def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
     )
 
 
-def is_wide(indices: Iterable[Expr]) -> bool:
+def is_vector_access(indices: Iterable[Expr]) -> bool:
     """Return whether an access is to a vector of elements."""
     return any(DType.parse(dtype_of(at)).is_vector for at in indices)

@@ -25,7 +25,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 
 
-def as_loops(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
+def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
     """Return a sparse iteration as loops, one for each variable, and the cursor at the outermost one.
 
     The cursor is in a copy of the function that is otherwise the same. Each loop runs over all coordinates
@@ -38,16 +38,16 @@ def as_loops(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
     >>> from gossamer_schedule.cursor.cursor import cursor_at
     >>> top = cursor_at(SPMM_COORDINATE, SPMM_COORDINATE.functions[0])
     >>> found = find_iteration(top, iteration="csrmm")
-    >>> [loop.var for loop in as_loops(found)[1]]
+    >>> [loop.var for loop in loops_over_coordinates(found)[1]]
     ['i', 'j', 'k']
     """
     axes = {axis.name: axis for axis in cursor.function.axes}
     namer = namer_of(cursor.function)
-    chain = _chain(cursor.node, axes, namer=namer, init=())
+    chain = _nested_loops(cursor.node, axes, namer=namer, init=())
     return find_loop(cursor.replaced_by((chain[0],)), loop=chain[0].var), chain
 
 
-def _chain(
+def _nested_loops(
     node: Iteration, axes: Mapping[str, Axis], *, namer: Namer, init: tuple[Stmt, ...]
 ) -> tuple[For, ...]:
     """Return the loops of an iteration, outermost first, with iterations inside made loops as well."""
@@ -55,7 +55,7 @@ def _chain(
     def inside(statement: Any) -> For | None:
         if not isinstance(statement, Iteration):
             return None
-        return _chain(statement, axes, namer=namer, init=statement.init)[0]
+        return _nested_loops(statement, axes, namer=namer, init=statement.init)[0]
 
     names = [name for item in node.axes for name in axes_of(item)]
     body: tuple[Stmt, ...] = (*init, *rewrite_body(node.body, inside, leaves=False))

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.effects import Body, Effects, effects_of
 from gossamer_schedule.dependence.access import buffers_accessed
 
 
-def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
+def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:
     """Return whether a body always stores to a buffer, and reads nothing of it before.
 
     >>> from gossamer_ir.script import parse_module
@@ -26,55 +26,57 @@ def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
     ...             Y[i] = X[i]
     ... '''
     >>> (loop,) = parse_module(text).functions[0].body
-    >>> gives_value(loop.body, "Y")
+    >>> definitely_assigns(loop.body, "Y")
     False
-    >>> gives_value(loop.body[0].then_body, "Y")
+    >>> definitely_assigns(loop.body[0].then_body, "Y")
     True
     """
     for statement in body:
         if buffer in buffers_accessed((statement,)):
-            return _gives(statement, buffer)
+            return _statement_assigns(statement, buffer)
     return False
 
 
-def _gives(statement: Stmt, buffer: str) -> bool:
+def _statement_assigns(statement: Stmt, buffer: str) -> bool:
     """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
     effects = effects_of(statement)
     domains = statement.iters if isinstance(statement, Block) else ()
     if buffer in buffers_accessed((*effects.evaluates, *effects.reads, *domains)):
         return False
     if effects.writes:
-        return _always(effects)
+        return _is_unpredicated(effects)
     if isinstance(statement, If):
-        return all(gives_value(body.statements, buffer) for body in effects.bodies)
+        return all(definitely_assigns(body.statements, buffer) for body in effects.bodies)
     accessing = [body for body in effects.bodies if buffer in buffers_accessed(body.statements)]
     return any(
-        _runs(body, statement) and gives_value(body.statements, buffer) for body in accessing[:1]
+        _always_runs(body, statement) and definitely_assigns(body.statements, buffer)
+        for body in accessing[:1]
     )
 
 
 def always_stores(body: Sequence[Stmt], buffer: str) -> bool:
     """Return whether a body stores to a buffer each time that it runs, whatever it reads before."""
-    return any(_stores(statement, buffer) for statement in body)
+    return any(_statement_always_stores(statement, buffer) for statement in body)
 
 
-def _stores(statement: Stmt, buffer: str) -> bool:
+def _statement_always_stores(statement: Stmt, buffer: str) -> bool:
     effects = effects_of(statement)
     if any(write.buffer == buffer for write in effects.writes):
-        return _always(effects)
+        return _is_unpredicated(effects)
     if isinstance(statement, If):
         return all(always_stores(body.statements, buffer) for body in effects.bodies)
     return any(
-        _runs(body, statement) and always_stores(body.statements, buffer) for body in effects.bodies
+        _always_runs(body, statement) and always_stores(body.statements, buffer)
+        for body in effects.bodies
     )
 
 
-def _always(effects: Effects) -> bool:
+def _is_unpredicated(effects: Effects) -> bool:
     """Return whether the stores of a statement are unpredicated."""
     return all(getattr(write, "predicate", None) is None for write in effects.writes)
 
 
-def _runs(body: Body, statement: Stmt) -> bool:
+def _always_runs(body: Body, statement: Stmt) -> bool:
     """Return whether a body runs whenever its statement does. An init does if the block has no predicate."""
     is_plain = isinstance(statement, Block) and statement.predicate is None
     return body.always_runs or (body.is_init and is_plain)

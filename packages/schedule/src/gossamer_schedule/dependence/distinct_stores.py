@@ -8,11 +8,13 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
-from gossamer_schedule.dependence.races import accesses_below, difference, is_unshared
+from gossamer_schedule.dependence.races import accesses_below, difference_text, is_race_free
 from gossamer_schedule.errors import schedule_error
 
 
-def require_distinct(cursor: Cursor, buffer: str, *, nest: Iterable[For] | None = None) -> None:
+def require_distinct_stores(
+    cursor: Cursor, buffer: str, *, nest: Iterable[For] | None = None
+) -> None:
     """Refuse a block unless different iterations of each loop of its nest store to different elements.
 
     The loops are those directly around the block, or those of `nest`.
@@ -21,12 +23,12 @@ def require_distinct(cursor: Cursor, buffer: str, *, nest: Iterable[For] | None 
     """
     for loop in cursor.nest if nest is None else nest:
         at = find_loop(cursor.top, loop=loop.var)
-        if not is_unshared(at, buffer):
+        if not is_race_free(at, buffer):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
                 f"Cannot prove that different points of block '{cursor.node.name}' are different "
                 f"elements of '{buffer}'.",
-                needs=difference(
+                needs=difference_text(
                     loop.var, accesses_below(at)[buffer], varying=loops_within((loop,))
                 ),
             )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.axis_facts import known_facts
 from gossamer_ir.analysis.nondecreasing import never_decreases
-from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import Expr
+from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
 
 
@@ -13,7 +12,7 @@ def is_monotone(expr: Expr, cursor: Cursor) -> bool:
     """Return whether an expression never decreases nor overflows from one iteration of a loop to the next,
     and from the last one to the value after it."""
     loop = cursor.node
-    point = ProgramPoint(cursor.function, facts=known_facts(cursor.function), binds_all=True)
+    point = point_in_function(cursor.function)
     point.begin(loop.body)
     point.assume_loop(loop)
     return never_decreases(expr, loop, point)

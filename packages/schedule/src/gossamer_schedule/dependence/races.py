@@ -25,23 +25,23 @@ from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 
-_OTHER = "_other"
-_MOST_POINTS = 4096
+_OTHER_SUFFIX = "_other"
+_MAX_POINTS = 4096
 """The largest number of points that are tried to find two iterations that access one element. Such a pair
 only makes the error more precise: without a proof, the loop is refused in any case."""
 
 
-AT_ONCE = ("parallel", "thread_binding", "vectorized")
+CONCURRENT_KINDS = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations run concurrently."""
 
 
-def require_unshared(top: Cursor, root: Cursor, *, buffers: Set[str]) -> None:
+def require_no_race_on_new(top: Cursor, root: Cursor, *, buffers: Set[str]) -> None:
     """Refuse new buffers that concurrent iterations of loops around a cursor would share.
 
     The loops are checked in `root`, the function with the buffers. Raises as `require_no_race`.
     """
     for loop in top.loops:
-        if loop.kind in AT_ONCE:
+        if loop.kind in CONCURRENT_KINDS:
             around = find_loop(root, loop=loop.var)
             require_no_race(around, buffers=buffers)
 
@@ -52,10 +52,10 @@ def accesses_below(cursor: Cursor) -> Mapping[str, Sequence[AccessForm]]:
     return written_accesses(cursor.node.body, values=values_at(cursor), function=cursor.function)
 
 
-def is_unshared(cursor: Cursor, buffer: str) -> bool:
+def is_race_free(cursor: Cursor, buffer: str) -> bool:
     """Return whether different iterations of the loop at a cursor provably access different elements of a
     buffer that the loop writes."""
-    return _verdict(cursor, buffer) == "disjoint" or is_ordered(cursor, buffer)
+    return _race_verdict(cursor, buffer) == "disjoint" or is_ordered(cursor, buffer)
 
 
 def is_ordered(cursor: Cursor, buffer: str) -> bool:
@@ -70,7 +70,7 @@ def is_ordered(cursor: Cursor, buffer: str) -> bool:
     )
 
 
-def _verdict(cursor: Cursor, buffer: str) -> Verdict:
+def _race_verdict(cursor: Cursor, buffer: str) -> Verdict:
     loop = cursor.node
     varying = loops_within((loop,))
     return verdict(
@@ -86,19 +86,19 @@ def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
     """
     by_buffer = accesses_below(cursor)
     for buffer in by_buffer if buffers is None else buffers & by_buffer.keys():
-        if not is_unshared(cursor, buffer):
+        if not is_race_free(cursor, buffer):
             raise _race_error(cursor, buffer=buffer)
 
 
 def _race_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
     loop, accesses = cursor.node, accesses_below(cursor)[buffer]
     varying = loops_within((loop,))
-    clash = collision(loop, accesses, loops=loops_of(cursor.function), varying=varying)
-    if _verdict(cursor, buffer) == "race" or clash is not None:
+    collision = collision_text(loop, accesses, loops=loops_of(cursor.function), varying=varying)
+    if _race_verdict(cursor, buffer) == "race" or collision is not None:
         return schedule_error(
             f"{cursor.primitive}.race",
             f"Different iterations of loop '{loop.var}' access the same elements of '{buffer}'"
-            f"{f', {clash}' if clash else ''}, and one writes them.",
+            f"{f', {collision}' if collision else ''}, and one writes them.",
             hint="Choose a loop that selects the element.",
             place=cursor.place,
         )
@@ -106,29 +106,31 @@ def _race_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
         f"{cursor.primitive}.not_proved",
         f"Cannot prove that different iterations of loop '{loop.var}' access different "
         f"elements of '{buffer}'.",
-        needs=difference(loop.var, accesses, varying=varying),
+        needs=difference_text(loop.var, accesses, varying=varying),
         place=cursor.place,
     )
 
 
-def difference(loop: str, accesses: Sequence[AccessForm], *, varying: Set[str]) -> str:
+def difference_text(loop: str, accesses: Sequence[AccessForm], *, varying: Set[str]) -> str:
     """Return the condition that a store to a buffer and another access of it (else the store itself) are to
     different elements in different iterations of the loop."""
     store = next(access for access in accesses if access.is_store)
     other = next((access for access in accesses if access.indices != store.indices), store)
-    renamed: dict[str, Expr] = {name: index_var(name + _OTHER) for name in varying | {loop}}
-    left, right = _element(store, {}), _element(other, renamed)
-    return f"{left} != {right} wherever {loop} != {loop}{_OTHER}"
+    renamed: dict[str, Expr] = {name: index_var(name + _OTHER_SUFFIX) for name in varying | {loop}}
+    left, right = _element_text(store, {}), _element_text(other, renamed)
+    return f"{left} != {right} wherever {loop} != {loop}{_OTHER_SUFFIX}"
 
 
-def _element(access: AccessForm, renamed: Mapping[str, Expr]) -> str:
+def _element_text(access: AccessForm, renamed: Mapping[str, Expr]) -> str:
     if any(form is None for form in access.indices):
         return f"any element of {access.buffer}"
-    texts = [text_of(substitute(_expr(form), renamed)) for form in access.indices if form]
+    texts = [
+        text_of(substitute(_form_expression(form), renamed)) for form in access.indices if form
+    ]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _expr(form: LinearForm) -> Expr:
+def _form_expression(form: LinearForm) -> Expr:
     terms = [mul(index_var(name), product_of(factor)) for name, factor in form.terms.items()]
     if form.base.terms or form.base.constant or not terms:
         terms.append(expr_of(form.base))
@@ -138,7 +140,7 @@ def _expr(form: LinearForm) -> Expr:
     return total
 
 
-def collision(
+def collision_text(
     loop: For,
     accesses: Sequence[AccessForm],
     *,
@@ -153,12 +155,12 @@ def collision(
         return None
     seen: dict[object, tuple[str, int, bool]] = {}
     for access in accesses:
-        for point in _points(access, {loop.var} | varying, loops=loops):
-            element = _at(access, point)
-            here = (_words(point), point.get(loop.var, 0), access.is_store)
-            before = seen.setdefault(element, here)
-            if before[1] != here[1] and (before[2] or here[2]):
-                return f"as {before[0]} and {here[0]} do"
+        for point in _constant_points(access, {loop.var} | varying, loops=loops):
+            element = _element_at(access, point)
+            current = (_point_text(point), point.get(loop.var, 0), access.is_store)
+            earlier = seen.setdefault(element, current)
+            if earlier[1] != current[1] and (earlier[2] or current[2]):
+                return f"as {earlier[0]} and {current[0]} do"
     return None
 
 
@@ -171,7 +173,7 @@ def is_unconditional(body: tuple[Stmt, ...]) -> bool:
     )
 
 
-def _points(
+def _constant_points(
     access: AccessForm, varying: Set[str], *, loops: Mapping[str, For]
 ) -> Iterator[Mapping[str, int]]:
     """Yield the values of the varying loops, if these and the accessed element are constants."""
@@ -183,14 +185,14 @@ def _points(
     count = 1
     for loop_range in ranges:
         count *= len(loop_range)
-    if count <= _MOST_POINTS and not any(
+    if count <= _MAX_POINTS and not any(
         not by.is_constant for form in forms for name, by in form.terms.items() if name in varying
     ):
         for values in product(*ranges):
             yield dict(zip(names, values, strict=True))
 
 
-def _at(access: AccessForm, point: Mapping[str, int]) -> object:
+def _element_at(access: AccessForm, point: Mapping[str, int]) -> object:
     """Return the element accessed at a point, as constants and terms that do not vary."""
     return tuple(
         (
@@ -204,5 +206,5 @@ def _at(access: AccessForm, point: Mapping[str, int]) -> object:
     )
 
 
-def _words(point: Mapping[str, int]) -> str:
+def _point_text(point: Mapping[str, int]) -> str:
     return "(" + ", ".join(f"{name} = {value}" for name, value in point.items()) + ")"

@@ -11,36 +11,36 @@ from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import buffers_accessed
-from gossamer_schedule.dependence.races import accesses_below, is_unshared
+from gossamer_schedule.dependence.races import accesses_below, is_race_free
 from gossamer_schedule.errors import schedule_error
 
 
-def required_shared(cursor: Cursor) -> tuple[str, ...]:
+def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:
     """Return the buffers whose elements several iterations of the loop at a cursor may update.
 
     Requires that these updates are atomic reductions and that all other written buffers are race-free.
 
     Raises `.not_atomic` and `.no_sum`.
     """
-    shared = tuple(name for name in accesses_below(cursor) if not is_unshared(cursor, name))
+    shared = tuple(name for name in accesses_below(cursor) if not is_race_free(cursor, name))
     for name in shared:
-        if not is_accumulated(cursor.node, name) or _has_another_name(cursor, name):
+        if not is_accumulated(cursor.node, name) or _is_aliased(cursor, name):
             raise _accumulation_error(cursor, buffer=name)
     return shared
 
 
-def _has_another_name(cursor: Cursor, buffer: str) -> bool:
+def _is_aliased(cursor: Cursor, buffer: str) -> bool:
     """Return whether the loop also uses the memory of a buffer under another name."""
     handles = {item.name: item.handle for item in all_buffers(cursor.function)}
-    same = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
+    aliases = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
         buffer
     }
-    return bool(same & buffers_accessed(cursor.node.body))
+    return bool(aliases & buffers_accessed(cursor.node.body))
 
 
 def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
     loop = cursor.node
-    for store in _stores(cursor, buffer):
+    for store in _stores_to(cursor, buffer):
         reduction = match_reduction(store)
         dtype = next(b.dtype for b in all_buffers(cursor.function) if b.name == buffer)
         if reduction is not None and not (reduction.op in ATOMIC_OPS and is_combined(dtype)):
@@ -54,18 +54,18 @@ def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
         f"{cursor.primitive}.no_sum",
         f"Iterations of loop '{loop.var}' may share elements of '{buffer}', and do more to them than "
         "one reduction X[...] = X[...] op value.",
-        hint=_hint(cursor, buffer),
+        hint=_accumulation_hint(cursor, buffer),
         place=cursor.place,
     )
 
 
-def _stores(cursor: Cursor, buffer: str) -> Iterator[Store]:
+def _stores_to(cursor: Cursor, buffer: str) -> Iterator[Store]:
     for statement in addressable_statements(cursor.node.body):
         if isinstance(statement, Store) and statement.buffer == buffer:
             yield statement
 
 
-def _hint(cursor: Cursor, buffer: str) -> str:
+def _accumulation_hint(cursor: Cursor, buffer: str) -> str:
     """Return a hint: the step after which iterations only accumulate."""
     for statement in addressable_statements(cursor.node.body):
         if isinstance(statement, Block) and buffer in outer_writes(statement.init):

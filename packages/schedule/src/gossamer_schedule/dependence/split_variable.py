@@ -37,13 +37,13 @@ def split_variable(
         match node:
             case Binary(op="floordiv" | "floormod", lhs=Var(name=name), rhs=rhs) if name == loop:
                 divisor = integer_value(rhs)
-                return _divided(node.op, divisor, digits) if divisor else None
+                return _quotient_or_remainder(node.op, divisor, digits) if divisor else None
         return None
 
     return substitute_body(rewrite_body(body, rule), {loop: number(digits)})
 
 
-def _divided(op: str, divisor: int, digits: Mapping[str, Digit]) -> Expr | None:
+def _quotient_or_remainder(op: str, divisor: int, digits: Mapping[str, Digit]) -> Expr | None:
     """Return the quotient or remainder if the divisor is a multiple of the range of the inner loops."""
     parts = parted(digits, divisor)
     if parts is None:
@@ -52,5 +52,5 @@ def _divided(op: str, divisor: int, digits: Mapping[str, Digit]) -> Expr | None:
     upper, rest = number(high), divisor // span
     if op == "floordiv":
         return floordiv(upper, index(rest))
-    left = ZERO if rest == 1 else mul(Binary("floormod", upper, index(rest)), index(span))
-    return add(left, number(low))
+    scaled = ZERO if rest == 1 else mul(Binary("floormod", upper, index(rest)), index(span))
+    return add(scaled, number(low))

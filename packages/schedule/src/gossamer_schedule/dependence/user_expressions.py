@@ -6,7 +6,7 @@ from gossamer_ir.nodes import Block, Expr
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.bounds.safe_loads import is_safe_in
+from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.dependence.access import values_at
@@ -25,13 +25,13 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     expr = expression_of(
         text,
         cursor,
-        known_at(cursor),
+        index_variables_at(cursor),
         argument=argument,
         place=place,
     )
     given = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is not None}
     read = buffers_read(expr)
-    if not read <= given or not is_safe_in(
+    if not read <= given or not are_loads_safe_in_loops(
         cursor.function, resolve(expr, values_at(cursor)), cursor.loops
     ):
         raise schedule_error(
@@ -43,7 +43,7 @@ def expression_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     return expr
 
 
-def known_at(cursor: Cursor) -> tuple[str, ...]:
+def index_variables_at(cursor: Cursor) -> tuple[str, ...]:
     """Return the index variables that a statement may use: the loops around it in the same block, and the
     iterators of the blocks around it."""
     iters = [

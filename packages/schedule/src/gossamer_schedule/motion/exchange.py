@@ -13,11 +13,15 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.init_places import blocks_with_init, outside, require_inits_in_place
+from gossamer_schedule.nests.init_checks import (
+    blocks_with_init,
+    loops_outside_reductions,
+    require_inits_in_place,
+)
 from gossamer_schedule.reductions.reassociation import combiner_of
 
 
-def require_exchangeable(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> set[str]:
+def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> set[str]:
     """Refuse an order of the loops of a nest that may change its result; return the buffers whose elements
     are combined in another order.
 
@@ -29,7 +33,9 @@ def require_exchangeable(top: Cursor, chain: Sequence[For], moved: Sequence[For]
     """
     require_inits_in_place(
         top,
-        lambda reducing: outside(chain, reducing) ^ outside(moved, reducing),
+        lambda reducing: (
+            loops_outside_reductions(chain, reducing) ^ loops_outside_reductions(moved, reducing)
+        ),
     )
     require_unchanged_bounds(chain, at=top)
     dependent = _dependent_buffers(top, chain, _exchanged_pairs(chain, moved))

@@ -25,9 +25,9 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute
-from gossamer_schedule.bounds.predicates import below
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
-from gossamer_schedule.dependence.access import buffers_accessed, is_wide
+from gossamer_schedule.bounds.predicates import less_than
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
+from gossamer_schedule.dependence.access import buffers_accessed, is_vector_access
 from gossamer_schedule.errors import schedule_error
 
 
@@ -45,12 +45,14 @@ def required_assignment(cursor: Cursor) -> Store:
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
         raise _assignment_error(cursor)
     store: Store = resolve(last, values)
-    if store.buffer in buffers_accessed((*store.indices, store.value)) or is_wide(store.indices):
+    if store.buffer in buffers_accessed((*store.indices, store.value)) or is_vector_access(
+        store.indices
+    ):
         raise _assignment_error(cursor)
     return store
 
 
-def require_no_loops(cursor: Cursor) -> None:
+def require_only_iterators(cursor: Cursor) -> None:
     """Refuse a block that uses variables of loops that are removed with it, instead of its iterators.
 
     Raises `.predicate`.
@@ -102,10 +104,10 @@ def domain_conditions(
 ) -> tuple[Expr, Expr]:
     """Return the conditions that a value of an iterator is in its domain, at values of other iterators."""
     start, extent = resolve(item.domain.start, values), resolve(item.domain.extent, values)
-    return Compare("ge", value, start), below(sub(value, start), extent)
+    return Compare("ge", value, start), less_than(sub(value, start), extent)
 
 
-def conditions_at(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
+def visit_conditions(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
     """Yield the conditions under which a block visits a point."""
     for item in block.iters:
         yield from domain_conditions(item, point[item.var], point)
@@ -125,7 +127,7 @@ def own_nest(cursor: Cursor) -> Cursor:
 
 def without_block(cursor: Cursor) -> Function:
     """Return the function without the block and the loops that contain nothing else."""
-    return replaced(own_nest(cursor), ())
+    return function_with_replaced(own_nest(cursor), ())
 
 
 def without_buffer(function: Function, buffer: str) -> Function:

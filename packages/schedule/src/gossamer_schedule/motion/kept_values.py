@@ -27,23 +27,23 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.dependence.definite_assignment import gives_value
+from gossamer_schedule.dependence.definite_assignment import definitely_assigns
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.motion.inline import conditions_at
+from gossamer_schedule.motion.inline import visit_conditions
 from gossamer_schedule.nests.init_nest import conditions_of_init
 from gossamer_schedule.regions.match_indices import match_all
 
 
-def is_kept(cursor: Cursor, buffer: str) -> bool:
+def may_keep_values(cursor: Cursor, buffer: str) -> bool:
     """Return whether the statement at a cursor may run again during the lifetime of a buffer that it fills.
 
     An element that it does not store the next time then keeps its old value; otherwise it is undefined.
     """
     for parent, name, index in reversed(cursor.path):
-        if any(_allocates(statement, buffer) for statement in getattr(parent, name)[:index]):
+        if any(_is_allocation_of(statement, buffer) for statement in getattr(parent, name)[:index]):
             return False
         if isinstance(parent, While):
             return True
@@ -52,11 +52,11 @@ def is_kept(cursor: Cursor, buffer: str) -> bool:
     return False
 
 
-def _allocates(statement: Stmt, buffer: str) -> bool:
+def _is_allocation_of(statement: Stmt, buffer: str) -> bool:
     return isinstance(statement, Allocate) and statement.buffer.name == buffer
 
 
-def is_lasting(value: Expr, function: Function) -> bool:
+def is_constant_in_function(value: Expr, function: Function) -> bool:
     """Return whether an expression in parameters and the unnamed variable is constant in a function, for
     each value of that variable."""
     params = {param.name for param in function.params}
@@ -73,7 +73,7 @@ def require_recomputed(
 
     Raises `.not_proved`.
     """
-    kept = {name for name in produced if is_kept(cursor.up(len(own)), name)}
+    kept = {name for name in produced if may_keep_values(cursor.up(len(own)), name)}
     if not kept:
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):
@@ -95,18 +95,18 @@ def _is_computed(cursor: Cursor, own: Sequence[For], access: Access, *, target: 
     if access.buffer in with_two_names(cursor.function):
         return False
     point = _computing_point(cursor, own, access)
-    if point is None or not gives_value(block.init or block.body, access.buffer):
+    if point is None or not definitely_assigns(block.init or block.body, access.buffer):
         return False
     known = _point_of_access(access, target)
     predicate = conjoined(conditions_of_init(cursor)) if block.init else block.predicate
     visited = (item for item in block.iters if item.kind == "S")
-    conditions = conditions_at(replace(block, iters=tuple(visited), predicate=predicate), point)
+    conditions = visit_conditions(replace(block, iters=tuple(visited), predicate=predicate), point)
     return all(known.proves(resolve(part, point)) for part in conditions)
 
 
 def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
     """Return the program point of an access in a loop."""
-    point = point_in(target.function)
+    point = point_in_function(target.function)
     for loop in (*target.loops, target.node):
         if loop.var not in access.held.idle:
             point.assume_loop(loop)
@@ -131,13 +131,13 @@ def _computing_point(cursor: Cursor, own: Sequence[For], access: Access) -> dict
     matched = match_all(patterns, points, free=free)
     if matched is None:
         return None
-    point = _completed(block, values | fixed | matched)
+    point = _completed_point(block, values | fixed | matched)
     if point is None:
         return None
     return point | {bound[name].name: point[name] for name in free & point.keys()}
 
 
-def _completed(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr] | None:
+def _completed_point(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr] | None:
     """Return a point with a value for each free spatial iterator; None if its domain may be empty."""
     completed = dict(point)
     for item in block.iters:
@@ -156,12 +156,12 @@ def is_computed_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> 
     run over their whole domains."""
     free = {item.var for item in maker.node.iters}
     matched = match_all(store.indices, load.indices, free=free)
-    point = None if matched is None else _completed(maker.node, matched)
+    point = None if matched is None else _completed_point(maker.node, matched)
     if point is None:
         return False
-    known = point_in(reader.function)
+    known = point_in_function(reader.function)
     for item in reader.node.iters:
         known.assume_domain(item)
     if reader.node.predicate is not None:
         known.assume(reader.node.predicate)
-    return all(map(known.proves, conditions_at(maker.node, point)))
+    return all(map(known.proves, visit_conditions(maker.node, point)))

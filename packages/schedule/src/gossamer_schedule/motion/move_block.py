@@ -27,9 +27,9 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.predicates import bounded_by_domain, guarded
+from gossamer_schedule.bounds.predicates import with_domain_bound, zero_beyond_end
 from gossamer_schedule.cursor.cursor import Cursor, name_of
-from gossamer_schedule.dependence.access import buffers_named, values_at, values_within
+from gossamer_schedule.dependence.access import buffers_named, values_at, values_in_block
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.produced import ProducedRange
 
@@ -58,7 +58,7 @@ def require_plain_loops(target: Cursor) -> None:
             )
 
 
-def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
+def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
     """Return the loops that contain nothing but the block, or refuse the block.
 
     One iterator must be bound to each of them, and the loop must run over the domain of the iterator.
@@ -68,7 +68,7 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
         if len(loop.body) != 1:
             break
         own.insert(0, loop)
-    bound = [_bound(iterator) for iterator in cursor.node.iters]
+    bound = [_bound_loop(iterator) for iterator in cursor.node.iters]
     is_plain = all(
         loop.kind == "serial" and integer_value(loop.start) == 0 and bound.count(loop.var) == 1
         for loop in own
@@ -82,8 +82,8 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
         )
     by_name = {loop.var: loop for loop in own}
     for item in cursor.node.iters:
-        bound_loop = by_name.get(_bound(item))
-        if bound_loop is not None and not _is_domain(bound_loop, item, values_within(cursor)):
+        bound_loop = by_name.get(_bound_loop(item))
+        if bound_loop is not None and not _covers_domain(bound_loop, item, values_in_block(cursor)):
             raise schedule_error(
                 f"{cursor.primitive}.binding",
                 f"Loop '{bound_loop.var}' does not run over the whole domain of iterator '{item.var}' of "
@@ -93,7 +93,7 @@ def require_own_loops(cursor: Cursor) -> tuple[For, ...]:
     return tuple(own)
 
 
-def _is_domain(loop: For, item: BlockIter, values: Values) -> bool:
+def _covers_domain(loop: For, item: BlockIter, values: Values) -> bool:
     """Return whether a loop runs over the domain of an iterator."""
     extents = (without_guard(loop.extent), item.domain.extent)
     own, whole = (affine_of(resolve(extent, values)) for extent in extents)
@@ -114,7 +114,7 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
     return None
 
 
-def position(cursor: Cursor) -> int:
+def position_in_body(cursor: Cursor) -> int:
     """Return the index of a statement in its body."""
     return cursor.path[-1][2]
 
@@ -132,7 +132,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
 
     Raises `.scope`.
     """
-    between = top.siblings[position(top) + 1 : position(moving)]
+    between = top.siblings[position_in_body(top) + 1 : position_in_body(moving)]
     bound = {statement.var.name for statement in between if isinstance(statement, Let)}
     bound |= {statement.buffer.name for statement in between if isinstance(statement, Allocate)}
     late = bound & (free_vars(moving.node) | buffers_named((moving.node,)))
@@ -170,14 +170,16 @@ def moved_nest(
     A loop whose range has one value is removed. A range that may exceed the domain gets a condition.
     """
     block: Block = cursor.node
-    bound = {_bound(iterator): (iterator, ranges.get(iterator.var)) for iterator in block.iters}
+    bound = {
+        _bound_loop(iterator): (iterator, ranges.get(iterator.var)) for iterator in block.iters
+    }
     values: dict[str, Expr] = {}
     kept: list[For] = []
     for loop in own:
         item, part = bound[loop.var]
         extent = loop.extent
         for name in reversed(values):  # an extent may depend on the loops outside
-            extent = _at(extent, name, values[name], bound=bound[name], iters=block.iters)
+            extent = _extent_at(extent, name, values[name], bound=bound[name], iters=block.iters)
         if part is None or part.count is None:
             kept.append(replace(loop, extent=extent))
         elif part.count == UNIT:
@@ -186,14 +188,14 @@ def moved_nest(
             kept.append(replace(loop, extent=product_of(part.count)))
             values[loop.var] = add(part.base, index_var(loop.var))
         if part is not None and not part.is_within:
-            block = bounded_by_domain(block, item)
+            block = with_domain_bound(block, item)
     nest: Stmt = substitute(block, values)
     for loop in reversed(kept):
         nest = replace(loop, body=(nest,))
     return nest, tuple(loop.var for loop in kept)
 
 
-def _at(
+def _extent_at(
     extent: Expr,
     loop: str,
     value: Expr,
@@ -205,11 +207,11 @@ def _at(
     bound_item, part = bound
     if part is not None and not part.is_within:
         whole = substitute(bound_item.domain.extent, {item.var: item.value for item in iters})
-        extent = guarded(extent, loop, extent=whole)
-    placed: Expr = substitute(extent, {loop: value})
-    return placed
+        extent = zero_beyond_end(extent, loop, extent=whole)
+    extent_at_value: Expr = substitute(extent, {loop: value})
+    return extent_at_value
 
 
-def _bound(item: BlockIter) -> str:
+def _bound_loop(item: BlockIter) -> str:
     """Return the variable of the loop that an iterator is bound to; empty if there is none."""
     return item.value.name if isinstance(item.value, Var) else ""

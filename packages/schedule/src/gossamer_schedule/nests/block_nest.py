@@ -15,27 +15,27 @@ class BlockNest(msgspec.Struct, frozen=True):
     """A block and the loops and conditions around it, outermost first."""
 
     block: Cursor
-    around: tuple[LoopOrCondition, ...]
+    enclosing: tuple[LoopOrCondition, ...]
 
     @property
     def top(self) -> Cursor:
         """The outermost loop, or the block if there is none."""
-        return self.block.up(len(self.around))
+        return self.block.up(len(self.enclosing))
 
     @property
     def loops(self) -> tuple[For, ...]:
-        return tuple(part for part in self.around if isinstance(part, For))
+        return tuple(part for part in self.enclosing if isinstance(part, For))
 
     @property
     def conditions(self) -> tuple[Expr, ...]:
         """The conjuncts of the conditions."""
-        conditions = (part for part in self.around if not isinstance(part, For))
+        conditions = (part for part in self.enclosing if not isinstance(part, For))
         return tuple(part for condition in conditions for part in conjuncts(condition))
 
     @property
     def has_let(self) -> bool:
         """True if a let precedes the block, or one of the statements around it."""
-        return has_let(self.block, len(self.around))
+        return has_let(self.block, len(self.enclosing))
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class BlockNest(msgspec.Struct, frozen=True):
         return names
 
 
-def around(cursor: Cursor) -> tuple[LoopOrCondition, ...]:
+def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...]:
     """Return the innermost loops and conditions around a statement with no other statement between them,
     outermost first."""
     parts: list[LoopOrCondition] = []
@@ -82,7 +82,7 @@ def reduction_nest(cursor: Cursor) -> BlockNest:
     them, and the loops directly around them.
     """
     fed = reduction_loops(cursor.node, values_at(cursor))
-    parts = around(cursor)
+    parts = enclosing_loops_and_conditions(cursor)
     start = len(parts) - len(cursor.nest)
     for at, part in enumerate(parts[:start]):
         if isinstance(part, For) and part.var in fed:

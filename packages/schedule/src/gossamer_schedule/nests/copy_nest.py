@@ -15,7 +15,7 @@ from gossamer_schedule.definition.made_names import copy_name
 from gossamer_schedule.dependence.access import buffers_accessed
 
 
-class Points(msgspec.Struct, frozen=True):
+class IterationDomain(msgspec.Struct, frozen=True):
     """The points of some iterators at which the conditions hold.
 
     An iterator in `tiles` only has the values of its tile.
@@ -34,7 +34,7 @@ class Points(msgspec.Struct, frozen=True):
 
 def copy_nest(
     name: str,
-    points: Points,
+    points: IterationDomain,
     body: tuple[Stmt, ...],
     *,
     namer: Namer,
@@ -46,8 +46,11 @@ def copy_nest(
     The conditions become the predicate of the block. All iterators become spatial, except `reduced`.
     """
     fresh = {item.var: namer.fresh(copy_name(item.var)) for item in points.iters}
-    loops = {item.var: namer.fresh(copy_name(_stem(item.var))) for item in points.looped}
-    in_block, values = _variables(fresh), _values(points, loops)
+    loops = {
+        item.var: namer.fresh(copy_name(_without_iterator_prefix(item.var)))
+        for item in points.looped
+    }
+    in_block, values = _index_vars(fresh), _iterator_values(points, loops)
     iters = tuple(
         BlockIter(
             fresh[item.var],
@@ -70,15 +73,15 @@ def copy_nest(
     return nest
 
 
-def _values(points: Points, loops: Mapping[str, str]) -> dict[str, Expr]:
+def _iterator_values(points: IterationDomain, loops: Mapping[str, str]) -> dict[str, Expr]:
     """Return the values of the iterators in terms of their loops."""
-    values = _variables(loops)
+    values = _index_vars(loops)
     for var, tile in points.tiles.items():
         values[var] = add(tile.start, values[var]) if var in loops else tile.start
     return values
 
 
-def _loop_extent(item: BlockIter, points: Points) -> Expr:
+def _loop_extent(item: BlockIter, points: IterationDomain) -> Expr:
     """Return the extent of the loop of an iterator.
 
     If the extent is loaded at an index in a tile, which may reach beyond its domain, the element may not
@@ -95,11 +98,11 @@ def _loop_extent(item: BlockIter, points: Points) -> Expr:
     return extent if condition is None else IfThenElse(condition, extent, ZERO)
 
 
-def _variables(names: Mapping[str, str]) -> dict[str, Expr]:
+def _index_vars(names: Mapping[str, str]) -> dict[str, Expr]:
     return {old: index_var(new) for old, new in names.items()}
 
 
-def _stem(var: str) -> str:
+def _without_iterator_prefix(var: str) -> str:
     """Return the name of an iterator without the prefix "v" of iterators."""
     return var[1:] if var.startswith("v") and var[1:].isidentifier() else var
 

@@ -28,7 +28,7 @@ def require_covered(nest: BlockNest, iters: Sequence[BlockIter]) -> None:
 
     Raises `.not_proved`.
     """
-    for item, tile in _visited(nest, iters):
+    for item, tile in _visited_ranges(nest, iters):
         if tile is not None:
             raise _coverage_error(nest, item)
 
@@ -40,11 +40,11 @@ def required_tiles(nest: BlockNest, iters: Sequence[BlockIter]) -> dict[str, Ran
 
     Raises `.not_proved`.
     """
-    visited = _visited(nest, iters)
+    visited = _visited_ranges(nest, iters)
     return {item.var: tile for item, tile in visited if tile is not None}
 
 
-def _visited(
+def _visited_ranges(
     nest: BlockNest, iters: Sequence[BlockIter]
 ) -> Iterator[tuple[BlockIter, Range | None]]:
     """Yield each iterator with the range of its domain that the loops visit, None for all of it."""
@@ -61,7 +61,7 @@ def _visited(
         extent = resolve(iterator.domain.extent, values)
         used, tile = set(form.terms), None
         if not is_covering(form, extent, loops=loops) or used - free:
-            used, tile = used & inside.keys(), _tile(nest, iterator)
+            used, tile = used & inside.keys(), _visited_tile(nest, iterator)
             if tile is None or used - free:
                 raise _coverage_error(nest, iterator)
         yield iterator, tile
@@ -76,7 +76,7 @@ def _visited(
         )
 
 
-def _tile(nest: BlockNest, item: BlockIter) -> Range | None:
+def _visited_tile(nest: BlockNest, item: BlockIter) -> Range | None:
     """Return the contiguous range of values of an iterator that the loops of a nest visit."""
     loops = {loop.var: loop for loop in nest.loops}
     form = form_of(item.value, {}, loops=loops)

@@ -14,13 +14,13 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.definition.made_names import INIT, init_name
+from gossamer_schedule.definition.made_names import INIT_SUFFIX, init_name
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.block_nest import BlockNest, around
+from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
 
 
-def require_init_nest(
+def required_init_nest(
     cursor: Cursor, parts: Sequence[LoopOrCondition]
 ) -> tuple[LoopOrCondition, ...]:
     """Return the loops and conditions around a block in which its init runs.
@@ -41,14 +41,14 @@ def require_init_nest(
 
 
 def init_nest(
-    cursor: Cursor, kept: Sequence[LoopOrCondition], *, namer: Namer, suffix: str = INIT
+    cursor: Cursor, kept: Sequence[LoopOrCondition], *, namer: Namer, suffix: str = INIT_SUFFIX
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return a nest for the init of a block: block `<block>_init` in loops `<loop>_init` and conditions like
     those of `kept`; and the names of the block and the loops."""
     loops = (part for part in kept if isinstance(part, For))
     names = {loop.var: namer.fresh(init_name(loop.var, suffix=suffix)) for loop in loops}
     block = _init_block(cursor, names, namer=namer, suffix=suffix)
-    return _nest(kept, names, (block,)), (block.name, *names.values())
+    return _nest_around(kept, names, (block,)), (block.name, *names.values())
 
 
 def init_dependences(cursor: Cursor) -> set[str]:
@@ -69,7 +69,10 @@ def variables_outside_init(cursor: Cursor) -> set[str]:
 
 def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
     """Return the conjuncts of the conditions around a block, up to the outer block, and of its predicate."""
-    return (*BlockNest(cursor, around(cursor)).conditions, *conjuncts(cursor.node.predicate))
+    return (
+        *BlockNest(cursor, enclosing_loops_and_conditions(cursor)).conditions,
+        *conjuncts(cursor.node.predicate),
+    )
 
 
 def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
@@ -95,7 +98,7 @@ def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffi
     )
 
 
-def _nest(
+def _nest_around(
     kept: Sequence[LoopOrCondition], names: Mapping[str, str], body: tuple[Stmt, ...]
 ) -> tuple[Stmt, ...]:
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}

@@ -23,7 +23,7 @@ from gossamer_ir.traversal.effects import all_buffers
 from gossamer_schedule.reductions.reassociation import is_reduction, reduction_of
 
 
-class Combining(msgspec.Struct, frozen=True):
+class TermReduction(msgspec.Struct, frozen=True):
     """A reduction: elements are combined with the values of `terms`, by the operator `op` or by a `reducer`
     of the function. `identities` has the identity of the reducer for each term."""
 
@@ -41,16 +41,16 @@ class Combining(msgspec.Struct, frozen=True):
         return replace(term, value=Binary(self.op, old, term.value))
 
 
-def combining_of(block: Block, function: Function) -> Combining | None:
+def term_reduction_of(block: Block, function: Function) -> TermReduction | None:
     """Return the reduction that a block consists of, else None."""
     if not is_reduction(block):
         return None
     (statement,) = block.body
     if isinstance(statement, Combine):
         (reducer,) = (item for item in function.reducers if item.name == statement.reducer)
-        return Combining(statement.stores, reducer.identity, reducer=reducer.name)
+        return TermReduction(statement.stores, reducer.identity, reducer=reducer.name)
     reduction = reduction_of(block)
     assert reduction is not None
     (dtype,) = (item.dtype for item in all_buffers(function) if item.name == reduction.store.buffer)
     term = replace(reduction.store, value=reduction.value)
-    return Combining((term,), (identity(reduction.op, dtype),), op=reduction.op)
+    return TermReduction((term,), (identity(reduction.op, dtype),), op=reduction.op)

@@ -28,8 +28,8 @@ from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.nests.block_nest import reduction_nest
-from gossamer_schedule.reductions.combining import Combining
-from gossamer_schedule.regions.required import with_replaced
+from gossamer_schedule.reductions.combining import TermReduction
+from gossamer_schedule.regions.required import with_replaced_subexpressions
 
 
 class PartialBuffers(msgspec.Struct, frozen=True):
@@ -87,8 +87,8 @@ def preceding_iterators(block: Block, loop: str) -> dict[str, Var]:
     }
 
 
-def factored(
-    cursor: Cursor, reduction: Combining, parts: PartialBuffers, *, namer: Namer
+def factored_block(
+    cursor: Cursor, reduction: TermReduction, parts: PartialBuffers, *, namer: Namer
 ) -> tuple[Block, str]:
     """Return the block that reduces into the partial result of the loop's iteration, and the iterator that
     selects the partial result.
@@ -96,10 +96,10 @@ def factored(
     Each iterator that the loop feeds is replaced by one iterator for each loop that feeds it.
     """
     block: Block = cursor.node
-    change = _change(cursor, parts.loop, namer=namer)
+    change = _iterator_change(cursor, parts.loop, namer=namer)
     part = change.variables[parts.loop.var].name
-    iters = _iterators(block, change, part=part)
-    per_part, conditions = _conditions(cursor, change, iters, loop=parts.loop.var)
+    iters = _new_iterators(block, change, part=part)
+    per_part, conditions = _split_conditions(cursor, change, iters, loop=parts.loop.var)
 
     elements = [
         replace(term, buffer=new.name, indices=parts.element(term.indices, part))
@@ -109,7 +109,7 @@ def factored(
     for element, identity in zip(elements, reduction.identities, strict=True):
         value = substitute(element.value, change.replaced)
         filled.append(replace(element, value=identity))
-        terms.append(replace(element, value=_where(per_part, value, identity)))
+        terms.append(replace(element, value=_select(per_part, value, identity)))
     reducing_block = Block(
         namer.fresh(f"{block.name}_rf"),
         iters,
@@ -139,7 +139,7 @@ class _IteratorChange(msgspec.Struct, frozen=True):
         return {item.var: substitute(item.value, variables) for item in self.fed}
 
 
-def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
+def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
     """Return the change of the iterators that a loop feeds.
 
     An iterator that is bound to one loop keeps its name.
@@ -156,7 +156,7 @@ def _change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
     return _IteratorChange(fed, loops, variables, selected)
 
 
-def _iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[BlockIter, ...]:
+def _new_iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[BlockIter, ...]:
     """Return the iterators of the new block; `part` is spatial, the other new ones are reductions."""
     first = block.iters.index(change.fed[0])
     before, after = block.iters[:first], block.iters[first:]
@@ -169,7 +169,8 @@ def _iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
             change.variables[loop.var].name,
             "S" if change.variables[loop.var].name == part else "R",
             Range(
-                with_replaced(loop.start, replacements), with_replaced(loop.extent, replacements)
+                with_replaced_subexpressions(loop.start, replacements),
+                with_replaced_subexpressions(loop.extent, replacements),
             ),
             index_var(loop.var),
         )
@@ -183,7 +184,7 @@ def _iterators(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
     return (*before, *added, *rest)
 
 
-def _conditions(
+def _split_conditions(
     cursor: Cursor, change: _IteratorChange, iters: tuple[BlockIter, ...], *, loop: str
 ) -> tuple[list[Expr], list[Expr]]:
     """Return the conditions that depend on the loop but not on the remaining reduction, and the others.
@@ -203,7 +204,7 @@ def _conditions(
     return per_part, others
 
 
-def _where(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
+def _select(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
     condition = conjoined(conditions)
     return value if condition is None else IfThenElse(condition, value, other)
 

@@ -8,8 +8,8 @@ from gossamer_ir.core.build import dtype_of, index_var, sub
 from gossamer_ir.nodes import Allocate, Binary, BlockIter, Buffer, For, Function, Load, Range, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.cursor.cursor import replaced
-from gossamer_schedule.reductions.parallel_parts import renamed
+from gossamer_schedule.cursor.cursor import function_with_replaced
+from gossamer_schedule.reductions.parallel_parts import renamed_block
 from gossamer_schedule.reductions.sums import LoopReduction
 
 
@@ -27,7 +27,7 @@ def terms_in_lanes(accumulation: LoopReduction) -> tuple[Function, tuple[str, ..
     serial = namer.fresh(f"{loop.var}_turn")
     terms = Buffer(namer.fresh(name), (loop.extent,), dtype_of(reduction.value), scope="local")
 
-    lane = BlockIter(namer.fresh(f"v{loop.var}"), "S", _range(loop), index_var(loop.var))
+    lane = BlockIter(namer.fresh(f"v{loop.var}"), "S", _loop_range(loop), index_var(loop.var))
     at = (sub(index_var(lane.var), loop.start),)
     term = replace(
         block,
@@ -37,9 +37,9 @@ def terms_in_lanes(accumulation: LoopReduction) -> tuple[Function, tuple[str, ..
         writes=None,
     )
     fresh = {item.var: namer.fresh(f"{item.var}_term") for item in term.iters}
-    in_lanes = replace(loop, kind="vectorized", body=(renamed(term, fresh, name),))
+    in_lanes = replace(loop, kind="vectorized", body=(renamed_block(term, fresh, name),))
 
-    total = Binary(reduction.op, _element(accumulation), Load(terms.name, at, terms.dtype))
+    total = Binary(reduction.op, _element_load(accumulation), Load(terms.name, at, terms.dtype))
     combining = replace(
         block,
         iters=(*block.iters, lane),
@@ -50,14 +50,14 @@ def terms_in_lanes(accumulation: LoopReduction) -> tuple[Function, tuple[str, ..
     in_order = replace(
         loop, var=serial, body=(substitute(combining, {loop.var: index_var(serial)}),)
     )
-    changed = replaced(accumulation.cursor, (Allocate(terms), in_lanes, in_order))
+    changed = function_with_replaced(accumulation.cursor, (Allocate(terms), in_lanes, in_order))
     return changed, (loop.var, serial, terms.name, name)
 
 
-def _range(loop: For) -> Range:
+def _loop_range(loop: For) -> Range:
     return Range(loop.start, loop.extent)
 
 
-def _element(accumulation: LoopReduction) -> Load:
+def _element_load(accumulation: LoopReduction) -> Load:
     store = accumulation.reduction.store
     return Load(store.buffer, store.indices, accumulation.buffer.dtype)

@@ -32,12 +32,12 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
-from gossamer_schedule.bounds.predicates import below
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
+from gossamer_schedule.bounds.predicates import less_than
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.nests.copy_nest import Points, copy_nest
-from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.reductions.sums import LoopReduction, require_loop_reduction
+from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest
+from gossamer_schedule.reductions.reassociation import with_reassociation_marks
+from gossamer_schedule.reductions.sums import LoopReduction, required_loop_reduction
 
 
 class SplitReduction(msgspec.Struct, frozen=True):
@@ -60,11 +60,11 @@ class SplitReduction(msgspec.Struct, frozen=True):
 
     def iterator(self, namer: Namer) -> BlockIter:
         """Return an iterator over the parts."""
-        every = Range(ZERO, index(self.count))
-        return BlockIter(namer.fresh(f"v{self.variable}"), "S", every, index_var(self.variable))
+        domain = Range(ZERO, index(self.count))
+        return BlockIter(namer.fresh(f"v{self.variable}"), "S", domain, index_var(self.variable))
 
 
-def in_parallel_parts(
+def with_parallel_parts(
     whole: LoopReduction, outer: Cursor, *, dim: int | None, count: int
 ) -> Function:
     """Return the function in which the parts of a reduction run in parallel.
@@ -72,17 +72,17 @@ def in_parallel_parts(
     `outer` is the cursor at the loop over the `count` parts, into which the loop of `whole` was split. In
     the form "segmented", `dim` is the dimension whose index changes with the loop.
     """
-    parts = SplitReduction(outer, require_loop_reduction(outer), count)
+    parts = SplitReduction(outer, required_loop_reduction(outer), count)
     if dim is None:
-        return privatized(parts)
+        return with_private_copies(parts)
     (inner,) = outer.node.body
     loop: For = whole.cursor.node
     begin = mul(index_var(parts.variable), inner.extent)
     first = substitute(whole.element[dim], {loop.var: begin})
-    return segmented(parts, dim, first=first, extent=loop.extent, begin=begin)
+    return with_carries(parts, dim, first=first, extent=loop.extent, begin=begin)
 
 
-def privatized(parts: SplitReduction) -> Function:
+def with_private_copies(parts: SplitReduction) -> Function:
     """Return the function in which each part accumulates into a copy of the buffer.
 
     The copies start at the identity of the reducer, and are combined with the buffer after the loop.
@@ -99,11 +99,11 @@ def privatized(parts: SplitReduction) -> Function:
     number, *others = _iterators_over(partial)
     element = tuple(index_var(item.var) for item in others)
     # The loop over the parts is the innermost one, so the copies of one element are combined together.
-    points = Points((*others, number))
+    points = IterationDomain((*others, number))
     return _with_partial_results(parts, partial, (block,), element=element, points=points)
 
 
-def segmented(
+def with_carries(
     parts: SplitReduction, dim: int, *, first: Expr, extent: Expr, begin: Expr
 ) -> Function:
     """Return the function in which each part accumulates directly, except into the element it visits first.
@@ -121,19 +121,19 @@ def segmented(
     at = accumulation.reduction.store.indices
     others = (*at[:dim], *at[dim + 1 :])
     direct = replace(accumulation.block, iters=(*accumulation.block.iters, part))
-    remaining = _under(parts, direct, Compare("ne", at[dim], substitute(first, in_part)))
-    carried = _under(parts, direct, Compare("eq", at[dim], substitute(first, in_part)))
+    remaining = _with_condition(parts, direct, Compare("ne", at[dim], substitute(first, in_part)))
+    carried = _with_condition(parts, direct, Compare("eq", at[dim], substitute(first, in_part)))
     indices = (index_var(part.var), *others)
     name = f"{direct.name}_carry"
     carry = _accumulating_into(partial, indices, carried, accumulation.reduction, name=name)
     fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
-    carry = renamed(carry, fresh, namer.fresh(carry.name))
+    carry = renamed_block(carry, fresh, namer.fresh(carry.name))
     iters = _iterators_over(partial)
     number = {parts.variable: index_var(iters[0].var)}
     rest = [index_var(item.var) for item in iters[1:]]
     element = (*rest[:dim], substitute(first, number), *rest[dim:])
-    points = Points(
-        iters, (below(substitute(begin, number), extent),)
+    points = IterationDomain(
+        iters, (less_than(substitute(begin, number), extent),)
     )  # only parts with iterations
     return _with_partial_results(parts, partial, (remaining, carry), element=element, points=points)
 
@@ -144,7 +144,7 @@ def _with_partial_results(
     blocks: tuple[Block, ...],
     *,
     element: tuple[Expr, ...],
-    points: Points,
+    points: IterationDomain,
 ) -> Function:
     """Return the function that fills the `partial` results before the loop and combines them after it.
 
@@ -162,16 +162,18 @@ def _with_partial_results(
     total = Binary(
         op, Load(buffer.name, element, buffer.dtype), Load(partial.name, indices, partial.dtype)
     )
-    fill = copy_nest(f"{accumulation.block.name}_fill", Points(dimensions), (start,), namer=namer)
+    fill = copy_nest(
+        f"{accumulation.block.name}_fill", IterationDomain(dimensions), (start,), namer=namer
+    )
     combine = copy_nest(
         f"{accumulation.block.name}_combine",
         points,
         (Store(buffer.name, element, total),),
         namer=namer,
     )
-    body = reassociating(_with_blocks(loop.body, blocks))
+    body = with_reassociation_marks(_with_block_replaced(loop.body, blocks))
     run = replace(loop, kind="parallel", body=body)
-    function = replaced(parts.cursor, (fill, run, combine))
+    function = function_with_replaced(parts.cursor, (fill, run, combine))
     return replace(function, buffers=(*function.buffers, partial))
 
 
@@ -194,7 +196,7 @@ def _accumulating_into(
     )
 
 
-def _under(parts: SplitReduction, block: Block, condition: Expr) -> Block:
+def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Block:
     """Return the block under one more condition on its element.
 
     The new condition is evaluated only where the others hold, except those on inner loops alone.
@@ -216,7 +218,7 @@ def _under(parts: SplitReduction, block: Block, condition: Expr) -> Block:
     return replace(block, predicate=conjoined((*predicates, guarded)))
 
 
-def renamed(block: Block, names: dict[str, str], name: str) -> Block:
+def renamed_block(block: Block, names: dict[str, str], name: str) -> Block:
     """Return the block under another name, with its iterators renamed."""
     variables = {old: index_var(new) for old, new in names.items()}
     iters = tuple(
@@ -228,9 +230,9 @@ def renamed(block: Block, names: dict[str, str], name: str) -> Block:
     return replace(block, name=name, iters=iters, body=body, predicate=predicate)
 
 
-def _with_blocks(body: tuple[Stmt, ...], blocks: tuple[Block, ...]) -> tuple[Stmt, ...]:
+def _with_block_replaced(body: tuple[Stmt, ...], blocks: tuple[Block, ...]) -> tuple[Stmt, ...]:
     """Return loops around one block, with other blocks in its place."""
     (inner,) = body
     if isinstance(inner, For):
-        return (replace(inner, body=_with_blocks(inner.body, blocks)),)
+        return (replace(inner, body=_with_block_replaced(inner.body, blocks)),)
     return blocks

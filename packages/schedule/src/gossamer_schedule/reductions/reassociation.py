@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.write_conflicts import is_order_independent_update
-from gossamer_schedule.cursor.cursor import BODIES
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
 
 REASSOCIATES = "reassociates"
 """The annotation of a block whose terms a schedule combines in an order other than the program's."""
@@ -43,7 +43,7 @@ def is_reduction(block: Block) -> bool:
     """Return whether a block is only a reduction, by a built-in or a user-defined reducer."""
     if len(block.body) != 1 or not isinstance(block.body[0], Combine):
         return reduction_of(block) is not None
-    if not _is_in_step(block.body[0]):
+    if not _combines_same_elements(block.body[0]):
         return False
     buffers = [store.buffer for store in block.body[0].stores]
     return block.predicate is None or not any(reads(block.predicate, name) for name in buffers)
@@ -83,7 +83,7 @@ def _without_inits(body: Iterable[Stmt], inits: list[Stmt]) -> Iterator[Stmt]:
             inits += statement.init
             yield replace(statement, init=())
         else:
-            fields = BODIES.get(type(statement), ())
+            fields = ADDRESSABLE_BODIES.get(type(statement), ())
             inner = {
                 field: tuple(_without_inits(getattr(statement, field), inits)) for field in fields
             }
@@ -99,21 +99,21 @@ def _reducer_of(store: Store) -> str | None:
 
 def _user_reducer_of(combine: Combine) -> str | None:
     """Return the user-defined reducer of a statement, with its buffers; None if it may mix elements."""
-    if not _is_in_step(combine):
+    if not _combines_same_elements(combine):
         return None
     return f"{combine.reducer}({', '.join(store.buffer for store in combine.stores)})"
 
 
-def _is_in_step(combine: Combine) -> bool:
+def _combines_same_elements(combine: Combine) -> bool:
     """Return whether the elements of several buffers are always combined together.
 
     The same expressions must select them in all of the buffers; constant indices do not count.
     """
-    selected = {_selecting(store.indices) for store in combine.stores}
+    selected = {_variable_indices(store.indices) for store in combine.stores}
     return len(selected) == 1
 
 
-def _selecting(indices: Iterable[Expr]) -> tuple[Expr, ...]:
+def _variable_indices(indices: Iterable[Expr]) -> tuple[Expr, ...]:
     return tuple(at for at in indices if integer_value(at) is None)
 
 
@@ -124,20 +124,22 @@ def single_block(body: tuple[Stmt, ...]) -> Block | None:
     return body[0] if len(body) == 1 and isinstance(body[0], Block) else None
 
 
-def reassociating(body: tuple[Stmt, ...], buffers: Set[str] | None = None) -> tuple[Stmt, ...]:
+def with_reassociation_marks(
+    body: tuple[Stmt, ...], buffers: Set[str] | None = None
+) -> tuple[Stmt, ...]:
     """Return a body with each block annotated (with `buffers`: each block that stores to one of them)."""
-    return tuple(_marked(statement, buffers) for statement in body)
+    return tuple(_with_mark(statement, buffers) for statement in body)
 
 
-def _marked(node: Any, buffers: Set[str] | None) -> Any:
+def _with_mark(node: Any, buffers: Set[str] | None) -> Any:
     if isinstance(node, For):
-        return replace(node, body=reassociating(node.body, buffers))
+        return replace(node, body=with_reassociation_marks(node.body, buffers))
     if not isinstance(node, Block) or (REASSOCIATES, True) in node.annotations:
         return node
-    if buffers is not None and not buffers & _stored(node):
+    if buffers is not None and not buffers & _stored_buffers(node):
         return node
     return replace(node, annotations=(*node.annotations, (REASSOCIATES, True)))
 
 
-def _stored(block: Block) -> set[str]:
+def _stored_buffers(block: Block) -> set[str]:
     return {store.buffer for store in collect(Store, *block.body)}

@@ -13,7 +13,7 @@ from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.dependence.access import is_wide, values_at
+from gossamer_schedule.dependence.access import is_vector_access, values_at
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of, single_block
@@ -29,7 +29,7 @@ class LoopReduction(msgspec.Struct, frozen=True):
     buffer: Buffer
 
 
-def require_loop_reduction(cursor: Cursor) -> LoopReduction:
+def required_loop_reduction(cursor: Cursor) -> LoopReduction:
     """Return the reduction without an init that the loop at a cursor consists of, or refuse the loop."""
     block = single_block(cursor.node.body)
     reduction = None if block is None else reduction_of(block)
@@ -51,10 +51,13 @@ def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
     """Return whether nothing else in the loop, such as a bound of an inner loop, uses the buffer of the
     reduction, which combines one element at a time."""
     store = reduction.store
-    return not is_wide(store.indices) and combiner_of(cursor.node.body, store.buffer) is not None
+    return (
+        not is_vector_access(store.indices)
+        and combiner_of(cursor.node.body, store.buffer) is not None
+    )
 
 
-def require_segments(reduction: LoopReduction) -> int:
+def required_segment_dimension(reduction: LoopReduction) -> int:
     """Return the only dimension whose index changes with the loop, or refuse an index that may decrease."""
     loop: For = reduction.cursor.node
     inner = {below.var for below in addressable_statements(loop.body) if isinstance(below, For)}

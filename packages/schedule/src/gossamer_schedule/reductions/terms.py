@@ -15,7 +15,7 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
 
-def _blocks(cursor: Cursor) -> list[Block]:
+def _blocks_below(cursor: Cursor) -> list[Block]:
     return [
         statement
         for statement in addressable_statements(cursor.node.body)
@@ -26,7 +26,7 @@ def _blocks(cursor: Cursor) -> list[Block]:
 def is_reduction_loop(cursor: Cursor) -> bool:
     """Return whether the loop at a cursor feeds a reduction iterator of a block below it."""
     values = values_at(cursor)
-    return any(cursor.node.var in reduction_loops(block, values) for block in _blocks(cursor))
+    return any(cursor.node.var in reduction_loops(block, values) for block in _blocks_below(cursor))
 
 
 def is_accumulation_loop(cursor: Cursor) -> bool:
@@ -59,10 +59,10 @@ def require_reducers(cursor: Cursor) -> None:
                 "is +, *, min, max, and, or.",
                 place=cursor.place,
             )
-    _require_apart(cursor)
+    _require_no_other_use(cursor)
 
 
-def _require_apart(cursor: Cursor) -> None:
+def _require_no_other_use(cursor: Cursor) -> None:
     """Refuse a body that uses a reduced buffer otherwise: its elements are complete only after the loop."""
     for buffer in sorted(outer_writes(cursor.node.body)):
         if combiner_of(cursor.node.body, buffer) is None:
@@ -81,7 +81,7 @@ def _require_one_element(block: Block, cursor: Cursor) -> None:
 
     Lanes that may or may not share an element can neither be reduced first nor be stored as a vector.
     """
-    varying = _varying(block, cursor)
+    varying = _varying_indices(block, cursor)
     if reduction_of(block) is not None and varying:
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
@@ -96,11 +96,11 @@ def _require_one_element(block: Block, cursor: Cursor) -> None:
 
 def _is_lane_reduction(block: Block, cursor: Cursor) -> bool:
     is_spatial = cursor.node.var in spatial_loops(block, values_at(cursor))
-    is_one_element = reduction_of(block) is not None and not _varying(block, cursor)
+    is_one_element = reduction_of(block) is not None and not _varying_indices(block, cursor)
     return is_one_element and not (is_spatial and block.init)
 
 
-def _varying(block: Block, cursor: Cursor) -> list[Expr]:
+def _varying_indices(block: Block, cursor: Cursor) -> list[Expr]:
     """Return the indices of a reduction's element that change along the loop, in terms of loops."""
     reduction = reduction_of(block)
     values: dict[str, Any] = {item.var: item.value for item in block.iters} | values_at(cursor)

@@ -12,11 +12,11 @@ from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.clones import is_clone
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
-from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
+from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 from gossamer_schedule.reductions.reassociation import single_block
 
 
-def unblocked(cursor: Cursor) -> Cursor:
+def without_outer_blocks(cursor: Cursor) -> Cursor:
     """Return the innermost of nested blocks, with the enclosing blocks that `blockize` creates removed.
 
     The block at the cursor itself is returned unless it consists of loops around one block.
@@ -29,26 +29,28 @@ def unblocked(cursor: Cursor) -> Cursor:
         return cursor
     joined = inner
     if outer.init:
-        with_init = _with_init(cursor, outer, inner)
+        with_init = _with_outer_init(cursor, outer, inner)
         if with_init is None:
             return cursor
         joined = with_init
     values = {item.var: item.value for item in outer.iters}
     predicate = conjoined((*conjuncts(outer.predicate), *conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)
-    changed = cursor.replaced_by(substitute_body(_with_block(outer.body, joined), values))
-    return unblocked(find_block(changed, block=inner.name))
+    changed = cursor.replaced_by(substitute_body(_with_block_replaced(outer.body, joined), values))
+    return without_outer_blocks(find_block(changed, block=inner.name))
 
 
-def _with_block(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
+def _with_block_replaced(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
     """Return loops around one block with that block replaced."""
     (stmt,) = body
     return (
-        (replace(stmt, body=_with_block(stmt.body, block)),) if isinstance(stmt, For) else (block,)
+        (replace(stmt, body=_with_block_replaced(stmt.body, block)),)
+        if isinstance(stmt, For)
+        else (block,)
     )
 
 
-def _with_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
+def _with_outer_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
     """Return the inner block with the outer block's init, if `blockize` would produce it."""
     init_block = single_block(outer.init)
     iters = iterators_of_init(inner)
@@ -56,8 +58,8 @@ def _with_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
         return None
     values = {item.var: index_var(of.var) for item, of in zip(init_block.iters, iters, strict=True)}
     joined = replace(inner, init=substitute_body(init_block.body, values))
-    alone = replace(outer, init=(), body=_with_block(outer.body, joined))
+    alone = replace(outer, init=(), body=_with_block_replaced(outer.body, joined))
     without_init = find_block(cursor.replaced_by((alone,)), block=inner.name)
-    kept = require_init_nest(without_init, without_init.nest)
+    kept = required_init_nest(without_init, without_init.nest)
     expected, _ = init_nest(without_init, kept, namer=namer_of(without_init.function))
     return joined if is_clone(expected, outer.init) else None

@@ -18,14 +18,14 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
 
 
-class Span(msgspec.Struct, frozen=True):
+class ElementSpan(msgspec.Struct, frozen=True):
     """Consecutive elements: the indices of the first one, and their number."""
 
     indices: tuple[Expr, ...]
     count: Expr
 
 
-def span_below(cursor: Cursor, read: tuple[Expr, ...]) -> Span | None:
+def span_below(cursor: Cursor, read: tuple[Expr, ...]) -> ElementSpan | None:
     """Return the elements over which the loops inside a loop run; None if they may not be consecutive.
 
     `read` are the indices of an element, in terms of loops.
@@ -40,7 +40,7 @@ def span_below(cursor: Cursor, read: tuple[Expr, ...]) -> Span | None:
     for name in order:
         count = mul(count, loops[name].extent)
     first = simplify(substitute(last, dict.fromkeys(order, ZERO)))
-    return Span((*outer, first), count)
+    return ElementSpan((*outer, first), count)
 
 
 def _consecutive_loops(

@@ -38,8 +38,8 @@ def indirect_ranges(
         written = {coordinate_of(store.indices[dim]) for store in stores}
         (stored,) = written if len(written) == 1 else (None,)
         if stored is not None and coordinate is not None and _is_injective(stored, path, facts):
-            names = _correspondence(coordinate, stored, own=own, path=path)
-            return _ranges(cursor, own, names, path=path)
+            names = _loop_replacements(coordinate, stored, own=own, path=path)
+            return _single_values(cursor, own, names, path=path)
     return {}
 
 
@@ -59,28 +59,30 @@ def _is_injective(stored: Expr, path: Sequence[For], facts: Sequence[Fact]) -> b
     return len(used) == 1 and is_injective(stored, used[0], facts)
 
 
-def _correspondence(
+def _loop_replacements(
     read: Expr, stored: Expr, *, own: Sequence[For], path: Sequence[For]
 ) -> dict[str, Expr]:
     """Return the loop of the path that replaces each loop of the block so that `read` becomes `stored`."""
-    mine = [loop.var for loop in own if loop.var in free_vars(read)]
-    for order in permutations([loop.var for loop in path], len(mine)):
-        names: dict[str, Expr] = {old: index_var(new) for old, new in zip(mine, order, strict=True)}
+    used = [loop.var for loop in own if loop.var in free_vars(read)]
+    for order in permutations([loop.var for loop in path], len(used)):
+        names: dict[str, Expr] = {old: index_var(new) for old, new in zip(used, order, strict=True)}
         if substitute(read, names) == stored:
             return names
     return {}
 
 
-def _ranges(
+def _single_values(
     cursor: Cursor, own: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
 ) -> dict[str, ProducedRange]:
     extents = {loop.var: without_guard(loop.extent) for loop in path}
-    mine = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
+    own_extents = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
     ranges: dict[str, ProducedRange] = {}
     for iterator in cursor.node.iters:
         name = iterator.value.name if isinstance(iterator.value, Var) else ""
-        at = names.get(name)
-        if isinstance(at, Var):
-            is_within = mine[name] == extents[at.name]
-            ranges[iterator.var] = ProducedRange(at, UNIT, frozenset({at.name}), is_within)
+        replacement = names.get(name)
+        if isinstance(replacement, Var):
+            is_within = own_extents[name] == extents[replacement.name]
+            ranges[iterator.var] = ProducedRange(
+                replacement, UNIT, frozenset({replacement.name}), is_within
+            )
     return ranges

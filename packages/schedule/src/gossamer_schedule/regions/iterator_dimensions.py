@@ -34,11 +34,11 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed, is_wide
+from gossamer_schedule.dependence.access import buffers_accessed, is_vector_access
 from gossamer_schedule.errors import listing, schedule_error
 
 
-class Dimension(msgspec.Struct, frozen=True):
+class CacheDimension(msgspec.Struct, frozen=True):
     """One dimension of a cache: its index, its extent, and the iterators that the index determines."""
 
     index: Expr
@@ -52,7 +52,7 @@ def required_dimensions(
     order: tuple[str, ...],
     *,
     elements: Iterable[Sequence[Expr]],
-) -> tuple[Dimension, ...]:
+) -> tuple[CacheDimension, ...]:
     """Return the dimensions of a cache with one element for each point of the iterators.
 
     `order` names the iterators in the order of the dimensions (empty: the order of `iters`); iterators that
@@ -61,12 +61,12 @@ def required_dimensions(
 
     Raises `.order` and `.shape`.
     """
-    if any(map(is_wide, elements)):
+    if any(map(is_vector_access, elements)):
         raise schedule_error(
             f"{cursor.primitive}.shape",
             f"Block '{cursor.node.name}' accesses vectors, and the cache has one element for each point.",
         )
-    by_iterator = _dimensions_of(cursor, iters)
+    by_iterator = _required_iterator_dimensions(cursor, iters)
     implied = {name for own in by_iterator for name in by_iterator[own].determines if name != own}
     needed = [name for name in by_iterator if name not in implied]
     if order and sorted(order) != sorted(needed):
@@ -77,14 +77,16 @@ def required_dimensions(
             hint=listing("iterators", needed),
         )
     dimensions = tuple(by_iterator[name] for name in order or needed)
-    return dimensions or (Dimension(ZERO, ONE, frozenset()),)
+    return dimensions or (CacheDimension(ZERO, ONE, frozenset()),)
 
 
-def _dimensions_of(cursor: Cursor, iters: Sequence[BlockIter]) -> dict[str, Dimension]:
+def _required_iterator_dimensions(
+    cursor: Cursor, iters: Sequence[BlockIter]
+) -> dict[str, CacheDimension]:
     """Return the dimension of each iterator."""
-    dimensions: dict[str, Dimension] = {}
+    dimensions: dict[str, CacheDimension] = {}
     for item in iters:
-        dimension = _dimension(cursor.function, item, dimensions)
+        dimension = _iterator_dimension(cursor.function, item, dimensions)
         if dimension is None:
             raise schedule_error(
                 f"{cursor.primitive}.shape",
@@ -95,22 +97,22 @@ def _dimensions_of(cursor: Cursor, iters: Sequence[BlockIter]) -> dict[str, Dime
     return dimensions
 
 
-def determined_by(cursor: Cursor, access: Load | Store) -> frozenset[str]:
+def determined_iterators(cursor: Cursor, access: Load | Store) -> frozenset[str]:
     """Return the iterators of a block that an accessed element determines by its indices and its numbers."""
     numbers = numbers_of(cursor.function, access.buffer, access.indices)
-    by_iterator: dict[str, Dimension] = {}
+    by_iterator: dict[str, CacheDimension] = {}
     for item in cursor.node.iters:
-        dimension = _dimension(cursor.function, item, by_iterator)
+        dimension = _iterator_dimension(cursor.function, item, by_iterator)
         if dimension is not None:
             by_iterator[item.var] = dimension
     own = {item.var for item in cursor.node.iters}
     known = (at for at in (*access.indices, *numbers) if at is not None)
-    return frozenset().union(*(_determined(at, by_iterator) for at in known)) & own
+    return frozenset().union(*(_iterators_determined_by(at, by_iterator) for at in known)) & own
 
 
-def _dimension(
-    function: Function, item: BlockIter, outer: Mapping[str, Dimension]
-) -> Dimension | None:
+def _iterator_dimension(
+    function: Function, item: BlockIter, outer: Mapping[str, CacheDimension]
+) -> CacheDimension | None:
     """Return the dimension of an iterator, given those of the iterators before it.
 
     The extent must be constant in the function, or the length of a fibre; else the result is None.
@@ -118,18 +120,18 @@ def _dimension(
     extent, own = item.domain.extent, index_var(item.var)
     sizes = {param.name for param in function.params}
     if free_vars(extent) <= sizes and not buffers_accessed((extent,)):
-        return Dimension(own, extent, frozenset({item.var}))
+        return CacheDimension(own, extent, frozenset({item.var}))
     begin = offset_of_length(extent)
     if begin is None:
         return None
-    elements = _elements(function, begin.buffer)
+    elements = _element_count(function, begin.buffer)
     if elements is None:
         return None
-    parents = frozenset().union(*(_determined(at, outer) for at in begin.indices))
-    return Dimension(add(widen(begin), own), elements, parents | {item.var})
+    parents = frozenset().union(*(_iterators_determined_by(at, outer) for at in begin.indices))
+    return CacheDimension(add(widen(begin), own), elements, parents | {item.var})
 
 
-def _elements(function: Function, indptr: str) -> Expr | None:
+def _element_count(function: Function, indptr: str) -> Expr | None:
     """Return an upper bound for the elements of all fibres delimited by a buffer; None if unknown."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers}
     for axis in function.axes:
@@ -143,7 +145,7 @@ def _elements(function: Function, indptr: str) -> Expr | None:
     return expr_of(affine_of(sub(ranges[0].high, ONE)))
 
 
-def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
+def _iterators_determined_by(at: Expr, outer: Mapping[str, CacheDimension]) -> frozenset[str]:
     """Return the iterators that one index determines."""
     if isinstance(at, Var):
         return frozenset({at.name})
@@ -151,7 +153,9 @@ def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
     return next(same, frozenset())
 
 
-def cache_over(old: AnyBuffer, scope: str, dimensions: Sequence[Dimension], *, name: str) -> Buffer:
+def cache_with_dimensions(
+    old: AnyBuffer, scope: str, dimensions: Sequence[CacheDimension], *, name: str
+) -> Buffer:
     """Return a buffer for copies of a buffer's elements, with the given dimensions."""
     shape = tuple(dimension.extent for dimension in dimensions)
     return Buffer(name, shape, old.dtype, scope=cast(Scope, scope))

@@ -34,10 +34,10 @@ from gossamer_ir.core.build import (
 )
 from gossamer_ir.dependence.mixed_radix import Digit, ceildiv_by, count_of, gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
-from gossamer_schedule.bounds.predicates import below
+from gossamer_schedule.bounds.predicates import less_than
 
 
-class IterSplit(msgspec.Struct, frozen=True):
+class IndexDigit(msgspec.Struct, frozen=True):
     """The digit `var // divisor % modulus`; without a modulus, `var // divisor`."""
 
     var: str
@@ -48,12 +48,12 @@ class IterSplit(msgspec.Struct, frozen=True):
 class PlacedDigit(msgspec.Struct, frozen=True):
     """A digit of an index, and the digit of a result that it becomes."""
 
-    source: IterSplit
+    source: IndexDigit
     result: int
     digit: Digit
 
 
-class Layout(msgspec.Struct, frozen=True):
+class BufferLayout(msgspec.Struct, frozen=True):
     """A one-to-one map: the extents of its results, and where it puts each digit."""
 
     map: IndexMap
@@ -65,7 +65,7 @@ class Layout(msgspec.Struct, frozen=True):
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return the indices of an element in the new buffer."""
         values = dict(zip(self.map.vars, indices, strict=True))
-        return tuple(_folded(result, values) for result in self.map.results)
+        return tuple(_simplified_at(result, values) for result in self.map.results)
 
     @property
     def unsafe_dimensions(self) -> tuple[int, ...]:
@@ -96,7 +96,9 @@ class Layout(msgspec.Struct, frozen=True):
 
     def unused_condition(self, indices: Sequence[Expr]) -> Expr | None:
         """Return the condition under which new indices belong to no old element; None if all do."""
-        inside = (below(self._index(name, indices), extent) for name, extent in self.padded.items())
+        inside = (
+            less_than(self._index(name, indices), extent) for name, extent in self.padded.items()
+        )
         condition = conjoined(inside)
         return None if condition is None else Unary("not", condition)
 
@@ -113,14 +115,14 @@ class Layout(msgspec.Struct, frozen=True):
         return total
 
 
-def layout_of(index_map: IndexMap, shape: Sequence[Expr]) -> Layout | None:
+def layout_of(index_map: IndexMap, shape: Sequence[Expr]) -> BufferLayout | None:
     """Return the layout of a buffer of a shape under a map; None unless it is proved one to one."""
     extents = dict(zip(index_map.vars, shape, strict=True))
     placed_digits: list[PlacedDigit] = []
     sizes: list[Expr] = []
     for result, expr in enumerate(index_map.results):
-        terms = _terms(expr, index_map.vars) or {}
-        digits = {split: Digit(by, _extent(split, extents)) for split, by in terms.items()}
+        terms = _digit_terms(expr, index_map.vars) or {}
+        digits = {split: Digit(by, _digit_extent(split, extents)) for split, by in terms.items()}
         order = gapless(digits)
         if not order:
             return None
@@ -131,15 +133,15 @@ def layout_of(index_map: IndexMap, shape: Sequence[Expr]) -> Layout | None:
     padded = {
         var: extent for var, extent in extents.items() if not _is_exact(var, extent, placed_digits)
     }
-    return Layout(index_map, tuple(sizes), tuple(placed_digits), padded)
+    return BufferLayout(index_map, tuple(sizes), tuple(placed_digits), padded)
 
 
-def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:
+def _digit_terms(expr: Expr, names: Sequence[str]) -> dict[IndexDigit, Affine] | None:
     """Return the digits that an expression sums, with their coefficients; None if it is not such a sum."""
     form = affine_of(expr)
-    terms: dict[IterSplit, Affine] = {}
+    terms: dict[IndexDigit, Affine] = {}
     for atom, count in form.terms.items():
-        factors = [(_split_of(factor, names), factor) for factor in factors_of(atom)]
+        factors = [(_digit_of(factor, names), factor) for factor in factors_of(atom)]
         splits = [split for split, _ in factors if split is not None]
         if len(splits) != 1:
             return None
@@ -148,24 +150,24 @@ def _terms(expr: Expr, names: Sequence[str]) -> dict[IterSplit, Affine] | None:
     return None if form.constant else terms
 
 
-def _split_of(expr: Expr, names: Sequence[str]) -> IterSplit | None:
+def _digit_of(expr: Expr, names: Sequence[str]) -> IndexDigit | None:
     """Return the digit of an index that an expression is, else None."""
     if isinstance(expr, Var):
-        return IterSplit(expr.name, 1, None) if expr.name in names else None
+        return IndexDigit(expr.name, 1, None) if expr.name in names else None
     if not isinstance(expr, Binary) or expr.op not in ("floordiv", "floormod"):
         return None
-    inner, by = _split_of(expr.lhs, names), integer_value(expr.rhs)
-    if inner is None or by is None or by < 1:
+    inner, divisor = _digit_of(expr.lhs, names), integer_value(expr.rhs)
+    if inner is None or divisor is None or divisor < 1:
         return None
-    if inner.modulus is not None and inner.modulus % by:
+    if inner.modulus is not None and inner.modulus % divisor:
         return None
     if expr.op == "floormod":
-        return IterSplit(inner.var, inner.divisor, by)
-    left = None if inner.modulus is None else inner.modulus // by
-    return IterSplit(inner.var, inner.divisor * by, left)
+        return IndexDigit(inner.var, inner.divisor, divisor)
+    modulus = None if inner.modulus is None else inner.modulus // divisor
+    return IndexDigit(inner.var, inner.divisor * divisor, modulus)
 
 
-def _extent(split: IterSplit, extents: Mapping[str, Expr]) -> Expr:
+def _digit_extent(split: IndexDigit, extents: Mapping[str, Expr]) -> Expr:
     """Return the number of values of a digit."""
     if split.modulus is not None:
         return index(split.modulus)
@@ -189,10 +191,10 @@ def _is_exact(var: str, extent: Expr, placed_digits: Sequence[PlacedDigit]) -> b
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 
-def _folded(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def _simplified_at(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Return an expression at values of its variables, simplified."""
     if isinstance(expr, Var):
         return values.get(expr.name, expr)
     if isinstance(expr, Binary):
-        return binary(expr.op, _folded(expr.lhs, values), _folded(expr.rhs, values))
+        return binary(expr.op, _simplified_at(expr.lhs, values), _simplified_at(expr.rhs, values))
     return expr

@@ -25,7 +25,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.regions.iterator_dimensions import determined_by
+from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.regions.match_indices import match_all
 
 
@@ -42,7 +42,7 @@ class ProducedRange(msgspec.Struct, frozen=True):
     is_within: bool
 
 
-def dimensions_of(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
+def iterator_indexed_dimensions(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
     """Return the dimensions in which the block indexes the buffer by one of its iterators.
 
     Empty if the block reads the buffer at several indices.
@@ -59,7 +59,7 @@ def dimensions_of(cursor: Cursor, buffer: str) -> list[tuple[int, BlockIter]]:
     ]
 
 
-def matched_forms(
+def producer_forms(
     cursor: Cursor, buffer: str, target: Cursor
 ) -> dict[str, list[LinearForm | None]]:
     """Return, for each iterator of the block, the linear form of its value at each store below the target.
@@ -70,7 +70,7 @@ def matched_forms(
     names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
     if buffer in with_two_names(cursor.function):
         return {}
-    if len(loads) != 1 or not names <= determined_by(cursor, next(iter(loads))):
+    if len(loads) != 1 or not names <= determined_iterators(cursor, next(iter(loads))):
         return {}
     (load,) = loads
     forms: dict[str, list[LinearForm | None]] = {name: [] for name in names}
@@ -101,7 +101,7 @@ def produced_range(
         return None
     if all(form.terms.keys().isdisjoint(names) for form in plain):
         return ProducedRange(ZERO, None, frozenset(), is_within=True)
-    if len({_shape(form, names, loops=loops) for form in plain}) != 1:
+    if len({_common_shape(form, names, loops=loops) for form in plain}) != 1:
         return None
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
         return None
@@ -111,13 +111,13 @@ def produced_range(
     return _range_of_form(plain[0], names, extent, loops=loops)
 
 
-def _shape(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> object:
+def _common_shape(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> object:
     """Return what all producers must have in common: the digits of the path, and the count of the others."""
     fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
-    return (fixed, _count(form, form.terms.keys() - names, loops=loops))
+    return (fixed, _digit_count(form, form.terms.keys() - names, loops=loops))
 
 
-def _count(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Affine:
+def _digit_count(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Affine:
     return count_of(digits_of(form, names, loops=loops).values())
 
 
@@ -153,7 +153,7 @@ def _range_of_form(
     outer = _outer_digits(form, names, loops=loops) or ()
     digits = digits_of(form, names, loops=loops)
     base = number({name: digits[name] for name in reversed(outer)})
-    whole = _count(form, form.terms.keys(), loops=loops)
-    count = _count(form, form.terms.keys() - names, loops=loops)
+    whole = _digit_count(form, form.terms.keys(), loops=loops)
+    count = _digit_count(form, form.terms.keys() - names, loops=loops)
     is_within = whole == affine_of(without_guard(extent))
     return ProducedRange(base, count, frozenset(outer), is_within)

@@ -21,12 +21,12 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.predicates import below
-from gossamer_schedule.bounds.prover import point_in
-from gossamer_schedule.bounds.safe_loads import is_safe_in
+from gossamer_schedule.bounds.function_point import point_in_function
+from gossamer_schedule.bounds.predicates import less_than
+from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
-from gossamer_schedule.regions.iterator_dimensions import determined_by
+from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.produced import ProducedRange
 
@@ -49,14 +49,16 @@ def required_region(
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer in outer_writes((block,)):
             is_named_twice = access.buffer in with_two_names(cursor.function)
-            matched = None if is_named_twice else _matched(cursor, access, free=free)
+            matched = None if is_named_twice else _iterator_values_at(cursor, access, free=free)
             if matched is None:
                 return {}
-            regions.append(_region(cursor, matched, access, target=target, changing=changing))
-    return _in_one_fibre(reduce(_union, regions), block, free) if regions else {}
+            regions.append(
+                _region_of_access(cursor, matched, access, target=target, changing=changing)
+            )
+    return _ranges_in_one_fibre(reduce(_union_of_regions, regions), block, free) if regions else {}
 
 
-def _in_one_fibre(region: RequiredRegion, block: Block, free: Set[str]) -> RequiredRegion:
+def _ranges_in_one_fibre(region: RequiredRegion, block: Block, free: Set[str]) -> RequiredRegion:
     """Return the ranges of iterators whose domain is one fibre.
 
     If an iterator that the domain depends on has several values, their fibres need different ranges.
@@ -70,27 +72,31 @@ def _in_one_fibre(region: RequiredRegion, block: Block, free: Set[str]) -> Requi
     return kept
 
 
-def _union(first: RequiredRegion, second: RequiredRegion) -> RequiredRegion:
+def _union_of_regions(first: RequiredRegion, second: RequiredRegion) -> RequiredRegion:
     """Return the ranges that contain those of both regions, where they are known."""
-    hulls = {name: _hull(first[name], second[name]) for name in first.keys() & second.keys()}
+    hulls = {
+        name: _hull_of_ranges(first[name], second[name]) for name in first.keys() & second.keys()
+    }
     return {name: hull for name, hull in hulls.items() if hull is not None}
 
 
-def _hull(first: ProducedRange, second: ProducedRange) -> ProducedRange | None:
+def _hull_of_ranges(first: ProducedRange, second: ProducedRange) -> ProducedRange | None:
     """Return the smallest range that contains both; None unless their counts, and the distance between their
     bases, are constant."""
     if first == second or first.count is None or second.count is None:
         return first if first == second else None
-    apart = distance(second.base, first.base)
-    if apart is None or not (first.count.is_constant and second.count.is_constant):
+    offset = distance(second.base, first.base)
+    if offset is None or not (first.count.is_constant and second.count.is_constant):
         return None
-    if apart < 0:
-        return _hull(second, first)
-    count = max(first.count.constant, apart + second.count.constant)
+    if offset < 0:
+        return _hull_of_ranges(second, first)
+    count = max(first.count.constant, offset + second.count.constant)
     return replace(first, count=Affine({}, count), is_within=first.is_within and second.is_within)
 
 
-def _matched(cursor: Cursor, access: Access, *, free: set[str]) -> dict[str, Expr] | None:
+def _iterator_values_at(
+    cursor: Cursor, access: Access, *, free: set[str]
+) -> dict[str, Expr] | None:
     """Return the values of the iterators at which the block writes an accessed element, None if not known.
 
     Reduction iterators have no value: all of their iterations may contribute to the element, and its init
@@ -119,7 +125,7 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
     Other points must store to other elements, or the same value to the same element.
     """
     block: Block = cursor.node
-    determined = determined_by(cursor, store)
+    determined = determined_iterators(cursor, store)
     if all(item.var in determined for item in block.iters if item.kind == "S"):
         return True
     return not block.init and block.predicate is None and is_function_of_element(block, store)
@@ -128,18 +134,18 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
 def is_function_of_element(block: Block, store: Store) -> bool:
     """Return whether the stored value depends on the iterators only through the indices of its element."""
     own = {item.var for item in block.iters}
-    value = with_replaced(store.value, {at: index_var("") for at in store.indices})
+    value = with_replaced_subexpressions(store.value, {at: index_var("") for at in store.indices})
     return store in block.body and free_vars(value).isdisjoint(own)
 
 
-def with_replaced(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
+def with_replaced_subexpressions(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with some of its subexpressions replaced."""
     if node in replacements:
         return replacements[node]
-    return map_children(node, lambda child: with_replaced(child, replacements))
+    return map_children(node, lambda child: with_replaced_subexpressions(child, replacements))
 
 
-def _region(
+def _region_of_access(
     cursor: Cursor,
     matched: Mapping[str, Expr],
     access: Access,
@@ -150,7 +156,7 @@ def _region(
     """Return the ranges that an access requires, given the iterators' values at its element."""
     region: RequiredRegion = {}
     for item in cursor.node.iters:
-        required = _range(cursor, item, matched, access=access, target=target)
+        required = _required_range(cursor, item, matched, access=access, target=target)
         if (
             required is not None
             and not buffers_accessed((required.base, product_of(required.count or UNIT))) & changing
@@ -159,17 +165,19 @@ def _region(
     return region
 
 
-def _range(
+def _required_range(
     cursor: Cursor, item: BlockIter, matched: Mapping[str, Expr], *, access: Access, target: Cursor
 ) -> ProducedRange | None:
     """Return the range of an iterator in one iteration of the target loop; None for the whole domain."""
     value, loops = matched.get(item.var), loops_of(cursor.function)
-    if value is None or not is_safe_in(cursor.function, value, (*target.loops, target.node)):
+    if value is None or not are_loads_safe_in_loops(
+        cursor.function, value, (*target.loops, target.node)
+    ):
         return None
-    point = _point(cursor, access, value, target=target)
+    point = _point_of_range(cursor, access, value, target=target)
     if not point.proves(Compare("ge", value, ZERO)):
         return None
-    is_within = point.proves(below(value, _extent(item, matched)))
+    is_within = point.proves(less_than(value, _domain_extent_at(item, matched)))
     inner = {loop.var for loop in access.held.loops}
     if not free_vars(value) & inner:
         return ProducedRange(value, UNIT, frozenset(), is_within)
@@ -177,25 +185,27 @@ def _range(
     count = count_of(digits_of(form, inner, loops=loops).values())
     if lowest(form, inner, loops=loops) is None or free_vars(product_of(count)) & inner:
         return None
-    if not is_safe_in(cursor.function, product_of(count), (*target.loops, target.node)):
+    if not are_loads_safe_in_loops(
+        cursor.function, product_of(count), (*target.loops, target.node)
+    ):
         return None
     return ProducedRange(without(form, inner, loops=loops), count, frozenset(), is_within)
 
 
-def _point(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:
+def _point_of_range(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:
     """Return a program point with what holds for all values in a range.
 
     The loops that enumerate the range run; conditions of the access are not assumed, because the range also
     contains values without an access.
     """
-    point = point_in(cursor.function)
+    point = point_in_function(cursor.function)
     enumerating = (loop for loop in access.held.loops if loop.var in free_vars(value))
     for loop in (*target.loops, target.node, *enumerating):
         point.assume_loop(loop)
     return point
 
 
-def _extent(item: BlockIter, matched: Mapping[str, Expr]) -> Expr:
+def _domain_extent_at(item: BlockIter, matched: Mapping[str, Expr]) -> Expr:
     """Return the extent of an iterator's domain at given values of other iterators."""
     extent: Expr = substitute(item.domain.extent, matched)
     return extent

@@ -44,7 +44,7 @@ def required_window(
 
     Raises `.window` and `.overlap`.
     """
-    window = next(_windows(cursor, target, own, buffer=buffer), None)
+    window = next(_candidate_windows(cursor, target, own, buffer=buffer), None)
     if window is None or _depends_otherwise(cursor, target, own, window):
         raise schedule_error(
             f"{cursor.primitive}.window",
@@ -61,7 +61,7 @@ def required_window(
     return window
 
 
-def _windows(
+def _candidate_windows(
     cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
 ) -> Iterator[SlidingWindow]:
     """Yield a window for each dimension along which the block computes one."""
@@ -72,12 +72,12 @@ def _windows(
         item = by_name.get(at.name) if isinstance(at, Var) else None
         if item is not None and item.kind == "S":
             form = form_of(item.value, values_at(cursor), loops=loops)
-            window = _window(form, dim, item, target=target, own=own, loops=loops)
+            window = _window_of_form(form, dim, item, target=target, own=own, loops=loops)
             if window is not None:
                 yield window
 
 
-def _window(
+def _window_of_form(
     form: LinearForm,
     dim: int,
     item: BlockIter,

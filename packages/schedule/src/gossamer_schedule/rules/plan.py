@@ -14,10 +14,10 @@ from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.interchange.records import Arg, Step, Trace
 from gossamer_schedule.definition.made_names import (
     cache_name,
-    copy_block,
+    copy_block_name,
     copy_name,
     init_name,
-    split_loops,
+    split_loop_names,
 )
 
 
@@ -79,7 +79,7 @@ class Plan:
     def split(self, loop: str, *, factors: tuple[int | None, ...]) -> tuple[str, ...]:
         """Split a loop. Return the new loops, outermost first."""
         self.add("split", loop=loop, factors=factors)
-        return split_loops(loop, len(factors))
+        return split_loop_names(loop, len(factors))
 
     def split_in_vectors(
         self, loop: str, *, tiles: int | None, vectors: int, lanes: int, exact: bool
@@ -112,7 +112,7 @@ class Plan:
         """
         op = "reindex_cache_write" if over_iterators else "cache_write"
         self.add(op, block=block, buffer=buffer, scope=scope)
-        name = copy_block(block, cache_name(buffer, scope))
+        name = copy_block_name(block, cache_name(buffer, scope))
         return MadeNest(name, {loop: copy_name(loop) for loop in elements})
 
     def decompose_reduction(

@@ -6,15 +6,17 @@ from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Stmt
 from gossamer_ir.traversal.names import Namer
-from gossamer_schedule.cursor.cursor import Cursor, replaced
+from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.made_names import cache_name
-from gossamer_schedule.dependence.races import require_unshared
+from gossamer_schedule.dependence.races import require_no_race_on_new
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.staging.cache_checks import require_scope
 
 
-def cached_buffer(root: Cursor, *, block: str, buffer: str, scope: str) -> tuple[Cursor, AnyBuffer]:
+def required_block_and_buffer(
+    root: Cursor, *, block: str, buffer: str, scope: str
+) -> tuple[Cursor, AnyBuffer]:
     """Return the cursor at a block and the buffer to cache for it.
 
     Raises `.no_block`, `.no_buffer` and `.scope`.
@@ -44,9 +46,9 @@ def with_cache(
     Raises `.race` and `.not_proved` if concurrent iterations around the nest would share the cache.
     """
     replacing = find_block(nest.block.replaced_by((block,)), block=block.name)
-    top = BlockNest(replacing, nest.around).top
-    changed = replaced(top, (*before, top.node, *after))
+    top = BlockNest(replacing, nest.enclosing).top
+    changed = function_with_replaced(top, (*before, top.node, *after))
     changed = replace(changed, buffers=(*changed.buffers, cache))
     rewritten = replacing.with_function(changed)
-    require_unshared(nest.top, rewritten, buffers={cache.name})
+    require_no_race_on_new(nest.top, rewritten, buffers={cache.name})
     return rewritten

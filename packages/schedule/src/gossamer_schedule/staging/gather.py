@@ -5,41 +5,41 @@ from __future__ import annotations
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block
+from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
-from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
-from gossamer_schedule.staging.cache import cached_buffer, with_cache
-from gossamer_schedule.staging.cache_checks import selecting_iters
+from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions
+from gossamer_schedule.staging.cache import required_block_and_buffer, with_cache
+from gossamer_schedule.staging.cache_checks import selecting_iterators
 from gossamer_schedule.staging.read_elements import (
-    Elements,
+    ReadElements,
     copy_statements,
     required_elements,
     with_loads_from,
 )
 
 
-def gathered(
+def with_gathered_reads(
     root: Cursor, block: str, *, buffer: str, scope: str, name: str, order: tuple[str, ...]
 ) -> Change:
     """Let a block read a new buffer `name` over its iterators instead of `buffer`.
 
     The new names are those of the buffer, of the block that fills it, and of its loops.
     """
-    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
     elements = required_elements(cursor, buffer)
-    _require_single(cursor, elements, buffer=buffer)
+    _require_one_read(cursor, elements, buffer=buffer)
     # Only the selecting iterators become dimensions: lanes that share an element must still share it.
     indices = [read.indices for read in elements.reads]
-    selecting = selecting_iters(cursor.node, elements.reads[0].indices)
+    selecting = selecting_iterators(cursor.node, elements.reads[0].indices)
     dimensions = required_dimensions(cursor, selecting, order, elements=indices)
 
     namer = namer_of(cursor.function)
-    cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
+    cache = cache_with_dimensions(old, scope, dimensions, name=namer.fresh(name))
     cache_indices = tuple(dimension.index for dimension in dimensions)
     copy = copy_nest(
-        copy_block(block, cache.name),
+        copy_block_name(block, cache.name),
         elements.points,
         copy_statements(elements, buffer, to=cache.name, cache_indices=(cache_indices,)),
         namer=namer,
@@ -50,7 +50,7 @@ def gathered(
     return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
-def _require_single(cursor: Cursor, elements: Elements, *, buffer: str) -> None:
+def _require_one_read(cursor: Cursor, elements: ReadElements, *, buffer: str) -> None:
     if len(elements.reads) != 1:
         raise schedule_error(
             f"{cursor.primitive}.single",

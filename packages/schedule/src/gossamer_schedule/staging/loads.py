@@ -33,14 +33,14 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.bounds.predicates import short_circuit_and
-from gossamer_schedule.cursor.cursor import BODIES, Cursor
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor
 from gossamer_schedule.nests.init_nest import conditions_of_init, loops_outside_init
 
-Conditions = tuple[Expr, ...]
-Indices = tuple[Expr, ...]
+Conjunction = tuple[Expr, ...]
+ElementIndices = tuple[Expr, ...]
 
 
-class Read(msgspec.Struct, frozen=True):
+class ConditionalLoad(msgspec.Struct, frozen=True):
     """A loaded element and the condition of the load (None: wherever the block runs), in terms of variables
     bound outside of the block's body."""
 
@@ -49,41 +49,45 @@ class Read(msgspec.Struct, frozen=True):
     condition: Expr | None
 
 
-def reads_of(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
+def loads_of(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads."""
-    return _distinct(_LoadCollector(buffer).body(cursor, "body", {}, _Context((), ())))
+    return _distinct_loads(
+        _LoadCollector(buffer).body(cursor, "body", {}, _StatementContext((), ()))
+    )
 
 
-def accesses_of(
+def loads_and_stores_of(
     cursor: Cursor, buffer: str, dtype: str
-) -> tuple[tuple[Read, ...], frozenset[Indices]]:
+) -> tuple[tuple[ConditionalLoad, ...], frozenset[ElementIndices]]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads or stores, and
     the indices of those that it stores."""
-    start = _Context((), ())
+    start = _StatementContext((), ())
     stored = list(_StoreCollector(buffer, dtype).body(cursor, "body", {}, start))
     loads = chain(_LoadCollector(buffer).body(cursor, "body", {}, start), stored)
-    return _distinct(loads), frozenset([load.indices for load, _ in stored])
+    return _distinct_loads(loads), frozenset([load.indices for load, _ in stored])
 
 
-def evaluated_under(cursor: Cursor, expr: Expr) -> Expr | None:
+def evaluation_condition(cursor: Cursor, expr: Expr) -> Expr | None:
     """Return the condition under which the body of the block at a cursor evaluates an expression of the
     block's iterators; None if it always does.
 
     Occurrences in the headers of loops, blocks and allocations are not counted.
     """
-    evaluations = _EvaluationCollector(expr).body(cursor, "body", {}, _Context((), ()))
-    return _any_of([conditions for _, conditions in evaluations])
+    evaluations = _EvaluationCollector(expr).body(cursor, "body", {}, _StatementContext((), ()))
+    return _disjunction([conditions for _, conditions in evaluations])
 
 
-def _distinct(loads: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
-    by_indices: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
+def _distinct_loads(loads: Iterable[tuple[Any, Conjunction]]) -> tuple[ConditionalLoad, ...]:
+    by_indices: dict[tuple[Expr, ...], tuple[str, list[Conjunction]]] = {}
     for load, conditions in loads:
         _, cases = by_indices.setdefault(load.indices, (load.dtype, []))
-        _add(cases, conditions)
-    return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in by_indices.items())
+        _add_case(cases, conditions)
+    return tuple(
+        ConditionalLoad(at, dtype, _disjunction(cases)) for at, (dtype, cases) in by_indices.items()
+    )
 
 
-def _add(cases: list[Conditions], conditions: Conditions) -> None:
+def _add_case(cases: list[Conjunction], conditions: Conjunction) -> None:
     """Add a case to a disjunction, unless another case covers it; drop the cases that it covers."""
     if any(set(case) <= set(conditions) for case in cases):
         return
@@ -91,7 +95,7 @@ def _add(cases: list[Conditions], conditions: Conditions) -> None:
     cases.append(conditions)
 
 
-def _any_of(cases: Iterable[Conditions]) -> Expr | None:
+def _disjunction(cases: Iterable[Conjunction]) -> Expr | None:
     """Return the condition that one of the cases holds; None if it always does."""
     condition: Expr | None = None
     for case in cases:
@@ -102,14 +106,14 @@ def _any_of(cases: Iterable[Conditions]) -> Expr | None:
     return condition
 
 
-class _Context(msgspec.Struct, frozen=True):
+class _StatementContext(msgspec.Struct, frozen=True):
     """The enclosing conditions and loops of a statement: `above` holds where the innermost enclosing block
     runs, and `within` has the loops and conditions inside that block, the outermost first."""
 
-    above: Conditions
+    above: Conjunction
     within: tuple[LoopOrCondition, ...]
 
-    def conditions(self) -> Conditions:
+    def conditions(self) -> Conjunction:
         """Return the conditions that hold where the statement runs."""
         return (
             *self.above,
@@ -124,8 +128,8 @@ class _LoadCollector:
         self._buffer = buffer
 
     def body(
-        self, cursor: Cursor, field: str, values: Mapping[str, Expr], context: _Context
-    ) -> Iterator[tuple[Any, Conditions]]:
+        self, cursor: Cursor, field: str, values: Mapping[str, Expr], context: _StatementContext
+    ) -> Iterator[tuple[Any, Conjunction]]:
         """Yield the loads in a body of the statement at a cursor."""
         values, conditions = dict(values), context.conditions()
         for index, statement in enumerate(getattr(cursor.node, field)):
@@ -137,20 +141,22 @@ class _LoadCollector:
                 values[statement.var.name] = resolve(statement.value, values)
             if isinstance(statement, Block):
                 yield from self._init(below, values, context)
-            for inner, last in _bodies(statement):
-                inside = None if last is None else _resolved(last, values)
-                yield from self.body(below, inner, values, _nested(context, statement, inside))
+            for inner, last in _bodies_of(statement):
+                inside = None if last is None else _resolved_header(last, values)
+                yield from self.body(
+                    below, inner, values, _nested_context(context, statement, inside)
+                )
 
     def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conditions
-    ) -> Iterator[tuple[Any, Conditions]]:
+        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
+    ) -> Iterator[tuple[Any, Conjunction]]:
         """Yield the loads in the expressions of a statement itself."""
         for part in parts_of(statement):
             yield from self._expression(resolve(part, values), conditions)
 
     def _init(
-        self, cursor: Cursor, values: Mapping[str, Expr], context: _Context
-    ) -> Iterator[tuple[Any, Conditions]]:
+        self, cursor: Cursor, values: Mapping[str, Expr], context: _StatementContext
+    ) -> Iterator[tuple[Any, Conjunction]]:
         """Yield the loads of an init, which also runs if the loops of the reduction are empty.
 
         The bounds and conditions of the loops around the init are evaluated for it, too.
@@ -158,17 +164,17 @@ class _LoadCollector:
         if not cursor.node.init:
             return
         conditions = context.above
-        own = (_resolved(part, values) for part in conditions_of_init(cursor))
+        own = (_resolved_header(part, values) for part in conditions_of_init(cursor))
         for part in (*without_loops(context.within, loops_outside_init(cursor)), *own):
             for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
                 yield from self._expression(expr, conditions)
             conditions = (*conditions, *_conditions_of(part))
-        yield from self.body(cursor, "init", values, _Context(conditions, ()))
+        yield from self.body(cursor, "init", values, _StatementContext(conditions, ()))
 
     def _is_match(self, expr: Node) -> bool:
         return isinstance(expr, Load) and expr.buffer == self._buffer
 
-    def _expression(self, expr: Node, conditions: Conditions) -> Iterator[tuple[Any, Conditions]]:
+    def _expression(self, expr: Node, conditions: Conjunction) -> Iterator[tuple[Any, Conjunction]]:
         match expr:
             case IfThenElse():
                 yield from self._expression(expr.condition, conditions)
@@ -190,8 +196,8 @@ class _StoreCollector(_LoadCollector):
         self._dtype = dtype
 
     def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], held: Conditions
-    ) -> Iterator[tuple[Any, Conditions]]:
+        self, statement: Stmt, values: Mapping[str, Expr], held: Conjunction
+    ) -> Iterator[tuple[Any, Conjunction]]:
         if isinstance(statement, Store) and statement.buffer == self._buffer:
             on = () if statement.predicate is None else (resolve(statement.predicate, values),)
             indices = tuple(resolve(at, values) for at in statement.indices)
@@ -213,45 +219,54 @@ class _EvaluationCollector(_LoadCollector):
         return expr == self._expr
 
     def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], held: Conditions
-    ) -> Iterator[tuple[Any, Conditions]]:
+        self, statement: Stmt, values: Mapping[str, Expr], held: Conjunction
+    ) -> Iterator[tuple[Any, Conjunction]]:
         if not isinstance(statement, HEADERS):
             yield from super()._own(statement, values, held)
 
 
-def _nested(context: _Context, statement: Stmt, part: LoopOrCondition | None) -> _Context:
+def _nested_context(
+    context: _StatementContext, statement: Stmt, part: LoopOrCondition | None
+) -> _StatementContext:
     """Return the context of a body of a statement, which `part` encloses."""
     within = context.within if part is None else (*context.within, part)
-    inner = _Context(context.above, within)
-    return _Context(inner.conditions(), ()) if isinstance(statement, Block) else inner
+    inner = _StatementContext(context.above, within)
+    return _StatementContext(inner.conditions(), ()) if isinstance(statement, Block) else inner
 
 
-def _resolved(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:
+def _resolved_header(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:
     """Return a condition, or a loop without its body, in terms of variables bound outside."""
     header = replace(part, body=()) if isinstance(part, For) else part
     resolved: LoopOrCondition = resolve(header, values)
     return resolved
 
 
-def _conditions_of(part: LoopOrCondition) -> Conditions:
+def _conditions_of(part: LoopOrCondition) -> Conjunction:
     """Return the conditions that hold in a loop, or under a condition."""
     if not isinstance(part, For):
         return (part,)
     return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
 
 
-def _bodies(statement: Any) -> Iterator[tuple[str, LoopOrCondition | None]]:
+def _bodies_of(statement: Any) -> Iterator[tuple[str, LoopOrCondition | None]]:
     """Return the fields of the bodies of a statement except an init, each with the loop or condition that
     encloses it."""
-    fields = BODIES.get(type(statement))
-    return zip(fields, AROUND[type(statement)](statement), strict=True) if fields else iter(())
+    fields = ADDRESSABLE_BODIES.get(type(statement))
+    return (
+        zip(fields, ENCLOSING_PARTS[type(statement)](statement), strict=True)
+        if fields
+        else iter(())
+    )
 
 
-AROUND: dict[type, Callable[[Any], tuple[LoopOrCondition | None, ...]]] = {
+ENCLOSING_PARTS: dict[type, Callable[[Any], tuple[LoopOrCondition | None, ...]]] = {
     If: lambda stmt: (stmt.condition, Unary("not", stmt.condition)),
     For: lambda stmt: (stmt,),
     While: lambda stmt: (stmt.condition,),
     Block: lambda stmt: (stmt.predicate,),
     Combine: lambda stmt: (None,),
 }
-"""The loop or condition that encloses each body, by type of statement; a test compares it with `BODIES`."""
+"""The loop or condition that encloses each body, by type of statement.
+
+A test compares it with `ADDRESSABLE_BODIES`.
+"""

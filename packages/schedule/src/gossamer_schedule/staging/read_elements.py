@@ -25,39 +25,39 @@ from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.bounds.predicates import is_bound_of
-from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.copy_nest import Points
+from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,
-    selecting_iters,
+    selecting_iterators,
 )
-from gossamer_schedule.staging.loads import Read, reads_of
+from gossamer_schedule.staging.loads import ConditionalLoad, loads_of
 
 
-class Elements(msgspec.Struct, frozen=True):
+class ReadElements(msgspec.Struct, frozen=True):
     """The elements of a buffer that a block reads at some points."""
 
-    reads: tuple[Read, ...]
-    points: Points
+    reads: tuple[ConditionalLoad, ...]
+    points: IterationDomain
 
 
-def required_elements(cursor: Cursor, buffer: str) -> Elements:
+def required_elements(cursor: Cursor, buffer: str) -> ReadElements:
     """Return the elements that the body of a block reads, if all of them may be read before its nest.
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
     require_allocated_outside(loop_nest(cursor), buffer)
-    reads = _require_reads(cursor, buffer)
+    reads = _required_loads(cursor, buffer)
     return elements_of(cursor, buffer, reads)
 
 
-def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Elements:
+def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...]) -> ReadElements:
     """Return the elements of given reads in the body of a block, if all may be read before its nest.
 
     Raises `.domain` and `.not_proved`.
@@ -69,22 +69,22 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[Read, ...]) -> Element
         for part in conjuncts(block.predicate)
         if not any(is_bound_of(part, iterator) for iterator in block.iters)
     )
-    iters = selecting_iters(block, _selectors(reads))
+    iters = selecting_iterators(block, _selecting_expressions(reads))
     known = {iterator.var for iterator in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
-    elements = Elements(reads, Points(iters, own))
+    elements = ReadElements(reads, IterationDomain(iters, own))
     # These iterators may select more elements than the block reads: the conditions on others are dropped.
     # If one of them may be out of bounds, exactly the points of the block are visited.
     if not is_safely_read(cursor, elements, buffer=buffer):
-        elements = Elements(reads, Points(block.iters, conditions))
+        elements = ReadElements(reads, IterationDomain(block.iters, conditions))
         require_covered(nest, block.iters)
-    selectors = (*_selectors(reads), *elements.points.conditions)
+    selectors = (*_selecting_expressions(reads), *elements.points.conditions)
     require_invariant_selectors(nest, elements.points.iters, selectors)
     return elements
 
 
-def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
-    reads = reads_of(cursor, buffer)
+def _required_loads(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
+    reads = loads_of(cursor, buffer)
     if not reads:
         raise schedule_error(
             f"{cursor.primitive}.loads",
@@ -109,26 +109,28 @@ def _require_reads(cursor: Cursor, buffer: str) -> tuple[Read, ...]:
     return reads
 
 
-def _selectors(reads: Sequence[Read]) -> tuple[Expr, ...]:
+def _selecting_expressions(reads: Sequence[ConditionalLoad]) -> tuple[Expr, ...]:
     """Return the expressions that determine which elements are read."""
     conditions = (read.condition for read in reads if read.condition is not None)
     return (*(at for read in reads for at in read.indices), *conditions)
 
 
-def is_safely_read(cursor: Cursor, elements: Elements, *, buffer: str) -> bool:
+def is_safely_read(cursor: Cursor, elements: ReadElements, *, buffer: str) -> bool:
     """Return whether all elements are proved in bounds at all points of the iterators."""
     return all(
-        is_safe(
+        are_loads_safe(
             cursor.function,
             (Load(buffer, read.indices, read.dtype),),
             iters=elements.points.iters,
-            conditions=(*elements.points.conditions, *_condition(read)),
+            conditions=(*elements.points.conditions, *_conditions_of(read)),
         )
         for read in elements.reads
     )
 
 
-def require_stored(cursor: Cursor, old: AnyBuffer, elements: Elements, *, hint: str = "") -> None:
+def require_stored(
+    cursor: Cursor, old: AnyBuffer, elements: ReadElements, *, hint: str = ""
+) -> None:
     """Refuse reads beyond the end of a varied fibre: they give the fill value, which a copy cannot store.
 
     Raises `.not_proved`.
@@ -148,21 +150,21 @@ def require_stored(cursor: Cursor, old: AnyBuffer, elements: Elements, *, hint: 
         )
 
 
-def _condition(read: Read) -> tuple[Expr, ...]:
+def _conditions_of(read: ConditionalLoad) -> tuple[Expr, ...]:
     return () if read.condition is None else (read.condition,)
 
 
 def copy_statements(
-    elements: Elements, buffer: str, *, to: str, cache_indices: Sequence[tuple[Expr, ...]]
+    elements: ReadElements, buffer: str, *, to: str, cache_indices: Sequence[tuple[Expr, ...]]
 ) -> tuple[Stmt, ...]:
     """Return the statements that copy the elements of one point into a cache, at `cache_indices`."""
     return tuple(
-        _under(read, Store(to, indices, Load(buffer, read.indices, read.dtype)))
+        _guarded_store(read, Store(to, indices, Load(buffer, read.indices, read.dtype)))
         for read, indices in zip(elements.reads, cache_indices, strict=True)
     )
 
 
-def _under(read: Read, store: Store) -> Stmt:
+def _guarded_store(read: ConditionalLoad, store: Store) -> Stmt:
     return store if read.condition is None else If(read.condition, (store,))
 
 

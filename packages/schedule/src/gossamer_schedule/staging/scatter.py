@@ -12,56 +12,58 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block
+from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
-from gossamer_schedule.dependence.distinct_stores import require_distinct
+from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
-from gossamer_schedule.nests.init_places import require_init_of_nest
-from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
-from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
-from gossamer_schedule.staging.cache import cached_buffer, with_cache
-from gossamer_schedule.staging.cache_checks import selecting_iters
+from gossamer_schedule.nests.init_checks import require_init_of_nest
+from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
+from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions
+from gossamer_schedule.staging.cache import required_block_and_buffer, with_cache
+from gossamer_schedule.staging.cache_checks import selecting_iterators
 from gossamer_schedule.staging.written_element import (
-    Element,
-    gives_values,
+    WrittenElement,
+    is_assigning,
     is_initializing,
-    redirected,
     require_element_exists,
     required_element,
+    with_redirected_accesses,
 )
 
 
-def scattered(
+def with_scattered_writes(
     root: Cursor, block: str, *, buffer: str, scope: str, name: str, order: tuple[str, ...]
 ) -> Change:
     """Let a block write a new buffer `name` over its iterators instead of `buffer`.
 
     The new names are those of the buffer, of the block that copies it afterwards, and of its loops.
     """
-    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
     cursor = _with_spatial_selectors(cursor, buffer)
     element = required_element(cursor, buffer)
     elements = (element.store.indices,)
     dimensions = required_dimensions(cursor, element.points.iters, order, elements=elements)
-    reduction = _require_initialized(cursor, element)
+    reduction = _required_reduction(cursor, element)
     require_init_of_nest(reduction_nest(cursor))
 
     namer = namer_of(cursor.function)
-    cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
+    cache = cache_with_dimensions(old, scope, dimensions, name=namer.fresh(name))
     cached = Load(cache.name, tuple(dimension.index for dimension in dimensions), old.dtype)
-    caching = redirected(cursor.node, buffer, to=cache.name, at=cached.indices)
+    caching = with_redirected_accesses(cursor.node, buffer, to=cache.name, at=cached.indices)
     if reduction is not None:
         caching = _starting_from_identity(caching, cached, reduction)
-    copy = _scatter(copy_block(block, cache.name), element, cached, reduction, namer=namer)
+    copy = _scatter_nest(
+        copy_block_name(block, cache.name), element, cached, reduction, namer=namer
+    )
 
     rewritten = with_cache(cache, nest=reduction_nest(cursor), block=caching, after=(copy,))
     names = names_of_nest(copy)
     if reduction is not None:
         require_init_of_nest(reduction_nest(find_block(rewritten, block=block)))
     else:
-        require_distinct(find_block(rewritten, block=names[0]), buffer)
+        require_distinct_stores(find_block(rewritten, block=names[0]), buffer)
     return Change(rewritten, (cache.name, *names))
 
 
@@ -71,8 +73,8 @@ def _starting_from_identity(block: Block, cached: Load, reduction: Reduction) ->
     return replace(block, init=(*block.init, start))
 
 
-def _scatter(
-    name: str, element: Element, cached: Load, reduction: Reduction | None, *, namer: Namer
+def _scatter_nest(
+    name: str, element: WrittenElement, cached: Load, reduction: Reduction | None, *, namer: Namer
 ) -> Stmt:
     """Return the nest that stores the cached elements, or combines them with the old values."""
     store = element.store
@@ -81,7 +83,7 @@ def _scatter(
         value = Binary(reduction.op, Load(store.buffer, store.indices, cached.dtype), cached)
     copied = (Store(store.buffer, store.indices, value),)
     copy = copy_nest(name, element.points, copied, namer=namer)
-    return copy if reduction is None else reassociating((copy,))[0]
+    return copy if reduction is None else with_reassociation_marks((copy,))[0]
 
 
 def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
@@ -94,7 +96,7 @@ def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
     reduction = reduction_of(block)
     if reduction is None or reduction.store.buffer != buffer or block.init:
         return cursor
-    selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
+    selecting = {item.var for item in selecting_iterators(block, reduction.store.indices)}
     iters = tuple(
         replace(item, kind="S") if item.var in selecting else item for item in block.iters
     )
@@ -102,12 +104,12 @@ def _with_spatial_selectors(cursor: Cursor, buffer: str) -> Cursor:
     return find_block(points, block=block.name)
 
 
-def _require_initialized(cursor: Cursor, element: Element) -> Reduction | None:
+def _required_reduction(cursor: Cursor, element: WrittenElement) -> Reduction | None:
     """Return the reduction whose identity initializes the cache, or None if the block initializes it."""
     block: Block = cursor.node
     is_reducing = any(item.kind == "R" for item in block.iters)
     buffer = element.store.buffer
-    if is_initializing(block, buffer) or (not is_reducing and gives_values(block, buffer)):
+    if is_initializing(block, buffer) or (not is_reducing and is_assigning(block, buffer)):
         return None
     reduction = None if buffer in buffers_accessed(block.init) else reduction_of(block)
     if reduction is None or not _is_initialized_once(cursor, element):
@@ -121,7 +123,7 @@ def _require_initialized(cursor: Cursor, element: Element) -> Reduction | None:
     return reduction
 
 
-def _is_initialized_once(cursor: Cursor, element: Element) -> bool:
+def _is_initialized_once(cursor: Cursor, element: WrittenElement) -> bool:
     """Return whether each loop outside of the reduction selects elements of the cache."""
     values = values_at(cursor)
     selecting = spatial_loops(replace(cursor.node, iters=element.points.iters), values)

@@ -15,32 +15,32 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.bounds.predicates import is_bound_of
-from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
-from gossamer_schedule.dependence.access import statements_beside, used_by
-from gossamer_schedule.dependence.definite_assignment import always_stores, gives_value
+from gossamer_schedule.dependence.access import buffers_used_by, statements_beside
+from gossamer_schedule.dependence.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
-from gossamer_schedule.nests.copy_nest import Points
+from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.coverage import required_tiles
 from gossamer_schedule.nests.init_nest import conditions_of_init, variables_outside_init
 from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,
-    selecting_iters,
+    selecting_iterators,
 )
 
-_KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
+_STATEMENT_WORDS: dict[type, str] = {Block: "Block", For: "Loop"}
 
 
-class Element(msgspec.Struct, frozen=True):
+class WrittenElement(msgspec.Struct, frozen=True):
     """The elements of a buffer that a block writes: that of `store` at some points."""
 
     store: Store
-    points: Points
+    points: IterationDomain
 
 
-def required_element(cursor: Cursor, buffer: str) -> Element:
+def required_element(cursor: Cursor, buffer: str) -> WrittenElement:
     """Return the element that each point of a block writes, if all of them may be copied after its nest.
 
     Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
@@ -48,20 +48,20 @@ def required_element(cursor: Cursor, buffer: str) -> Element:
     """
     nest = reduction_nest(cursor)
     require_allocated_outside(nest, buffer)
-    store = _require_one_store(cursor, buffer)
+    store = _required_store(cursor, buffer)
     _require_own_element(cursor, store)
     require_sole_user(cursor, nest.top, buffer)
-    iters = selecting_iters(cursor.node, store.indices)
+    iters = selecting_iterators(cursor.node, store.indices)
     _require_spatial(cursor, iters, store=store)
     tiles = required_tiles(nest, iters)
     whole = [iterator for iterator in iters if iterator.var not in tiles]
-    conditions = _require_conditions(nest, iters, whole, store=store)
+    conditions = _required_conditions(nest, iters, whole, store=store)
     selectors = (*store.indices, *conditions, *tiles.values())
     require_invariant_selectors(nest, iters, selectors)
-    return Element(store, Points(iters, conditions, tiles))
+    return WrittenElement(store, IterationDomain(iters, conditions, tiles))
 
 
-def _require_one_store(cursor: Cursor, buffer: str) -> Store:
+def _required_store(cursor: Cursor, buffer: str) -> Store:
     stores = [
         item
         for item in addressable_statements(cursor.node.body)
@@ -94,8 +94,8 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
     Raises `.other_access`.
     """
     for statement in statements_beside(cursor, top):
-        if buffer in used_by(statement):
-            kind = _KINDS.get(type(statement))
+        if buffer in buffers_used_by(statement):
+            kind = _STATEMENT_WORDS.get(type(statement))
             name = f"{kind} '{name_of(statement)}'" if kind else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.other_access",
@@ -115,7 +115,7 @@ def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store
             )
 
 
-def _require_conditions(
+def _required_conditions(
     nest: BlockNest, iters: Sequence[BlockIter], whole: Sequence[BlockIter], *, store: Store
 ) -> tuple[Expr, ...]:
     """Return the conditions that hold for the elements that the block visits.
@@ -133,7 +133,7 @@ def _require_conditions(
     kept += tuple(_conditions_around(nest))
     allowed = {iterator.var for iterator in iters} | nest.known_above
     is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(of_elements)
-    is_assigned = gives_values(cursor.node, store.buffer)
+    is_assigned = is_assigning(cursor.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
         raise schedule_error(
             f"{nest.block.primitive}.predicate",
@@ -153,7 +153,7 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
             yield substitute(part, at)
 
 
-def require_element_exists(cursor: Cursor, element: Element) -> None:
+def require_element_exists(cursor: Cursor, element: WrittenElement) -> None:
     """Refuse a block that updates an element which may be out of bounds.
 
     The old value is loaded before the block runs. The element must therefore exist even if the reduction
@@ -163,7 +163,9 @@ def require_element_exists(cursor: Cursor, element: Element) -> None:
     """
     block, store = cursor.node, element.store
     is_reducing = any(iterator.kind == "R" for iterator in block.iters)
-    if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(cursor, element):
+    if (not is_reducing and always_stores(block.body, store.buffer)) or _is_in_bounds(
+        cursor, element
+    ):
         return
     case = "its reduction is empty" if is_reducing else "it does not store"
     raise schedule_error(
@@ -175,13 +177,13 @@ def require_element_exists(cursor: Cursor, element: Element) -> None:
     )
 
 
-def _exists(cursor: Cursor, element: Element) -> bool:
+def _is_in_bounds(cursor: Cursor, element: WrittenElement) -> bool:
     """Return whether the element is in bounds at all points of the iterators that select it."""
     store = element.store
     above = [parent for parent in cursor.parents if isinstance(parent, Block)]
     iters = [iterator for block in above for iterator in block.iters]
     conditions = [part for block in above for part in conjuncts(block.predicate)]
-    return is_safe(
+    return are_loads_safe(
         cursor.function,
         (Load(store.buffer, store.indices, "int64"),),
         iters=(*iters, *element.points.iters),
@@ -189,17 +191,19 @@ def _exists(cursor: Cursor, element: Element) -> bool:
     )
 
 
-def gives_values(block: Block, buffer: str) -> bool:
+def is_assigning(block: Block, buffer: str) -> bool:
     """Return whether a block without an init gives each element that it visits a new value."""
-    return not block.init and gives_value(block.body, buffer)
+    return not block.init and definitely_assigns(block.body, buffer)
 
 
 def is_initializing(block: Block, buffer: str) -> bool:
     """Return whether the init of a block gives its element of a buffer a new value."""
-    return gives_value(block.init, buffer)
+    return definitely_assigns(block.init, buffer)
 
 
-def redirected(block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None) -> Block:
+def with_redirected_accesses(
+    block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
+) -> Block:
     """Return the block with buffer `to` instead of `buffer`, at the indices `at` if given."""
 
     def rule(node: Any) -> Any | None:

@@ -17,22 +17,22 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.bounds.for_all_iterations import for_all_iterations
-from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.tensorization.emit import emitted, is_contiguous, vector_loops
+from gossamer_schedule.tensorization.emit import emitted_body, is_contiguous, vector_loops
 from gossamer_schedule.tensorization.intrinsic import (
     INTRINSIC,
     ParsedIntrinsic,
     find_intrinsic,
     unit_values,
 )
-from gossamer_schedule.tensorization.outer_block import blockized, require_one_block
-from gossamer_schedule.tensorization.unify import BufferBinding, Match, matches
+from gossamer_schedule.tensorization.outer_block import outer_block, required_single_block
+from gossamer_schedule.tensorization.unify import BufferBinding, Match, matches_of
 
 
 class StoreNest(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class StoreNest(msgspec.Struct, frozen=True):
     conditions: tuple[Expr, ...]
 
 
-def tensorized(
+def with_intrinsic(
     root: Cursor,
     loop: str,
     *,
@@ -64,19 +64,19 @@ def tensorized(
     top = find_loop(root, loop=loop)
 
     parsed = find_intrinsic(intrinsics, intrinsic, at=top)
-    nest = _require_nest(top)
-    match = _require_match(nest, parsed)
+    nest = _required_nest(top)
+    match = _required_match(nest, parsed)
     _require_direct(nest, match, is_sparse=is_sparse)
     _require_own_elements(nest, parsed, match)
-    complete = _require_complete(nest)
+    complete = _required_full_condition(nest)
 
     namer = namer_of(root.function)
-    implementation = emitted(parsed.implementation, match, namer=namer)
+    implementation = emitted_body(parsed.implementation, match, namer=namer)
 
     def instead(loops: For) -> tuple[Stmt, ...]:
         return implementation if complete is None else (If(complete, implementation, (loops,)),)
 
-    wrapped = blockized(nest.cursor, top, namer=namer, instead=instead)
+    wrapped = outer_block(nest.cursor, top, namer=namer, instead=instead)
     # An implementation may combine the terms of a reduction in any order.
     marks = ((REASSOCIATES, True), (INTRINSIC, parsed.mark))
     outer = replace(wrapped.outer, annotations=marks)
@@ -86,9 +86,9 @@ def tensorized(
     return Change(rewritten, (outer.name, *iters, *wrapped.init_names))
 
 
-def _require_nest(top: Cursor) -> StoreNest:
+def _required_nest(top: Cursor) -> StoreNest:
     """Return the store in the loops from `top` down, or refuse a loop that contains anything else."""
-    cursor = require_one_block(top)
+    cursor = required_single_block(top)
     block: Block = cursor.node
     loops = cursor.nest[len(top.nest) :]
     for loop in loops:
@@ -111,42 +111,42 @@ def _require_nest(top: Cursor) -> StoreNest:
     return StoreNest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)
 
 
-def _require_match(nest: StoreNest, parsed: ParsedIntrinsic) -> Match:
+def _required_match(nest: StoreNest, parsed: ParsedIntrinsic) -> Match:
     """Return a match of the nest with the description of the intrinsic.
 
     Elements that the implementation accesses as vectors must be contiguous.
     """
-    candidates = list(matches(parsed.store, parsed.loops, nest.store, nest.loops))
+    candidates = list(matches_of(parsed.store, parsed.loops, nest.store, nest.loops))
     if not candidates:
         raise schedule_error(
             f"{nest.cursor.primitive}.match",
-            f"Loop '{nest.name}' computes {_text(nest.loops, nest.store)}; intrinsic "
-            f"'{parsed.name}' computes {_text(parsed.loops, parsed.store)}.",
+            f"Loop '{nest.name}' computes {_nest_text(nest.loops, nest.store)}; intrinsic "
+            f"'{parsed.name}' computes {_nest_text(parsed.loops, parsed.store)}.",
             hint="They must be equal up to names, the order of loops, and the locations of elements.",
             place=nest.cursor.place,
         )
-    contiguous = [match for match in candidates if _is_contiguous(parsed, match)]
+    contiguous = [match for match in candidates if _has_contiguous_vectors(parsed, match)]
     if not contiguous:
         vectors = vector_loops(parsed.implementation, candidates[0])
         uses = (f"'{name}' along '{at}'" for name, loops in vectors.items() for at in sorted(loops))
         raise schedule_error(
             f"{nest.cursor.primitive}.layout",
             f"Intrinsic '{parsed.name}' needs contiguous elements of {', '.join(uses)}; "
-            f"loop '{nest.name}' computes {_text(nest.loops, nest.store)}.",
+            f"loop '{nest.name}' computes {_nest_text(nest.loops, nest.store)}.",
             hint="Change the layout of a buffer that is not contiguous there, or cache it.",
             place=nest.cursor.place,
         )
     return contiguous[0]
 
 
-def _is_contiguous(parsed: ParsedIntrinsic, match: Match) -> bool:
+def _has_contiguous_vectors(parsed: ParsedIntrinsic, match: Match) -> bool:
     vectors = vector_loops(parsed.implementation, match)
     return all(
         is_contiguous(match.bindings[name], loop) for name in vectors for loop in vectors[name]
     )
 
 
-def _text(loops: Sequence[For], store: Store) -> str:
+def _nest_text(loops: Sequence[For], store: Store) -> str:
     """Return the loops and the store as one line of text."""
     around = ", ".join(f"{loop.var} < {text_of(loop.extent)}" for loop in loops)
     at = ", ".join(map(text_of, store.indices))
@@ -231,9 +231,9 @@ def _sharing_loops(nest: StoreNest, binding: BufferBinding) -> list[str]:
     ]
 
 
-def _require_complete(nest: StoreNest) -> Expr | None:
+def _required_full_condition(nest: StoreNest) -> Expr | None:
     """Return the condition under which the block runs in all iterations; None if it always does."""
-    point = point_in(nest.cursor.function)
+    point = point_in_function(nest.cursor.function)
     for loop in nest.cursor.loops:
         point.assume_loop(loop)
     conditions = for_all_iterations(nest.conditions, nest.loops, point=point)

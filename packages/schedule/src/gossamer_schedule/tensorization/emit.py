@@ -19,7 +19,7 @@ from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule.tensorization.unify import BufferBinding, Match
 
 
-def emitted(implementation: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ...]:
+def emitted_body(implementation: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ...]:
     """Return the body of an implementation with fresh names and the scalars and buffers of the match."""
     names = {name: namer.fresh(name) for name in _bound_names(implementation)}
     bindings = {buffer.name: match.bindings[buffer.name] for buffer in implementation.buffers}
@@ -28,12 +28,12 @@ def emitted(implementation: Function, match: Match, *, namer: Namer) -> tuple[St
         if isinstance(node, NAMING):
             binding = bindings.get(node.buffer)
             if binding is not None:
-                return _rebound(node, binding)
+                return _rebound_access(node, binding)
             return replace(node, buffer=names[node.buffer])
         if isinstance(node, Var):
             scalar = match.scalars.get(node.name)
             return replace(node, name=names[node.name]) if scalar is None else scalar
-        renaming = RENAMING.get(type(node))
+        renaming = RENAMING_RULES.get(type(node))
         return None if renaming is None else renaming(node, names)
 
     return rewrite_body(implementation.body, rule)
@@ -45,30 +45,30 @@ def _bound_names(function: Function) -> Iterator[str]:
         yield from binds(statement)
 
 
-def _rebound(node: Any, binding: BufferBinding) -> Any:
+def _rebound_access(node: Any, binding: BufferBinding) -> Any:
     """Return an access to the bound buffer. A guard names a buffer without an element."""
     if isinstance(node, Guard):
         return replace(node, buffer=binding.buffer)
-    return replace(node, buffer=binding.buffer, indices=_element(binding, node.indices))
+    return replace(node, buffer=binding.buffer, indices=_bound_indices(binding, node.indices))
 
 
-def _block(node: Block, names: Mapping[str, str]) -> Block:
+def _renamed_block(node: Block, names: Mapping[str, str]) -> Block:
     iters = tuple(replace(item, var=names[item.var]) for item in node.iters)
     return replace(node, name=names[node.name], iters=iters)
 
 
-RENAMING: dict[type[Any], Callable[[Any, Mapping[str, str]], Any]] = {
+RENAMING_RULES: dict[type[Any], Callable[[Any, Mapping[str, str]], Any]] = {
     For: lambda node, names: replace(node, var=names[node.var]),
     Allocate: lambda node, names: replace(
         node, buffer=replace(node.buffer, name=names[node.buffer.name])
     ),
-    Block: _block,
+    Block: _renamed_block,
 }
 """How statements that bind names as text are renamed. `Let` binds a variable, which is renamed as one. A test
 compares the table with that of effects."""
 
 
-def _element(binding: BufferBinding, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def _bound_indices(binding: BufferBinding, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Return the indices in the bound buffer for indices in the buffer of the description."""
     pairs = zip(binding.loops, at, strict=True)
     values = {loop: expr for loop, expr in pairs if loop is not None}

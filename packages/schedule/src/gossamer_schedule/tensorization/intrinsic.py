@@ -46,7 +46,7 @@ def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) ->
             f"There {'are several intrinsics' if candidates else 'is no intrinsic'} '{name}'.",
             hint=listing("intrinsics", (item.name for item in intrinsics)),
         )
-    parsed = _parsed(candidates[0])
+    parsed = _parsed_intrinsic(candidates[0])
     if parsed is None:
         raise schedule_error(
             f"{at.primitive}.intrinsic",
@@ -57,7 +57,7 @@ def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) ->
 
 
 @lru_cache(maxsize=64)
-def _parsed(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
+def _parsed_intrinsic(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
     from gossamer_ir.script import parse_module  # the parser is for intrinsics only
 
     texts = (intrinsic.semantics, intrinsic.template)
@@ -65,7 +65,7 @@ def _parsed(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
     is_same = (
         semantics.params == implementation.params and semantics.buffers == implementation.buffers
     )
-    loops, block = _nest(semantics.body), single_block(semantics.body)
+    loops, block = _loops_of_nest(semantics.body), single_block(semantics.body)
     if block is None or not is_same or len(block.body) != 1 or block.init or block.predicate:
         return None
     if contains(
@@ -87,7 +87,7 @@ def _parsed(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
     )
 
 
-def _nest(body: tuple[Stmt, ...]) -> tuple[For, ...]:
+def _loops_of_nest(body: tuple[Stmt, ...]) -> tuple[For, ...]:
     """Return the loops of a perfect nest, from the outermost."""
     loops: list[For] = []
     while len(body) == 1 and isinstance(body[0], For):

@@ -20,16 +20,16 @@ from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
-from gossamer_schedule.nests.init_places import (
-    outside,
+from gossamer_schedule.nests.init_checks import (
+    loops_outside_reductions,
     reinitializing_loops,
     require_points_kept,
     require_same_effect,
 )
+from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 from gossamer_schedule.reductions.reassociation import single_block
 
-Kind = Literal["S", "R"]
+IteratorKind = Literal["S", "R"]
 
 
 class Blockized(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Blockized(msgspec.Struct, frozen=True):
     init_names: tuple[str, ...]
 
 
-def require_one_block(top: Cursor) -> Cursor:
+def required_single_block(top: Cursor) -> Cursor:
     """Return the cursor at the only block in a loop, if all else are loops around it; raises `.body`."""
     block = single_block(top.node.body)
     if block is None:
@@ -51,7 +51,7 @@ def require_one_block(top: Cursor) -> Cursor:
     return find_block(top.top, block=block.name)
 
 
-def blockized(
+def outer_block(
     cursor: Cursor,
     top: Cursor,
     *,
@@ -91,22 +91,22 @@ def blockized(
 
 
 def _moved_init(
-    cursor: Cursor, top: Cursor, around: Sequence[tuple[For, Kind]], *, namer: Namer
+    cursor: Cursor, top: Cursor, around: Sequence[tuple[For, IteratorKind]], *, namer: Namer
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return the init of the block as a nest for the outer block, and the new names; refuse it unless its
     effect stays the same."""
     require_points_kept(cursor, {loop.var for loop, _ in around})
     if not any(kind == "R" for _, kind in around):  # else it runs before the loop already
         inner = cursor.scope[len(top.scope) :]
-        crossed = outside(inner, reduction_loops(cursor.node, values_at(cursor)))
+        crossed = loops_outside_reductions(inner, reduction_loops(cursor.node, values_at(cursor)))
         require_same_effect(cursor, top, crossed)
-    kept = require_init_nest(cursor, cursor.nest[len(top.nest) :])
+    kept = required_init_nest(cursor, cursor.nest[len(top.nest) :])
     init, names = init_nest(cursor, kept, namer=namer)
     _require_init(cursor, init, around)
     return init, names
 
 
-def _runs_before(cursor: Cursor, around: Sequence[tuple[For, Kind]]) -> bool:
+def _runs_before(cursor: Cursor, around: Sequence[tuple[For, IteratorKind]]) -> bool:
     """Return whether the init runs before one of the loops around.
 
     It does if the loop feeds the reduction, or if its iterations may share an element.
@@ -117,7 +117,7 @@ def _runs_before(cursor: Cursor, around: Sequence[tuple[For, Kind]]) -> bool:
 
 
 def _require_init(
-    cursor: Cursor, init: tuple[Stmt, ...], around: Sequence[tuple[For, Kind]]
+    cursor: Cursor, init: tuple[Stmt, ...], around: Sequence[tuple[For, IteratorKind]]
 ) -> None:
     """Refuse an init whose elements depend on a reduction loop: the outer block runs it before that loop."""
     for loop, kind in around:
@@ -129,12 +129,12 @@ def _require_init(
             )
 
 
-def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, Kind]]:
+def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, IteratorKind]]:
     """Return the loops around `top` that its nest depends on, each with the kind of iterator it feeds."""
     values = values_at(cursor)
     reducing, selecting = reduction_loops(cursor.node, values), spatial_loops(cursor.node, values)
     needed = free_vars(top.node)
-    around: list[tuple[For, Kind]] = []
+    around: list[tuple[For, IteratorKind]] = []
     for loop in reversed(top.scope):
         if loop.var in reducing & selecting:
             raise schedule_error(

@@ -36,7 +36,7 @@ class Match(msgspec.Struct, frozen=True):
     bindings: Mapping[str, BufferBinding]
 
 
-def matches(
+def matches_of(
     pattern: Store, pattern_loops: Sequence[For], store: Store, loops: Sequence[For]
 ) -> Iterator[Match]:
     """Yield every match of a store in loops with that of a pattern.
@@ -52,7 +52,7 @@ def matches(
     ... '''
     >>> loop = parse_module(text).functions[0].body[0]
     >>> other = parse_module(text.replace("X[i] * 2.0", "2.0 * X[n - 1 - i]")).functions[0].body[0]
-    >>> (found,) = matches(loop.body[0], (loop,), other.body[0], (other,))
+    >>> (found,) = matches_of(loop.body[0], (loop,), other.body[0], (other,))
     >>> from gossamer_ir.script import print_expr
     >>> print_expr(found.bindings["X"].indices[0])
     'n - 1 - i'
@@ -61,12 +61,12 @@ def matches(
     if any(free_vars(loop.start, loop.extent) & names for loop in loops):
         return
     for order in permutations(loops) if len(loops) == len(pattern_loops) else ():
-        start = _extents(pattern_loops, order)
+        start = _loop_match(pattern_loops, order)
         if start is not None:
-            yield from _unified(pattern, store, start)
+            yield from _unified_nodes(pattern, store, start)
 
 
-def _extents(pattern_loops: Sequence[For], loops: Sequence[For]) -> Match | None:
+def _loop_match(pattern_loops: Sequence[For], loops: Sequence[For]) -> Match | None:
     """Return a match of loops in an order, with sizes bound to extents; None if extents differ."""
     scalars: dict[str, Expr] = {}
     for own, other in zip(pattern_loops, loops, strict=True):
@@ -79,25 +79,25 @@ def _extents(pattern_loops: Sequence[For], loops: Sequence[For]) -> Match | None
     return Match(names, scalars, {})
 
 
-def _unified(pattern: Any, node: Any, match: Match) -> Iterator[Match]:
+def _unified_nodes(pattern: Any, node: Any, match: Match) -> Iterator[Match]:
     """Yield the extensions of a match to a part of the pattern and a part of the nest."""
     if isinstance(pattern, Var):
-        yield from _bound_scalar(pattern, node, match)
+        yield from _matches_with_scalar(pattern, node, match)
     elif isinstance(pattern, (Load, Store)):
-        for extended in _bound_buffer(pattern, node, match):
+        for extended in _matches_with_buffer(pattern, node, match):
             if isinstance(pattern, Load):
                 yield extended
             else:
-                yield from _unified(pattern.value, node.value, extended)
+                yield from _unified_nodes(pattern.value, node.value, extended)
     elif type(pattern) in NAMING_BUFFERS:
         return  # they name buffers, and those of the pattern are not the buffers of the nest
     elif type(pattern) is type(node):
-        yield from _unified_sequences(_fields(pattern), _fields(node), match)
+        yield from _unified_sequences(_field_values(pattern), _field_values(node), match)
         if isinstance(pattern, Binary) and pattern.op in COMMUTATIVE and pattern.op == node.op:
             yield from _unified_sequences((pattern.lhs, pattern.rhs), (node.rhs, node.lhs), match)
 
 
-def _fields(node: Node) -> tuple[Any, ...]:
+def _field_values(node: Node) -> tuple[Any, ...]:
     return tuple(getattr(node, name) for name in node.__struct_fields__)
 
 
@@ -114,14 +114,14 @@ def _unified_sequences(
     if isinstance(first, tuple) and isinstance(other, tuple):
         firsts = _unified_sequences(first, other, match)
     elif isinstance(first, Node):
-        firsts = _unified(first, other, match)
+        firsts = _unified_nodes(first, other, match)
     else:
         firsts = iter((match,) if first == other else ())
     for extended in firsts:
         yield from _unified_sequences(patterns[1:], nodes[1:], extended)
 
 
-def _bound_scalar(pattern: Var, expr: Any, match: Match) -> Iterator[Match]:
+def _matches_with_scalar(pattern: Var, expr: Any, match: Match) -> Iterator[Match]:
     """Yield the match if a loop of the pattern is bound to `expr`, or with a scalar bound to it.
 
     A scalar can only be bound to an expression that is invariant in the loops.
@@ -137,7 +137,7 @@ def _bound_scalar(pattern: Var, expr: Any, match: Match) -> Iterator[Match]:
             yield replace(match, scalars=scalars)
 
 
-def _bound_buffer(pattern: Load | Store, access: Any, match: Match) -> Iterator[Match]:
+def _matches_with_buffer(pattern: Load | Store, access: Any, match: Match) -> Iterator[Match]:
     """Yield the match with a buffer of the pattern bound to the accessed one, always at the same indices."""
     if type(access) is not type(pattern) or access.predicate is not None:
         return

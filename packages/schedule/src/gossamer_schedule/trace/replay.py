@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
-from gossamer_schedule.definition.arguments import INTRINSICS, parameters, takes_intrinsics
+from gossamer_schedule.definition.arguments import INTRINSICS, argument_types, takes_intrinsics
 from gossamer_schedule.definition.sampled_values import with_values
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
@@ -77,5 +77,5 @@ def parameters_of(op: str) -> tuple[str, ...]:
     >>> parameters_of("parallel")[:2]
     ('loop', 'weight=...')
     """
-    types, required = parameters(PRIMITIVES[op])
+    types, required = argument_types(PRIMITIVES[op])
     return tuple(name if name in required else f"{name}=..." for name in types)

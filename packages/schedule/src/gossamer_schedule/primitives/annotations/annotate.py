@@ -11,7 +11,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import ANY_STAGE, find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.definition.unsafe_mark import UNSAFE
+from gossamer_schedule.definition.unsafe_mark import UNSAFE_KEY
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.tensorization.intrinsic import INTRINSIC
@@ -22,7 +22,7 @@ RESERVED = {
     PIPELINE: "pipeline",
     INTRINSIC: "tensorize",
     ATOMIC: "parallel",
-    UNSAFE: "unsafe_parallel, unsafe_reorder or unsafe_vectorize",
+    UNSAFE_KEY: "unsafe_parallel, unsafe_reorder or unsafe_vectorize",
 }
 """Keys that only primitives write, with the names of these primitives.
 

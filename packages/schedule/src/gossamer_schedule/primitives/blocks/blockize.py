@@ -7,7 +7,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.tensorization.outer_block import blockized, require_one_block
+from gossamer_schedule.tensorization.outer_block import outer_block, required_single_block
 
 
 @primitive(stages=LOOP_STAGES)
@@ -57,8 +57,8 @@ def blockize(root: Cursor, loop: str, *, function: str | None = None) -> Change:
     """
     top = find_loop(root, loop=loop)
 
-    cursor = require_one_block(top)
-    wrapped = blockized(cursor, top, namer=namer_of(root.function))
+    cursor = required_single_block(top)
+    wrapped = outer_block(cursor, top, namer=namer_of(root.function))
     iters = (item.var for item in wrapped.outer.iters)
     return Change(
         top.replaced_by((wrapped.outer,)), (wrapped.outer.name, *iters, *wrapped.init_names)

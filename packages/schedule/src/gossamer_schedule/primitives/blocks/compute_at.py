@@ -14,7 +14,7 @@ from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_wr
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -27,11 +27,11 @@ from gossamer_schedule.motion.move_block import (
     moved_nest,
     nest_beside,
     path_between,
-    position,
-    require_own_loops,
+    position_in_body,
     require_plain_loops,
+    required_own_loops,
 )
-from gossamer_schedule.nests.init_places import blocks_with_init
+from gossamer_schedule.nests.init_checks import blocks_with_init
 from gossamer_schedule.regions.required import required_region
 
 
@@ -77,7 +77,7 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
 
     produced = _require_repeatable(cursor)
     require_plain_loops(target)
-    own = require_own_loops(cursor)
+    own = required_own_loops(cursor)
     top = _require_before(cursor, target, own=own)
     _require_no_other_use(cursor, target, own=own, produced=produced)
     _require_no_write_between(cursor, top, own=own)
@@ -90,7 +90,7 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     # Only dense buffers can be allocated by a statement; sparse ones stay with the function.
     private = [buffer for buffer in buffers if isinstance(buffer, Buffer)]
     _require_constant_sizes(private, root.function)
-    without = _without_allocations(replaced(cursor.up(len(own)), ()), private)
+    without = _without_allocations(function_with_replaced(cursor.up(len(own)), ()), private)
     inside = find_loop(root.with_function(without), loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
     return Change(inside.replaced_by((replace(inside.node, body=body),)), names)
@@ -127,7 +127,7 @@ def _require_before(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cu
     """Return the cursor at the nest around the target loop, which must come after the nest of the block."""
     moving = cursor.up(len(own))
     top = nest_beside(target, moving)
-    if top is None or position(top) <= position(moving):
+    if top is None or position_in_body(top) <= position_in_body(moving):
         raise schedule_error(
             "compute_at.scope",
             f"Block '{cursor.node.name}' is not before the nest of loop '{target.node.var}', in the same "
@@ -147,7 +147,7 @@ def _require_no_other_use(
     """
     emptied = target.replaced_by((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
-    used = buffers_named(replaced(block.up(len(own)), ()).body)
+    used = buffers_named(function_with_replaced(block.up(len(own)), ()).body)
     for statement in addressable_statements(target.node.body):
         if isinstance(statement, Block):
             used |= buffers_named(statement.init)
@@ -175,7 +175,7 @@ def _require_no_write_between(cursor: Cursor, top: Cursor, *, own: Sequence[For]
     """Refuse to move the block past a write of a buffer that it reads."""
     moving = cursor.up(len(own))
     reads = buffers_accessed((moving.node,)) - outer_writes((cursor.node,))
-    passed = top.siblings[position(moving) + 1 : position(top) + 1]
+    passed = top.siblings[position_in_body(moving) + 1 : position_in_body(top) + 1]
     if reads & outer_writes(passed):
         raise schedule_error(
             "compute_at.other_access",

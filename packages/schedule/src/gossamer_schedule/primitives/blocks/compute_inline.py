@@ -27,30 +27,30 @@ from gossamer_ir.traversal.effects import NAMING, outer_writes
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import Cursor, replaced
+from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, is_wide
+from gossamer_schedule.dependence.access import buffers_accessed, is_vector_access
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.inline import (
-    conditions_at,
     own_nest,
-    require_no_loops,
+    require_only_iterators,
     required_assignment,
     required_writer,
+    visit_conditions,
     without_block,
     without_buffer,
 )
-from gossamer_schedule.motion.kept_values import is_kept, is_lasting
-from gossamer_schedule.motion.move_block import position
+from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values
+from gossamer_schedule.motion.move_block import position_in_body
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
-from gossamer_schedule.regions.iterator_dimensions import determined_by
+from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.regions.match_indices import match_all
-from gossamer_schedule.regions.required import is_function_of_element, with_replaced
+from gossamer_schedule.regions.required import is_function_of_element, with_replaced_subexpressions
 
 
 @primitive(stages=LOOP_STAGES)
@@ -101,7 +101,7 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
     store = required_assignment(cursor)
     require_allocated(find_buffer(root, buffer=store.buffer), root)
     required_writer(root, store.buffer)
-    require_no_loops(cursor)
+    require_only_iterators(cursor)
     require_covered(loop_nest(cursor), cursor.node.iters)
     without = without_block(cursor)
     _require_only_loads(without, store)
@@ -115,7 +115,9 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
 def _require_unchanged_inputs(cursor: Cursor) -> None:
     """Refuse a block if a buffer that it reads is written later, since it is then read later."""
     nest = own_nest(cursor)
-    changed = buffers_accessed((cursor.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
+    changed = buffers_accessed((cursor.node,)) & outer_writes(
+        nest.siblings[position_in_body(nest) + 1 :]
+    )
     if changed:
         raise schedule_error(
             "compute_inline.changed",
@@ -134,7 +136,9 @@ def _require_only_loads(function: Function, store: Store) -> None:
                 "replace loads.",
             )
     for load in collect(Load, *function.body):
-        if load.buffer == store.buffer and (load.predicate is not None or is_wide(load.indices)):
+        if load.buffer == store.buffer and (
+            load.predicate is not None or is_vector_access(load.indices)
+        ):
             raise schedule_error(
                 "compute_inline.other_access",
                 f"Buffer '{store.buffer}' is loaded in vectors or under a predicate, and the block computes "
@@ -147,7 +151,7 @@ def _require_uses_after(cursor: Cursor, store: Store) -> None:
     nest = own_nest(cursor)
     parent, name, index = nest.path[-1]
     before = replace(parent, **{name: getattr(parent, name)[:index]})
-    above = replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
+    above = function_with_replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
     if store.buffer in buffers_accessed(above.body):
         raise schedule_error(
             "compute_inline.other_access",
@@ -161,13 +165,15 @@ class _Inliner:
 
     def __init__(self, cursor: Cursor, store: Store) -> None:
         self._cursor, self._store = cursor, store
-        self._point = point_in(cursor.function)
+        self._point = point_in_function(cursor.function)
         # The block may run again before its buffer is allocated anew.
-        self._is_kept = is_kept(own_nest(cursor), store.buffer)
-        by_element = with_replaced(store.value, {at: index_var("") for at in store.indices})
-        self._is_constant = is_lasting(by_element, cursor.function)
+        self._is_kept = may_keep_values(own_nest(cursor), store.buffer)
+        by_element = with_replaced_subexpressions(
+            store.value, {at: index_var("") for at in store.indices}
+        )
+        self._is_constant = is_constant_in_function(by_element, cursor.function)
         iters = {item.var for item in cursor.node.iters}
-        self._is_determined = iters <= determined_by(cursor, store)
+        self._is_determined = iters <= determined_iterators(cursor, store)
 
     def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         return tuple(self._statement(stmt) for stmt in body)
@@ -244,7 +250,7 @@ class _Inliner:
                     load, needs=f"the point that computes {text_of(load)} is known"
                 )
             indices = dict(zip(self._store.indices, load.indices, strict=True))
-            return with_replaced(self._store.value, indices)
+            return with_replaced_subexpressions(self._store.value, indices)
         raise schedule_error(
             "compute_inline.not_proved",
             f"It is not known at which point block '{block.name}' computes {text_of(load)}.",
@@ -264,6 +270,6 @@ class _Inliner:
 
     def _unproved(self, point: dict[str, Expr]) -> Iterator[Expr]:
         """Yield the unproved conditions under which the block computes the element of a point."""
-        for part in conditions_at(self._cursor.node, point):
+        for part in visit_conditions(self._cursor.node, point):
             if not self._point.proves(part):
                 yield part

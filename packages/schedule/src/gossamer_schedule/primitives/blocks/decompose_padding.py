@@ -36,14 +36,14 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import contains
-from gossamer_schedule.cursor.cursor import Cursor, replaced
+from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, statements_beside, used_by
-from gossamer_schedule.dependence.distinct_stores import require_distinct
+from gossamer_schedule.dependence.access import buffers_accessed, buffers_used_by, statements_beside
+from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import listing, quoted, schedule_error
-from gossamer_schedule.nests.block_nest import BlockNest, around
+from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
 from gossamer_schedule.nests.init_nest import init_nest
 
 
@@ -92,15 +92,15 @@ def decompose_padding(
     nest = _require_enclosing(cursor, top)
     _require_sole_user(nest, padded)
     _require_unchanged(nest, padded)
-    require_distinct(cursor, padded.buffer, nest=nest.loops)
+    require_distinct_stores(cursor, padded.buffer, nest=nest.loops)
 
     filled = replace(cursor.node, init=(Store(padded.buffer, padded.indices, padded.padding),))
     fill, names = init_nest(
-        replace(cursor, node=filled), nest.around, namer=namer_of(root.function), suffix="pad"
+        replace(cursor, node=filled), nest.enclosing, namer=namer_of(root.function), suffix="pad"
     )
     copy = _interior_nest(nest, padded)
 
-    changed = replaced(top, (*fill, copy))
+    changed = function_with_replaced(top, (*fill, copy))
     return Change(root.with_function(changed), names)
 
 
@@ -141,7 +141,7 @@ def _require_pattern(cursor: Cursor) -> _PaddedStore:
 
 def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
     """Return the loops and conditions from `top` down to the block."""
-    enclosing = around(cursor)
+    enclosing = enclosing_loops_and_conditions(cursor)
     first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
     if first is None:
         loops = (part.var for part in enclosing if isinstance(part, For))
@@ -159,7 +159,7 @@ def _require_sole_user(nest: BlockNest, padded: _PaddedStore) -> None:
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
     conditions = tuple(part for part in (block.predicate, padded.inside) if part is not None)
     used = buffers_accessed((*padded.indices, padded.value, *conditions)).union(
-        *map(used_by, others)
+        *map(buffers_used_by, others)
     )
     if used & written_in((block,), nest.block.function):
         raise schedule_error(

@@ -14,20 +14,24 @@ from gossamer_ir.dependence.disjointness import verdict
 from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_schedule.cursor.cursor import Cursor, replaced
+from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import (
     buffers_accessed,
+    buffers_used_by,
     statements_beside,
-    used_by,
     values_at,
 )
 from gossamer_schedule.errors import listing, quoted, schedule_error
-from gossamer_schedule.nests.block_nest import BlockNest, around
-from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
-from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init, reinitializing_loops
+from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
+from gossamer_schedule.nests.init_checks import (
+    blocks_with_init,
+    buffers_read_by_init,
+    reinitializing_loops,
+)
+from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 from gossamer_schedule.staging.cache_checks import require_allocated_outside
 
 
@@ -79,7 +83,7 @@ def decompose_reduction(
     _require_init(cursor)
     nest = _require_enclosing(cursor, top)
     _require_outside_reduction(cursor, top)
-    kept = require_init_nest(cursor, nest.around)
+    kept = required_init_nest(cursor, nest.enclosing)
     read_around = {name for part in kept for name in buffers_accessed(_bounds_or_condition(part))}
     for name in sorted(buffers_accessed(cursor.node.init) | read_around):
         require_allocated_outside(nest, name)
@@ -89,7 +93,7 @@ def decompose_reduction(
     update = replace(cursor.node, init=())
 
     updates = find_loop(cursor.replaced_by((update,)), loop=loop)
-    changed = replaced(updates, (*inits, updates.node))
+    changed = function_with_replaced(updates, (*inits, updates.node))
     return Change(root.with_function(changed), names)
 
 
@@ -106,7 +110,7 @@ def _require_init(cursor: Cursor) -> None:
 
 def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
     """Return the loops and conditions from `top` down to the block."""
-    enclosing = around(cursor)
+    enclosing = enclosing_loops_and_conditions(cursor)
     first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
     if first is None:
         loops = (part.var for part in enclosing if isinstance(part, For))
@@ -169,8 +173,12 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
         for loop in between
         for buffer in buffers
     )
-    is_unchanged = (read_by_init(cursor) | read_around).isdisjoint(outer_writes((top.node,)))
-    elsewhere = {name for other in statements_beside(cursor, top) for name in used_by(other)}
+    is_unchanged = (buffers_read_by_init(cursor) | read_around).isdisjoint(
+        outer_writes((top.node,))
+    )
+    elsewhere = {
+        name for other in statements_beside(cursor, top) for name in buffers_used_by(other)
+    }
     if not is_disjoint or not is_unchanged or buffers & elsewhere:
         raise schedule_error(
             "decompose_reduction.not_proved",
@@ -191,7 +199,7 @@ def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
     own = outer_writes(cursor.node.init)
     for other in takewhile(lambda earlier: earlier.node is not cursor.node, blocks_with_init(top)):
         theirs = outer_writes(other.node.init)
-        shared = theirs & (own | read_by_init(cursor)) | own & read_by_init(other)
+        shared = theirs & (own | buffers_read_by_init(cursor)) | own & buffers_read_by_init(other)
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
             raise schedule_error(
                 "decompose_reduction.not_proved",

@@ -16,9 +16,9 @@ from gossamer_ir.nodes import Binary, BinaryOp, Block, BlockIter, Expr, Load, St
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
-from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import Cursor, replaced
+from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -30,12 +30,12 @@ from gossamer_schedule.motion.inline import (
     without_block,
     without_buffer,
 )
-from gossamer_schedule.motion.move_block import nest_beside, position
+from gossamer_schedule.motion.move_block import nest_beside, position_in_body
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.nests.init_nest import conditions_of_init
-from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
-from gossamer_schedule.staging.written_element import redirected
+from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
+from gossamer_schedule.staging.written_element import with_redirected_accesses
 
 
 class _Epilogue(msgspec.Struct, frozen=True):
@@ -218,7 +218,7 @@ def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
     """Return the cursors at the nests of the reduction and of the epilogue, which follow in one body."""
     moving = own_nest(after)
     top = nest_beside(cursor, moving)
-    if top is None or position(top) >= position(moving):
+    if top is None or position_in_body(top) >= position_in_body(moving):
         raise schedule_error(
             "fuse_reduction_epilogue.scope",
             f"Block '{after.node.name}' is not after the nest of block '{cursor.node.name}', in the same "
@@ -243,11 +243,11 @@ def _require_no_conflict(
     The reduction stores to the epilogue's buffer, and reads its operand, earlier than the epilogue did.
     """
     top, moving = nests
-    passed = top.siblings[position(top) : position(moving)]
+    passed = top.siblings[position_in_body(top) : position_in_body(moving)]
     target, reads = epilogue.store.buffer, buffers_accessed((epilogue.operand,))
     without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
     conflicts = ({target} & buffers_named(passed)) | (reads & outer_writes(passed))
-    conflicts |= {result} & buffers_named(replaced(without, ()).body)
+    conflicts |= {result} & buffers_named(function_with_replaced(without, ()).body)
     conflicts |= {result, target} & with_two_names(top.function)
     if conflicts:
         raise schedule_error(
@@ -282,7 +282,9 @@ def _require_same_elements(
     require_covered(BlockNest(after, own_loops[1]), [theirs for theirs, _ in visited])
     indices = tuple(index_var(ours.var) for _, ours in epilogue.pairs)
     iters = [ours for _, ours in epilogue.pairs]
-    if not is_safe(cursor.function, (Load(result, indices, "int64"),), iters=iters, conditions=()):
+    if not are_loads_safe(
+        cursor.function, (Load(result, indices, "int64"),), iters=iters, conditions=()
+    ):
         raise schedule_error(
             "fuse_reduction_epilogue.not_proved",
             f"Cannot prove that each element that block '{cursor.node.name}' computes exists.",
@@ -298,10 +300,12 @@ def _starting_from_epilogue(
     value: Expr = Binary(epilogue.op, start, epilogue.operand)
     if epilogue.op != "sub" and start == identity(reduction.op, dtype_of(start)):
         value = epilogue.operand
-    fused = redirected(block, reduction.store.buffer, to=store.buffer, at=store.indices)
+    fused = with_redirected_accesses(
+        block, reduction.store.buffer, to=store.buffer, at=store.indices
+    )
     fused = replace(fused, init=(Store(store.buffer, store.indices, value),))
     if epilogue.op in ("min", "max", "and", "or") or not DType.parse(dtype_of(start)).is_float:
         return fused
     # The operand was combined last and is now combined first, which changes the rounding.
-    (annotated,) = reassociating((fused,))
+    (annotated,) = with_reassociation_marks((fused,))
     return annotated

@@ -18,7 +18,7 @@ from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
-from gossamer_schedule.dependence.distinct_stores import require_distinct
+from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,
@@ -26,18 +26,18 @@ from gossamer_schedule.motion.move_block import (
     moved_nest,
     nest_beside,
     path_between,
-    position,
+    position_in_body,
     require_bound_before,
-    require_own_loops,
     require_plain_loops,
+    required_own_loops,
 )
 from gossamer_schedule.reductions.reassociation import is_reduction
 from gossamer_schedule.regions.indirect import indirect_ranges
 from gossamer_schedule.regions.produced import (
     ProducedRange,
-    dimensions_of,
-    matched_forms,
+    iterator_indexed_dimensions,
     produced_range,
+    producer_forms,
 )
 from gossamer_schedule.regions.required import is_own_value
 
@@ -98,7 +98,7 @@ def reverse_compute_at(
 
     _require_own_elements(cursor)
     require_plain_loops(target)
-    own = require_own_loops(cursor)
+    own = required_own_loops(cursor)
     top = _require_after(cursor, target, own=own)
     require_bound_before(cursor.up(len(own)), top)
     path = path_between(target, top)
@@ -140,7 +140,7 @@ def _require_after(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cur
     """Return the cursor at the nest around `target`, which must come before the nest of the block."""
     moving = cursor.up(len(own))
     top = nest_beside(target, moving)
-    if top is not None and position(top) < position(moving):
+    if top is not None and position_in_body(top) < position_in_body(moving):
         return top
     raise schedule_error(
         "reverse_compute_at.scope",
@@ -158,7 +158,7 @@ def _require_no_conflict(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> 
     consumer = cursor.up(len(own))
     writes = outer_writes((cursor.node,))
     reads = buffers_accessed((consumer.node,)) - writes
-    between = top.siblings[position(top) + 1 : position(consumer)]
+    between = top.siblings[position_in_body(top) + 1 : position_in_body(consumer)]
     conflicts = (writes & buffers_accessed(between)) | (reads & outer_writes(between))
     if conflicts:
         raise _conflict_error(cursor.node.name, conflicts)
@@ -261,9 +261,9 @@ def _selections(
 ) -> Iterator[tuple[BlockIter, list[LinearForm | None]]]:
     """Yield iterators of the block, each with the index by which every store selects it."""
     iters = move.block.node.iters
-    plain = dimensions_of(move.block, buffer)
+    plain = iterator_indexed_dimensions(move.block, buffer)
     if len(plain) < len(iters):
-        matched = matched_forms(move.block, buffer, move.target)
+        matched = producer_forms(move.block, buffer, move.target)
         if matched:
             yield from ((item, matched[item.var]) for item in iters)
             return
@@ -290,7 +290,7 @@ def _require_same_order(
     if is_kept or is_reduction(block):
         return
     for buffer in sorted(outer_writes((block,))):
-        require_distinct(cursor, buffer, nest=own)
+        require_distinct_stores(cursor, buffer, nest=own)
 
 
 def _ranges_error(move: _Move) -> ScheduleError:

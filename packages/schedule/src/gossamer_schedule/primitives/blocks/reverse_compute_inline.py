@@ -11,28 +11,28 @@ from gossamer_ir.nodes import Block, Expr, Load, Store, Var
 from gossamer_ir.traversal.effects import READS, all_buffers, outer_writes
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.bounds.predicates import short_circuit_and
-from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named
-from gossamer_schedule.dependence.distinct_stores import require_distinct
+from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
     domain_conditions,
-    require_no_loops,
+    require_only_iterators,
     required_assignment,
     required_writer,
     without_block,
     without_buffer,
 )
-from gossamer_schedule.motion.kept_values import is_computed_for, is_kept
-from gossamer_schedule.motion.move_block import position, require_bound_before
+from gossamer_schedule.motion.kept_values import is_computed_for, may_keep_values
+from gossamer_schedule.motion.move_block import position_in_body, require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
-from gossamer_schedule.regions.required import with_replaced
+from gossamer_schedule.regions.required import with_replaced_subexpressions
 
 
 @primitive(stages=LOOP_STAGES)
@@ -83,11 +83,11 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     produced = required_assignment(producer)
     _require_no_conflict(cursor, producer, between=load.buffer)
     require_bound_before(cursor.up(len(cursor.nest)), producer.up(len(producer.nest)))
-    require_no_loops(cursor)
+    require_only_iterators(cursor)
     require_covered(loop_nest(cursor), cursor.node.iters)
-    require_distinct(cursor, store.buffer)
+    require_distinct_stores(cursor, store.buffer)
     if _depends_on_value(cursor, store, load):
-        require_distinct(producer, load.buffer)
+        require_distinct_stores(producer, load.buffer)
     _require_produced(cursor, producer, load, produced=produced)
 
     fused = _fused(cursor, producer, store, load, produced=produced)
@@ -133,7 +133,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
     """
     moving, top = cursor.up(len(cursor.nest)), producer.up(len(producer.nest))
     is_beside = moving.path[-1][0] is top.path[-1][0] and moving.path[-1][1] == top.path[-1][1]
-    is_after = is_beside and position(top) < position(moving)
+    is_after = is_beside and position_in_body(top) < position_in_body(moving)
     if not is_after or any(len(loop.body) != 1 for loop in cursor.nest):
         raise schedule_error(
             "reverse_compute_inline.scope",
@@ -141,7 +141,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
             f"'{producer.node.name}'.",
             place=cursor.place,
         )
-    passed = top.siblings[position(top) : position(moving)]
+    passed = top.siblings[position_in_body(top) : position_in_body(moving)]
     writes, reads = outer_writes((moving.node,)), buffers_accessed((moving.node,)) - {between}
     others = buffers_named(
         without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body
@@ -170,7 +170,7 @@ def _depends_on_value(cursor: Cursor, store: Store, load: Load) -> bool:
 
 def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced: Store) -> None:
     """Refuse loads of elements that may be left from an earlier iteration of a loop around both blocks."""
-    if not is_kept(producer.up(len(producer.nest)), load.buffer):
+    if not may_keep_values(producer.up(len(producer.nest)), load.buffer):
         return
     require_covered(loop_nest(producer), producer.node.iters)
     if not is_computed_for(cursor, load, producer, produced):
@@ -194,7 +194,7 @@ def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str
 
 
 def _at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
-    at_point: Expr = substitute(with_replaced(expr, {load: value}), point)
+    at_point: Expr = substitute(with_replaced_subexpressions(expr, {load: value}), point)
     return at_point
 
 
@@ -202,7 +202,7 @@ def _unproved(
     cursor: Cursor, producer: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
 ) -> Iterator[Expr]:
     """Yield the unproved conditions under which the consumer reads the element that a point produces."""
-    known = point_in(cursor.function)
+    known = point_in_function(cursor.function)
     for item in producer.node.iters:
         known.assume_domain(item)
     if producer.node.predicate is not None:

@@ -13,34 +13,34 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_schedule.cursor.cursor import Cursor, replaced
+from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
-from gossamer_schedule.dependence.races import require_unshared
+from gossamer_schedule.dependence.races import require_no_race_on_new
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
-from gossamer_schedule.nests.init_places import require_init_of_nest
-from gossamer_schedule.reductions.combining import Combining, combining_of
+from gossamer_schedule.nests.init_checks import require_init_of_nest
+from gossamer_schedule.reductions.combining import TermReduction, term_reduction_of
 from gossamer_schedule.reductions.factored_block import (
     PartialBuffers,
-    factored,
+    factored_block,
     fed_iterators,
     part_iterator,
     partial_buffers,
     preceding_iterators,
 )
-from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.regions.iterator_dimensions import determined_by
+from gossamer_schedule.reductions.reassociation import with_reassociation_marks
+from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.written_element import (
-    Element,
+    WrittenElement,
     require_element_exists,
     required_element,
 )
-from gossamer_schedule.tensorization.outer_block import require_one_block
+from gossamer_schedule.tensorization.outer_block import required_single_block
 
 
 @primitive(stages=LOOP_STAGES)
@@ -96,25 +96,29 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
                 Y[vi_c] = Y[vi_c] + Y_rf[vj_1_c, vi_c]
     """
     top = find_loop(root, loop=loop)
-    cursor = require_one_block(top)
+    cursor = required_single_block(top)
     reduction, element = _require_factorable(cursor, top, axis=axis)
     results = _require_results(root, reduction)
 
     namer = namer_of(root.function)
     parts = partial_buffers(top.node, results, axis=axis, namer=namer)
-    partial, part = factored(cursor, reduction, parts, namer=namer)
-    changed = root.with_function(parts.added(replaced(cursor, reassociating((partial,)))))
-    nest = BlockNest(find_block(changed, block=partial.name), reduction_nest(cursor).around)
+    partial, part = factored_block(cursor, reduction, parts, namer=namer)
+    changed = root.with_function(
+        parts.added(function_with_replaced(cursor, with_reassociation_marks((partial,))))
+    )
+    nest = BlockNest(find_block(changed, block=partial.name), reduction_nest(cursor).enclosing)
     require_init_of_nest(nest)
     combination = _combination(nest, cursor, element, reduction=reduction, parts=parts, part=part)
     rewritten = nest.top.replaced_by((nest.top.node, combination))
 
     buffers = tuple(buffer.name for buffer in parts.buffers)
-    require_unshared(nest.top, rewritten, buffers=set(buffers))
+    require_no_race_on_new(nest.top, rewritten, buffers=set(buffers))
     return Change(rewritten, (*buffers, partial.name, *names_of_nest(combination)))
 
 
-def _require_factorable(cursor: Cursor, top: Cursor, *, axis: int) -> tuple[Combining, Element]:
+def _require_factorable(
+    cursor: Cursor, top: Cursor, *, axis: int
+) -> tuple[TermReduction, WrittenElement]:
     """Return the reduction of a block, and the first element that it updates."""
     _require_kind(top)
     _require_reduction_loop(cursor, top)
@@ -126,7 +130,7 @@ def _require_factorable(cursor: Cursor, top: Cursor, *, axis: int) -> tuple[Comb
     return reduction, element
 
 
-def _require_results(root: Cursor, reduction: Combining) -> list[AnyBuffer]:
+def _require_results(root: Cursor, reduction: TermReduction) -> list[AnyBuffer]:
     """Return the buffers that a reduction updates, whose sizes must be constant."""
     results = [find_buffer(root, buffer=term.buffer) for term in reduction.terms]
     for buffer in results:
@@ -199,12 +203,12 @@ def _require_extent(top: Cursor) -> None:
         )
 
 
-def _require_reducer(cursor: Cursor) -> Combining:
+def _require_reducer(cursor: Cursor) -> TermReduction:
     """Return the reduction of the block; refuse a block that is not a reduction.
 
     Partial results start at the identity of the reducer and are combined by its operation.
     """
-    reduction = combining_of(cursor.node, cursor.function)
+    reduction = term_reduction_of(cursor.node, cursor.function)
     if reduction is None:
         raise schedule_error(
             "rfactor.not_reducer",
@@ -214,14 +218,16 @@ def _require_reducer(cursor: Cursor) -> Combining:
     return reduction
 
 
-def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
+def _require_elements(cursor: Cursor, reduction: TermReduction) -> WrittenElement:
     """Return the first element that the block updates; its iterators select the others, too.
 
     Refuse the block unless different points select different elements.
     """
     elements = [required_element(cursor, term.buffer) for term in reduction.terms]
     for element in elements:
-        missing = {item.var for item in element.points.iters} - determined_by(cursor, element.store)
+        missing = {item.var for item in element.points.iters} - determined_iterators(
+            cursor, element.store
+        )
         if missing or element.points.iters != elements[0].points.iters:
             at = ", ".join(map(text_of, element.store.indices))
             raise schedule_error(
@@ -247,7 +253,7 @@ def _require_elements(cursor: Cursor, reduction: Combining) -> Element:
     return elements[0]
 
 
-def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
+def _require_one_init(cursor: Cursor, top: Cursor, element: WrittenElement) -> None:
     """Refuse a nest in which partial results may be initialized more than once.
 
     Their init runs outside the remaining reduction loops, so each loop there must select an element.
@@ -269,28 +275,28 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: Element) -> None:
             )
 
 
-def _require_axis(reduction: Combining, axis: int) -> None:
+def _require_axis(reduction: TermReduction, axis: int) -> None:
     """Refuse an axis that a result does not have.
 
     A reduction of several values gives each result the new dimension at the same axis, so the result with the
     fewest dimensions limits it.
     """
-    most = min(len(term.indices) for term in reduction.terms)
-    if not 0 <= axis <= most:
+    last_axis = min(len(term.indices) for term in reduction.terms)
+    if not 0 <= axis <= last_axis:
         raise schedule_error(
             "rfactor.axis",
             f"The partial results of '{reduction.terms[0].buffer}' cannot have their new dimension at axis "
             f"{axis}.",
-            hint=f"Expected an axis from 0 to {most}.",
+            hint=f"Expected an axis from 0 to {last_axis}.",
         )
 
 
 def _combination(
     nest: BlockNest,
     cursor: Cursor,
-    element: Element,
+    element: WrittenElement,
     *,
-    reduction: Combining,
+    reduction: TermReduction,
     parts: PartialBuffers,
     part: str,
 ) -> Stmt:
@@ -313,4 +319,4 @@ def _combination(
         combination,
         lambda node: replace(node, name=cursor.node.name) if isinstance(node, Block) else None,
     )
-    return reassociating((named,))[0]
+    return with_reassociation_marks((named,))[0]

@@ -9,7 +9,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.tensorization.apply import tensorized
+from gossamer_schedule.tensorization.apply import with_intrinsic
 
 
 @primitive(stages=LOOP_STAGES)
@@ -52,4 +52,4 @@ def sparse_tensorize(
                             T.where(vj < T.int64(J_indptr[vi + 1]) - T.int64(J_indptr[vi]))
                             Y[vi] = Y[vi] + A[T.int64(J_indptr[vi]) + vj] * X[T.int64(J_indices[T.int64(J_indptr[vi]) + vj])]
     """  # noqa: E501  (the script has no line breaks inside an expression)
-    return tensorized(root, loop, intrinsic=intrinsic, intrinsics=intrinsics, is_sparse=True)
+    return with_intrinsic(root, loop, intrinsic=intrinsic, intrinsics=intrinsics, is_sparse=True)

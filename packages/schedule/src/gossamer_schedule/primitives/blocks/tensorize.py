@@ -9,7 +9,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.tensorization.apply import tensorized
+from gossamer_schedule.tensorization.apply import with_intrinsic
 
 
 @primitive(stages=LOOP_STAGES)
@@ -76,4 +76,4 @@ def tensorize(
                                 T.where(vj < n)
                                 C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """  # noqa: E501  (the script has no line breaks inside an expression)
-    return tensorized(root, loop, intrinsic=intrinsic, intrinsics=intrinsics, is_sparse=False)
+    return with_intrinsic(root, loop, intrinsic=intrinsic, intrinsics=intrinsics, is_sparse=False)

@@ -16,22 +16,22 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import children, collect, contains, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
-from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.copy_nest import Points, copy_nest, names_of_nest
+from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
 from gossamer_schedule.staging.cache import with_cache
 from gossamer_schedule.staging.cache_checks import (
     require_invariant_selectors,
     require_scope,
-    selecting_iters,
+    selecting_iterators,
 )
-from gossamer_schedule.staging.loads import HEADERS, evaluated_under
+from gossamer_schedule.staging.loads import HEADERS, evaluation_condition
 
 
 @primitive(stages=LOOP_STAGES)
@@ -131,7 +131,7 @@ def _lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
     """Yield the largest parts of an index that load or search and depend on only some `varying` iterators."""
     if not contains(READS, expr):
         return
-    iters = {item.var for item in selecting_iters(block, (expr,))}
+    iters = {item.var for item in selecting_iterators(block, (expr,))}
     is_scalar_index = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
     is_outer = free_vars(expr).isdisjoint(_bound_variables(block))
     if is_scalar_index and is_outer and not varying <= iters:
@@ -163,7 +163,7 @@ def _with_cached_lookup(
     indices = tuple(dimension.index for dimension in dimensions)
     fill = copy_nest(
         f"{cache.name}_fill",
-        Points(iters, conditions),
+        IterationDomain(iters, conditions),
         (Store(cache.name, indices, lookup),),
         namer=namer,
     )
@@ -182,9 +182,9 @@ def _required_points(
     Raises `.domain` and `.not_proved`.
     """
     nest, block = loop_nest(cursor), cursor.node
-    iters = selecting_iters(block, (lookup,))
+    iters = selecting_iterators(block, (lookup,))
     known = {item.var for item in iters} | nest.known_above
-    evaluated = evaluated_under(cursor, lookup)
+    evaluated = evaluation_condition(cursor, lookup)
     conditions = tuple(
         condition
         for condition in conjuncts(block.predicate)
@@ -193,7 +193,7 @@ def _required_points(
     if evaluated is not None and free_vars(evaluated) <= known:
         conditions = (*conditions, evaluated)
     require_invariant_selectors(nest, iters, (lookup, *conditions))
-    if not is_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):
+    if not are_loads_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):
         raise schedule_error(
             "cache_index.not_proved",
             f"Cannot prove that an index in block '{block.name}' may be computed before its loops.",

@@ -13,20 +13,20 @@ from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
-from gossamer_schedule.dependence.races import require_unshared
+from gossamer_schedule.dependence.races import require_no_race_on_new
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
-from gossamer_schedule.staging.cache import cache_of, cached_buffer, with_cache
+from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import require_allocated_outside, require_constant_size
-from gossamer_schedule.staging.loads import accesses_of
+from gossamer_schedule.staging.loads import loads_and_stores_of
 from gossamer_schedule.staging.read_elements import (
-    Elements,
+    ReadElements,
     copy_statements,
     elements_of,
     require_stored,
 )
-from gossamer_schedule.staging.written_element import redirected, require_sole_user
+from gossamer_schedule.staging.written_element import require_sole_user, with_redirected_accesses
 
 
 @primitive(stages=LOOP_STAGES)
@@ -84,7 +84,7 @@ def cache_inplace(
                 vi_c_1, vl_c_1 = T.axis.remap("SS", [i_c_1, l_c_1])
                 C[vi_c_1, vl_c_1] = C_local[vi_c_1, vl_c_1]
     """
-    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
     elements, stored = _elements_in_place(cursor, old)
 
     require_constant_size(old, cursor)
@@ -96,30 +96,30 @@ def cache_inplace(
     rewritten = with_cache(
         cache,
         nest=loop_nest(cursor),
-        block=redirected(cursor.node, buffer, to=cache.name),
+        block=with_redirected_accesses(cursor.node, buffer, to=cache.name),
         before=copies[:1],
         after=copies[1:],
     )
-    require_unshared(loop_nest(cursor).top, rewritten, buffers={buffer})
+    require_no_race_on_new(loop_nest(cursor).top, rewritten, buffers={buffer})
 
     names = (cache.name, *(name for copy in copies for name in names_of_nest(copy)))
     return Change(rewritten, names)
 
 
-def _elements_in_place(cursor: Cursor, old: AnyBuffer) -> tuple[Elements, Elements]:
+def _elements_in_place(cursor: Cursor, old: AnyBuffer) -> tuple[ReadElements, ReadElements]:
     """Return the elements of a buffer that a block reads or writes, and those that it writes."""
     nest = loop_nest(cursor)
     require_allocated_outside(nest, old.name)
     _require_in_place(cursor, old.name)
     _require_in_body(nest, old.name)
-    used, stored = accesses_of(cursor, old.name, old.dtype)
+    used, stored = loads_and_stores_of(cursor, old.name, old.dtype)
     elements = elements_of(cursor, old.name, used)
     written = tuple(element for element in elements.reads if element.indices in stored)
     return elements, replace(elements, reads=written)
 
 
 def _copies(
-    cursor: Cursor, elements: Elements, stored: Elements, *, buffer: str, cache: AnyBuffer
+    cursor: Cursor, elements: ReadElements, stored: ReadElements, *, buffer: str, cache: AnyBuffer
 ) -> tuple[Stmt, ...]:
     """Return the nests that copy elements in and out.
 

@@ -6,11 +6,11 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block
+from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
-from gossamer_schedule.staging.cache import cache_of, cached_buffer, with_cache
+from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.read_elements import (
     copy_statements,
@@ -61,7 +61,7 @@ def cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[P[vi]]
     """
-    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
     elements = required_elements(cursor, buffer)
 
     require_constant_size(old, cursor)
@@ -72,7 +72,7 @@ def cache_read(
     cache = cache_of(old, scope, namer=namer)
     indices = tuple(read.indices for read in elements.reads)
     copy = copy_nest(
-        copy_block(block, cache.name),
+        copy_block_name(block, cache.name),
         elements.points,
         copy_statements(elements, buffer, to=cache.name, cache_indices=indices),
         namer=namer,

@@ -15,24 +15,28 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block
+from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.block_nest import BlockNest, around, reduction_nest
+from gossamer_schedule.nests.block_nest import (
+    BlockNest,
+    enclosing_loops_and_conditions,
+    reduction_nest,
+)
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
-from gossamer_schedule.nests.init_places import reinitializing_loops
-from gossamer_schedule.reductions.unblocked import unblocked
-from gossamer_schedule.staging.cache import cache_of, cached_buffer, with_cache
+from gossamer_schedule.nests.init_checks import reinitializing_loops
+from gossamer_schedule.reductions.unblocked import without_outer_blocks
+from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.written_element import (
-    Element,
-    gives_values,
+    WrittenElement,
+    is_assigning,
     is_initializing,
-    redirected,
     require_element_exists,
     require_sole_user,
     required_element,
+    with_redirected_accesses,
 )
 
 
@@ -87,8 +91,8 @@ def cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    cursor, old = cached_buffer(root, block=block, buffer=buffer, scope=scope)
-    writer = unblocked(cursor) if _is_written_by_inner(cursor, buffer) else cursor
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
+    writer = without_outer_blocks(cursor) if _is_written_by_inner(cursor, buffer) else cursor
     element = required_element(writer, buffer)
     is_loading = _require_initialized(writer, element)
     if is_loading and writer is not cursor:
@@ -101,18 +105,18 @@ def cache_write(
 
     namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
-    caching = redirected(cursor.node, buffer, to=cache.name)
+    caching = with_redirected_accesses(cursor.node, buffer, to=cache.name)
     if is_loading:
         caching = replace(caching, init=(*caching.init, _copied(element, buffer, to=cache.name)))
     copied_back = (_copied(element, cache.name, to=buffer),)
-    copy = copy_nest(copy_block(block, cache.name), element.points, copied_back, namer=namer)
+    copy = copy_nest(copy_block_name(block, cache.name), element.points, copied_back, namer=namer)
 
     nest = _nest_around_outer(cursor, reduction_nest(writer))
     rewritten = with_cache(cache, nest=nest, block=caching, after=(copy,))
     return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
-def _copied(element: Element, buffer: str, *, to: str) -> Store:
+def _copied(element: WrittenElement, buffer: str, *, to: str) -> Store:
     """Return the statement that copies an element from one buffer to another."""
     indices = element.store.indices
     return Store(to, indices, Load(buffer, indices, dtype_of(element.store.value)))
@@ -132,7 +136,7 @@ def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
 
 def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
     """Return the nest of a block that starts at the same loop as that of its inner block, once unblocked."""
-    enclosing = around(cursor)
+    enclosing = enclosing_loops_and_conditions(cursor)
     count = len(cursor.path) - len(nest.top.path)
     return BlockNest(cursor, enclosing[len(enclosing) - count :])
 
@@ -146,12 +150,12 @@ def _initialization_error(cursor: Cursor, buffer: str) -> ScheduleError:
     )
 
 
-def _require_initialized(cursor: Cursor, element: Element) -> bool:
+def _require_initialized(cursor: Cursor, element: WrittenElement) -> bool:
     """Return whether the cache must first load the old value, or refuse a block for which it cannot."""
     block: Block = cursor.node
     store = element.store
     has_reduction = any(item.kind == "R" for item in block.iters)
-    is_given = not has_reduction and gives_values(block, store.buffer)
+    is_given = not has_reduction and is_assigning(block, store.buffer)
     if is_given or is_initializing(block, store.buffer):
         return False
     is_changed = store.buffer in buffers_accessed(block.init)

@@ -7,8 +7,8 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.staging.gather import gathered
-from gossamer_schedule.staging.scatter import scattered
+from gossamer_schedule.staging.gather import with_gathered_reads
+from gossamer_schedule.staging.scatter import with_scattered_writes
 
 
 @primitive(stages=LOOP_STAGES)
@@ -50,6 +50,8 @@ def reindex(
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
 
-    through = scattered if buffer in outer_writes((cursor.node,)) else gathered
+    through = (
+        with_scattered_writes if buffer in outer_writes((cursor.node,)) else with_gathered_reads
+    )
     name = f"{buffer}_reindex"
     return through(root, block, buffer=buffer, scope=old.scope, name=name, order=order)

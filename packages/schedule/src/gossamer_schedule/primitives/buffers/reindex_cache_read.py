@@ -7,7 +7,7 @@ from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.staging.gather import gathered
+from gossamer_schedule.staging.gather import with_gathered_reads
 
 
 @primitive(stages=LOOP_STAGES)
@@ -54,4 +54,4 @@ def reindex_cache_read(
             Y[vi] = X_local[vi]
     """
     name = cache_name(buffer, scope)
-    return gathered(root, block, buffer=buffer, scope=scope, name=name, order=order)
+    return with_gathered_reads(root, block, buffer=buffer, scope=scope, name=name, order=order)

@@ -7,7 +7,7 @@ from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.staging.scatter import scattered
+from gossamer_schedule.staging.scatter import with_scattered_writes
 
 
 @primitive(stages=LOOP_STAGES)
@@ -56,4 +56,4 @@ def reindex_cache_write(
             Y[vi_c] = Y_local[vi_c]
     """
     name = cache_name(buffer, scope)
-    return scattered(root, block, buffer=buffer, scope=scope, name=name, order=order)
+    return with_scattered_writes(root, block, buffer=buffer, scope=scope, name=name, order=order)

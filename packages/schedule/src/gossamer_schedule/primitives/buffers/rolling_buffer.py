@@ -31,8 +31,8 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.prover import point_in
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, replaced
+from gossamer_schedule.bounds.function_point import point_in_function
+from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
     find_block,
@@ -45,8 +45,8 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import is_recurrence
-from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
-from gossamer_schedule.nests.init_places import reinitializing_loops
+from gossamer_schedule.nests.init_checks import reinitializing_loops
+from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 from gossamer_schedule.regions.sliding_window import SlidingWindow, required_window
 
 
@@ -232,7 +232,7 @@ def _require_within(target: Cursor, window: SlidingWindow, buffer: Buffer) -> No
     values = values_at(target)
     for access in accesses(target.node.body, values=values, held=held, buffers={buffer.name}):
         at = access.indices[window.dim]
-        point = point_in(target.function)
+        point = point_in_function(target.function)
         point.assume_held(access.held)
         if (
             isinstance(at, Range)
@@ -270,11 +270,11 @@ def _with_new_elements_only(
         return changed.function, ()
     _require_same_init(cursor, own)
     inner = find_block(changed, block=block.name)
-    nest = require_init_nest(inner, inner.nest[-len(own) :])
+    nest = required_init_nest(inner, inner.nest[-len(own) :])
     inits, names = init_nest(inner, nest, namer=namer_of(changed.function))
     updates = find_block(inner.replaced_by((replace(restricted, init=()),)), block=block.name)
     top = updates.up(len(own))
-    return replaced(top, (*inits, top.node)), names
+    return function_with_replaced(top, (*inits, top.node)), names
 
 
 def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Buffer, Expr
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.bounds.in_bounds import moved_accesses
-from gossamer_schedule.bounds.sizes import COUNTS, is_count
+from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
+from gossamer_schedule.bounds.sizes import COUNT_RANGE, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
@@ -68,7 +68,7 @@ def storage_align(
 
     shape = (*old.shape[: axis + 1], padded, *old.shape[axis + 2 :])
     lost = {axis + 1: old.shape[axis + 1]} if padded != old.shape[axis + 1] else {}
-    body = moved_accesses(root, buffer, tuple, lost=lost)
+    body = body_with_moved_accesses(root, buffer, tuple, lost=lost)
     aligned = with_buffer(replace(root.function, body=body), replace(old, shape=shape))
 
     return Change(root.with_function(aligned), (buffer,))
@@ -94,7 +94,7 @@ def _require_factor(factor: int, offset: int) -> None:
     if not is_count(factor) or not 0 <= offset < factor:
         raise schedule_error(
             "storage_align.factor",
-            f"Factor {factor} and offset {offset} are invalid; expected a factor {COUNTS} and "
+            f"Factor {factor} and offset {offset} are invalid; expected a factor {COUNT_RANGE} and "
             "0 <= offset < factor.",
         )
 

@@ -35,7 +35,7 @@ from gossamer_ir.traversal.effects import INDEXING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.in_bounds import moved_accesses
+from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
@@ -44,7 +44,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.regions.iterator_map import Layout, layout_of
+from gossamer_schedule.regions.iterator_map import BufferLayout, layout_of
 
 
 @primitive(stages=LOOP_STAGES)
@@ -109,7 +109,7 @@ def transform_layout(
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
     nest, names = ((), ()) if value is None else _padding(root.function, new, layout, value)
     lost = {dim: shape[dim] for dim in layout.unsafe_dimensions}
-    moved = moved_accesses(root, buffer, layout.at, lost=lost)
+    moved = body_with_moved_accesses(root, buffer, layout.at, lost=lost)
     return Change(root.with_function(_declared(root.function, moved, new, nest)), names)
 
 
@@ -131,7 +131,7 @@ def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
 
 def _require_layout(
     text: str, buffer: AnyBuffer, shape: tuple[Expr, ...], function: Function
-) -> Layout:
+) -> BufferLayout:
     """Return the layout that a map gives; refuse it if two elements may get one slot, where the second would
     overwrite the first.
 
@@ -186,7 +186,7 @@ def _map_of(text: str, function: Function) -> IndexMap | None:
     return IndexMap(names, results) if arrow else None
 
 
-def _require_pad(pad: str | None, buffer: AnyBuffer, layout: Layout) -> Const | None:
+def _require_pad(pad: str | None, buffer: AnyBuffer, layout: BufferLayout) -> Const | None:
     """Return the value for slots that hold no element, or None if there are none."""
     if not layout.padded:
         return None
@@ -220,7 +220,7 @@ def _require_only_elements(function: Function, buffer: str) -> None:
         )
 
 
-def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
+def _require_scalar(function: Function, buffer: str, layout: BufferLayout) -> None:
     """Refuse vectors of a buffer whose indices are divided into digits: digits of lanes are not supported."""
     if all(isinstance(result, Var) for result in layout.map.results):
         return
@@ -245,7 +245,7 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
 
 
 def _padding(
-    function: Function, new: Buffer, layout: Layout, value: Const
+    function: Function, new: Buffer, layout: BufferLayout, value: Const
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return the nest that fills the slots that hold no element, and the names of its block and loops."""
     namer = namer_of(function)

@@ -30,7 +30,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.motion.move_block import position
+from gossamer_schedule.motion.move_block import position_in_body
 
 
 @primitive(stages=("coordinate",))
@@ -161,7 +161,7 @@ def _require_before(cursor: Cursor, target: Cursor) -> None:
     """
     parent, name, _ = cursor.path[-1]
     other, field, _ = target.path[-1]
-    if parent is not other or name != field or position(cursor) >= position(target):
+    if parent is not other or name != field or position_in_body(cursor) >= position_in_body(target):
         raise schedule_error(
             "sparse_compute_at.scope",
             f"Iteration '{cursor.node.name}' does not precede iteration '{target.node.name}' in the same "
@@ -172,7 +172,7 @@ def _require_before(cursor: Cursor, target: Cursor) -> None:
 
 def _require_no_conflict_between(cursor: Cursor, target: Cursor) -> None:
     """Refuse statements between the iterations that use what the first one writes, or write what it reads."""
-    between = cursor.siblings[position(cursor) + 1 : position(target)]
+    between = cursor.siblings[position_in_body(cursor) + 1 : position_in_body(target)]
     writes = outer_writes((cursor.node,))
     clash = (writes & buffers_accessed(between)) | (
         buffers_accessed((cursor.node,)) & outer_writes(between)
@@ -241,8 +241,10 @@ def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
         if isinstance(access, Search) and access.buffer == buffer:
             return set()
         if isinstance(access, (Load, Store)) and access.buffer == buffer:
-            here = {dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")}
-            dimensions = here if dimensions is None else dimensions & here
+            own_dimensions = {
+                dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")
+            }
+            dimensions = own_dimensions if dimensions is None else dimensions & own_dimensions
     return dimensions or set()
 
 

@@ -12,9 +12,9 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.coordinate_loops import as_loops, axes_of
+from gossamer_schedule.dependence.coordinate_loops import axes_of, loops_over_coordinates
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.motion.exchange import require_exchangeable
+from gossamer_schedule.motion.exchange import required_exchange
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 
 
@@ -147,10 +147,10 @@ def _parents_of(entry: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]
 
 def _require_exchangeable(cursor: Cursor, order: Sequence[str]) -> set[str]:
     """Return the buffers whose elements are combined in another order; refuse an illegal exchange."""
-    top, chain = as_loops(cursor)
+    top, chain = loops_over_coordinates(cursor)
     by_name = dict(zip(cursor.node.vars, chain, strict=True))
     moved = [by_name[name] for name in order]
-    return require_exchangeable(top, chain, moved)
+    return required_exchange(top, chain, moved)
 
 
 def _annotations(node: Iteration, order: Sequence[str], *, is_reassociating: bool) -> Annotations:

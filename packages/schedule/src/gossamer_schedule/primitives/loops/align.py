@@ -13,7 +13,7 @@ from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.predicates import within
+from gossamer_schedule.bounds.predicates import with_range_condition
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_buffer, find_loop, require_serial
@@ -80,7 +80,7 @@ def align(
     _require_plain_values(blocks, cursor)
 
     extent = cursor.node.extent
-    bounded = tuple(within(block, loop, extent=extent) for block in blocks)
+    bounded = tuple(with_range_condition(block, loop, extent=extent) for block in blocks)
     shifted = tuple(_shifted(block, loop, shift=shift, lanes=lanes) for block in bounded)
     aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=shifted)
 

@@ -16,7 +16,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import listing, schedule_error, text_of
-from gossamer_schedule.reductions.reassociation import reassociating
+from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.terms import is_reduction_loop, require_reducers
 
 TAGS: tuple[str, ...] = get_args(ThreadTag)
@@ -74,7 +74,7 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
     else:
         require_no_race(cursor)
 
-    body = reassociating(cursor.node.body) if is_reduction else cursor.node.body
+    body = with_reassociation_marks(cursor.node.body) if is_reduction else cursor.node.body
     bound = replace(cursor.node, kind="thread_binding", thread=thread, body=body)
 
     return Change(cursor.replaced_by((bound,)), (loop,))

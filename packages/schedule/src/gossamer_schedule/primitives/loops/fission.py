@@ -25,13 +25,13 @@ from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_ser
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
-from gossamer_schedule.dependence.iteration_distance import dependence_distance
-from gossamer_schedule.dependence.races import difference, is_ordered, is_unconditional
+from gossamer_schedule.dependence.dependence_distance import dependence_distance
+from gossamer_schedule.dependence.races import difference_text, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.nests.init_places import blocks_with_init, read_by_init
+from gossamer_schedule.nests.init_checks import blocks_with_init, buffers_read_by_init
 
-Statements: TypeAlias = tuple[Stmt, ...]
+BodyPart: TypeAlias = tuple[Stmt, ...]
 
 
 @primitive(stages=LOOP_STAGES)
@@ -82,7 +82,7 @@ def fission(
     parts = _require_parts(cursor, after)
     _require_unchanged(cursor)
     for at in range(1, len(parts)):
-        before: Statements = sum(parts[:at], ())
+        before: BodyPart = sum(parts[:at], ())
         _require_own_names(before, parts[at], cursor)
         _require_independent(before, parts[at], cursor)
         _require_late_inits(before, parts[at], cursor)
@@ -94,8 +94,8 @@ def fission(
     return Change(cursor.replaced_by(new_loops), names, {loop: names})
 
 
-def _require_parts(cursor: Cursor, after: str | None) -> tuple[Statements, ...]:
-    body: Statements = cursor.node.body
+def _require_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
+    body: BodyPart = cursor.node.body
     names = [name_of(statement) for statement in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
     # Without `after`, a let or an allocation stays with the statements that use it.
@@ -127,7 +127,7 @@ def _require_unchanged(cursor: Cursor) -> None:
     require_unchanged(loop, domains, at=cursor, what="an iterator's domain")
 
 
-def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> None:
+def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
     """Refuse a part that uses a variable or buffer which an earlier part defines."""
     effects = [effects_of(statement) for statement in addressable_statements(before)]
     buffers = {effect.allocates.name for effect in effects if effect.allocates is not None}
@@ -142,7 +142,7 @@ def _require_own_names(before: Statements, part: Statements, cursor: Cursor) -> 
         )
 
 
-def _require_independent(before: Statements, part: Statements, cursor: Cursor) -> None:
+def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
     """Refuse a part that accesses an element in an iteration, and an earlier part in a later one, if one of
     them writes it: the earlier part now runs all its iterations first."""
     loop, varying = cursor.node.var, loops_within((cursor.node,))
@@ -163,7 +163,7 @@ def _require_independent(before: Statements, part: Statements, cursor: Cursor) -
 
 
 def _pairs(
-    before: Statements, part: Statements, buffer: str, cursor: Cursor
+    before: BodyPart, part: BodyPart, buffer: str, cursor: Cursor
 ) -> Iterator[tuple[AccessForm, AccessForm]]:
     """Yield the pairs of an access in earlier parts and one in this part that include a store."""
     changing, values = buffers_written(cursor.node.body), values_at(cursor)
@@ -195,12 +195,14 @@ def _dependence_error(
         "fission.not_proved",
         f"Cannot prove that the parts of loop '{loop}' access different elements of '{buffer}' in "
         "different iterations.",
-        needs=difference(loop, sorted(pair, key=lambda access: access.is_store), varying=varying),
+        needs=difference_text(
+            loop, sorted(pair, key=lambda access: access.is_store), varying=varying
+        ),
         place=cursor.place,
     )
 
 
-def _require_late_inits(before: Statements, part: Statements, cursor: Cursor) -> None:
+def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
     """Refuse an init that ran before the loop, and would run after earlier parts that use its elements."""
     for block in blocks_with_init(cursor):
         reducing = reduction_loops(block.node, values_at(block))
@@ -212,7 +214,9 @@ def _require_late_inits(before: Statements, part: Statements, cursor: Cursor) ->
         ):
             continue
         writes = outer_writes(block.node.init)
-        clash = writes & buffers_accessed(before) | read_by_init(block) & outer_writes(before)
+        clash = writes & buffers_accessed(before) | buffers_read_by_init(block) & outer_writes(
+            before
+        )
         if clash:
             raise schedule_error(
                 "fission.not_proved",

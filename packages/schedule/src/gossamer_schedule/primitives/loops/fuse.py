@@ -15,7 +15,7 @@ from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute_body
-from gossamer_schedule.bounds.prover import point_in
+from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.definition.change import Change
@@ -23,19 +23,19 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.nests.init_checks import (
+    blocks_with_init,
+    buffers_read_by_init,
+    loops_outside_reductions,
+    require_inits_in_place,
+    require_inits_with_added_factors,
+    require_points_kept,
+)
 from gossamer_schedule.nests.init_nest import (
     conditions_around,
     init_dependences,
     loops_outside_init,
     variables_outside_init,
-)
-from gossamer_schedule.nests.init_places import (
-    blocks_with_init,
-    outside,
-    read_by_init,
-    require_inits_beside,
-    require_inits_in_place,
-    require_points_kept,
 )
 
 MAX_ITERATIONS = 2**63 - 1
@@ -161,7 +161,7 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
     The product of two negative extents, of loops that do not run, is positive; one that overflows may be
     any number.
     """
-    point = point_in(cursors[0].function)
+    point = point_in_function(cursors[0].function)
     for outer in cursors[0].loops:
         point.assume_loop(outer)
     extents = [cursor.node.extent for cursor in cursors]
@@ -198,7 +198,7 @@ def _require_same_inits(cursors: Sequence[Cursor]) -> None:
         lambda reducing: _fused_with_reduction(chain, reducing),
     )
     feeding, factors = {loop.var for loop in chain}, [loop.extent for loop in chain[1:]]
-    require_inits_beside(cursors[0], feeding, factors)
+    require_inits_with_added_factors(cursors[0], feeding, factors)
     for block in blocks_with_init(cursors[0]):
         _require_same_points(block, cursors)
         idle = [loop for loop in cursors if loop.node.var in loops_outside_init(block)]
@@ -226,7 +226,7 @@ def _require_same_points(block: Cursor, cursors: Sequence[Cursor]) -> None:
 
 def _fused_with_reduction(chain: Sequence[For], reducing: Set[str]) -> set[str]:
     """Return the loops outside of all reduction loops that are fused with a reduction loop."""
-    before = outside(chain, reducing)
+    before = loops_outside_reductions(chain, reducing)
     return before if len(before) < len(chain) else set()
 
 
@@ -235,12 +235,12 @@ def _require_repeatable_init(block: Cursor, loops: Sequence[Cursor]) -> None:
 
     The init runs once for each iteration of `loops` either before or after the fusion.
     """
-    if clash := read_by_init(block) & outer_writes(block.node.init):
+    if overwritten := buffers_read_by_init(block) & outer_writes(block.node.init):
         raise schedule_error(
             "fuse.not_proved",
             f"Cannot prove that the init of block '{block.node.name}' has the same effect when it runs "
             "more than once.",
-            needs=f"it does not read {', '.join(sorted(clash))}",
+            needs=f"it does not read {', '.join(sorted(overwritten))}",
             hint="Apply decompose_reduction before.",
             place=block.place,
         )
@@ -281,9 +281,9 @@ def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) ->
 def _old_variables(chain: Sequence[For], name: str) -> dict[str, Expr]:
     """Return the values of the old variables: mixed-radix digits of the fused one."""
     values: dict[str, Expr] = {}
-    left: Expr = index_var(name)
+    quotient: Expr = index_var(name)
     for loop in reversed(chain[1:]):
         is_unit = integer_value(loop.extent) == 1
-        values[loop.var] = ZERO if is_unit else Binary("floormod", left, loop.extent)
-        left = floordiv(left, loop.extent)
-    return values | {chain[0].var: left}
+        values[loop.var] = ZERO if is_unit else Binary("floormod", quotient, loop.extent)
+        quotient = floordiv(quotient, loop.extent)
+    return values | {chain[0].var: quotient}

@@ -17,7 +17,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.init_places import reinitializing_loops
+from gossamer_schedule.nests.init_checks import reinitializing_loops
 
 
 @primitive(stages=LOOP_STAGES)

@@ -20,7 +20,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute_body
-from gossamer_schedule.cursor.clones import Clone, clones, forwards_of
+from gossamer_schedule.cursor.clones import Clone, clones_of, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.definition.change import Change
@@ -29,13 +29,13 @@ from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.init_nest import loops_outside_init
-from gossamer_schedule.nests.init_places import (
+from gossamer_schedule.nests.init_checks import (
     blocks_with_init,
+    require_independent_inits,
     require_init_in_copies,
-    require_inits_apart,
-    require_inits_beside,
+    require_inits_with_added_factors,
 )
+from gossamer_schedule.nests.init_nest import loops_outside_init
 
 
 @primitive(stages=LOOP_STAGES)
@@ -86,10 +86,10 @@ def loop_partition(
     _require_unchanged(cursor, cuts)
     once = _require_inits(cursor, cuts)
 
-    copies = clones((cursor.node,), len(cuts) + 1, namer_of(root.function))
+    copies = clones_of((cursor.node,), len(cuts) + 1, namer_of(root.function))
     with _point_around(cursor) as point:
         starts, extents = _ranges(cuts, cursor, point=point)
-    require_inits_beside(cursor, {loop}, starts)
+    require_inits_with_added_factors(cursor, {loop}, starts)
     parts = _parts(copies, starts, extents, once=once)
 
     names = tuple(copy.variables[loop] for copy in copies)
@@ -145,7 +145,7 @@ def _resolved(exprs: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
 def _require_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
     """Return the blocks whose init does not run once per iteration of the loop: only the first part keeps
     it. Refuse the cuts if an init may not run as before."""
-    require_inits_apart(cursor)
+    require_independent_inits(cursor)
     loop, once = cursor.node.var, set()
     cut_variables = {name for cut in _resolved(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
@@ -231,9 +231,12 @@ def _clamped(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> li
     clamped: list[Expr] = []
     for at, cut in enumerate(cuts):
         is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, cursor, point=point)
-        low, most = ZERO if is_ordered else clamped[-1], _capped_at_extent(cut, cursor, point=point)
-        is_bounded = is_ordered and _is_at_most(ZERO, most, cursor, point=point)
-        clamped.append(most if is_bounded else simplify(Binary("max", most, low)))
+        previous, capped = (
+            ZERO if is_ordered else clamped[-1],
+            _capped_at_extent(cut, cursor, point=point),
+        )
+        is_bounded = is_ordered and _is_at_most(ZERO, capped, cursor, point=point)
+        clamped.append(capped if is_bounded else simplify(Binary("max", capped, previous)))
     return clamped
 
 
@@ -243,8 +246,8 @@ def _capped_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr
     is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
     if is_less or _is_at_most(cut, extent, cursor, point=point):
         return cut
-    least: Expr = simplify(Binary("min", cut, extent))
-    return least
+    smaller: Expr = simplify(Binary("min", cut, extent))
+    return smaller
 
 
 def _is_at_most(lesser: Expr, greater: Expr, cursor: Cursor, *, point: ProgramPoint) -> bool:

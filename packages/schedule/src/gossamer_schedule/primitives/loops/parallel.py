@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC, mark_of
 from gossamer_ir.core.build import ONE, add, dtype_of, index
 from gossamer_ir.nodes import Block, Expr, For, Function
-from gossamer_schedule.bounds.safe_loads import is_safe_in
-from gossamer_schedule.bounds.sizes import COUNTS, is_count
+from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
+from gossamer_schedule.bounds.sizes import COUNT_RANGE, is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import (
     LOOP_STAGES,
@@ -20,15 +20,15 @@ from gossamer_schedule.cursor.resolve import (
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.definition.unsafe_mark import Requirement, trusted
+from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.dependence.races import require_no_race
-from gossamer_schedule.dependence.shared_accumulation import required_shared
+from gossamer_schedule.dependence.shared_accumulation import required_shared_buffers
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.primitives.loops.split import split
-from gossamer_schedule.reductions.parallel_parts import in_parallel_parts
-from gossamer_schedule.reductions.sums import require_loop_reduction, require_segments
+from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
+from gossamer_schedule.reductions.sums import required_loop_reduction, required_segment_dimension
 
 FORMS = ("atomic", "privatised", "segmented")
 """The values of `accumulate`: how iterations share elements."""
@@ -110,7 +110,7 @@ def parallel(
         _require_form(accumulate, parts, weight or grain)
         if accumulate == ATOMIC:
             return parallelize_loop(
-                root, loop, weight, grain=grain, require=trusted, accumulate=ATOMIC
+                root, loop, weight, grain=grain, require=require_nothing, accumulate=ATOMIC
             )
         return _parallelize_parts(root, loop, accumulate or "", parts=parts or DEFAULT_PARTS)
     return parallelize_loop(root, loop, weight, grain=grain, require=require_no_race)
@@ -159,13 +159,13 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
     require_serial(cursor)
     _require_not_nested(cursor)
 
-    reduction = require_loop_reduction(cursor)
-    dim = require_segments(reduction) if accumulate == "segmented" else None
+    reduction = required_loop_reduction(cursor)
+    dim = required_segment_dimension(reduction) if accumulate == "segmented" else None
     divided = split(root.module, loop, factors=(parts, None), function=root.function.name)
 
     in_parts = find_function(divided.module, root.primitive, function=root.function.name)
     outer = find_loop(in_parts, loop=divided.names[0])
-    changed = in_parallel_parts(reduction, outer, dim=dim, count=parts)
+    changed = with_parallel_parts(reduction, outer, dim=dim, count=parts)
     old = set(_blocks(in_parts.function))
     added = (name for name in _blocks(changed) if name not in old)
     return Change(in_parts.with_function(changed), (*divided.names, *added), divided.forwards)
@@ -193,12 +193,12 @@ def parallelize_loop(
 
     require_serial(cursor)
     require(cursor)
-    shared = required_shared(cursor) if accumulate == ATOMIC else ()
+    shared = required_shared_buffers(cursor) if accumulate == ATOMIC else ()
     work = None if weight is None else _require_weight(weight, cursor)
     _require_grain(grain, cursor)
 
-    least = None if grain is None else index(grain)
-    parallel_loop = replace(cursor.node, kind="parallel", weight=work, grain=least)
+    min_work = None if grain is None else index(grain)
+    parallel_loop = replace(cursor.node, kind="parallel", weight=work, grain=min_work)
     if shared:
         marks = (*cursor.node.annotations, mark_of(shared))
         parallel_loop = replace(parallel_loop, annotations=marks)
@@ -236,7 +236,7 @@ def _require_weight(text: str, cursor: Cursor) -> Expr:
     require_unchanged(cursor.node, (weight,), at=cursor, what="the weight")
     # The weight at the end of the loop is its total work, so it is evaluated there, too.
     past = replace(cursor.node, extent=add(cursor.node.extent, ONE))
-    if not is_safe_in(cursor.function, weight, (*cursor.loops, past)):
+    if not are_loads_safe_in_loops(cursor.function, weight, (*cursor.loops, past)):
         end = text_of(add(cursor.node.start, cursor.node.extent))
         raise schedule_error(
             "parallel.not_proved",
@@ -254,5 +254,5 @@ def _require_grain(grain: int | None, cursor: Cursor) -> None:
     if grain is not None and not is_count(grain):
         raise schedule_error(
             "parallel.grain",
-            f"Grain {grain} of loop '{cursor.node.var}' is not {COUNTS}.",
+            f"Grain {grain} of loop '{cursor.node.var}' is not {COUNT_RANGE}.",
         )

@@ -48,9 +48,9 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_within
+from gossamer_schedule.dependence.access import buffers_accessed, values_in_block
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.regions.consecutive_elements import Span, span_below
+from gossamer_schedule.regions.consecutive_elements import ElementSpan, span_below
 
 LINE_BYTES = 64
 """The size of a cache line on nearly every machine."""
@@ -148,7 +148,7 @@ def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tu
     """Return the different indices at which the block reads the buffer, in terms of loop variables."""
     node: Block = inside.node
     own = list(_own_nodes(node.body))
-    values = values_within(inside)
+    values = values_in_block(inside)
     values |= {let.var.name: let.value for let in own if isinstance(let, Let)}
     reads: list[tuple[Expr, ...]] = []
     for load in own:
@@ -176,7 +176,7 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
             yield from _own_nodes(children(node))
 
 
-def _require_unchanged(spans: list[Span], cursor: Cursor) -> None:
+def _require_unchanged(spans: list[ElementSpan], cursor: Cursor) -> None:
     """Refuse spans that depend on buffers which the loop writes or allocates: their values may still change
     between the prefetch and the access."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
@@ -192,7 +192,7 @@ def _require_unchanged(spans: list[Span], cursor: Cursor) -> None:
         )
 
 
-def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> Span:
+def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> ElementSpan:
     """Return the elements over which the loops inside run; refuse them if they may not be consecutive."""
     span = span_below(cursor, read)
     if span is None:
@@ -212,7 +212,7 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
     They do not depend on loops inside or on what the loop changes. One that loads is kept only if all
     conditions before it are, since these may guard its loads.
     """
-    values = values_within(inside)
+    values = values_in_block(inside)
     inner = {loop.var for loop in collect(For, *cursor.node.body)}
     body = cursor.node.body
     kept: list[Expr] = []
@@ -238,7 +238,7 @@ def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
 
 def _guarded_prefetch(
     cursor: Cursor,
-    span: Span,
+    span: ElementSpan,
     buffer: Buffer,
     distance: int,
     *,
@@ -255,11 +255,11 @@ def _guarded_prefetch(
         *with_bounds_checks(cursor, conditions, (*indices, count)),
     ]
     condition = short_circuit_and(needed)
-    prefetches = _line_prefetches(cursor, Span(indices, count), buffer, namer=namer)
+    prefetches = _line_prefetches(cursor, ElementSpan(indices, count), buffer, namer=namer)
     return prefetches if condition is None else If(condition, (prefetches,))
 
 
-def _within_loop(cursor: Cursor, span: Span, later: Expr) -> Iterator[Expr]:
+def _within_loop(cursor: Cursor, span: ElementSpan, later: Expr) -> Iterator[Expr]:
     """Yield the condition that the later iteration exists, if the number of elements depends on the loop.
 
     Past the last iteration that number may be anything. A number that is loaded needs no such condition:
@@ -269,13 +269,13 @@ def _within_loop(cursor: Cursor, span: Span, later: Expr) -> Iterator[Expr]:
         yield Compare("lt", later, add(cursor.node.start, cursor.node.extent))
 
 
-def _count_varies(span: Span, cursor: Cursor) -> bool:
+def _count_varies(span: ElementSpan, cursor: Cursor) -> bool:
     """Return whether the number of elements depends on the loop variable other than through loads."""
     bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
     return cursor.node.var in free_vars(bare)
 
 
-def _line_prefetches(cursor: Cursor, span: Span, buffer: Buffer, *, namer: Namer) -> Stmt:
+def _line_prefetches(cursor: Cursor, span: ElementSpan, buffer: Buffer, *, namer: Namer) -> Stmt:
     """Return a prefetch of each cache line of a span: a loop over the lines, if there may be several."""
     per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
     count = integer_value(span.count)

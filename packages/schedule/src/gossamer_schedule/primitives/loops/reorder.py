@@ -14,8 +14,8 @@ from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.motion.exchange import require_exchangeable
-from gossamer_schedule.reductions.reassociation import reassociating
+from gossamer_schedule.motion.exchange import required_exchange
+from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 
 
 @primitive(stages=LOOP_STAGES)
@@ -151,9 +151,9 @@ def _require_exchangeable(
 ) -> tuple[Stmt, ...]:
     """Return the body, with reassociated blocks annotated; refuse an order in which an iteration may read an
     element before it is written, or after it is overwritten."""
-    reassociated = require_exchangeable(top, chain, moved)
+    reassociated = required_exchange(top, chain, moved)
     body = chain[-1].body
-    return reassociating(body, reassociated) if reassociated else body
+    return with_reassociation_marks(body, reassociated) if reassociated else body
 
 
 def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:

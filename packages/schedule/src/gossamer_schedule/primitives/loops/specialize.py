@@ -30,7 +30,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import contains
-from gossamer_schedule.cursor.clones import clones, forwards_of
+from gossamer_schedule.cursor.clones import clones_of, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_named
 from gossamer_schedule.definition.change import Change
@@ -38,8 +38,8 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.init_checks import blocks_with_init, require_init_in_copies
 from gossamer_schedule.nests.init_nest import loops_outside_init
-from gossamer_schedule.nests.init_places import blocks_with_init, require_init_in_copies
 
 
 @primitive(stages=LOOP_STAGES)
@@ -87,7 +87,7 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
     test = _require_condition(condition, cursor)
     _require_inits(cursor, test)
 
-    versions = clones((cursor.node,), 2, namer_of(root.function))
+    versions = clones_of((cursor.node,), 2, namer_of(root.function))
     specialized, general = versions
     mutable = mutable_buffers(root.function)
     branch = If(test, _simplified_under(test, specialized.body, mutable), general.body)

@@ -21,18 +21,23 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.predicates import below, bounded, bounded_by_domain, guarded
+from gossamer_schedule.bounds.predicates import (
+    less_than,
+    with_domain_bound,
+    with_upper_bound,
+    zero_beyond_end,
+)
 from gossamer_schedule.bounds.sizes import is_count
-from gossamer_schedule.cursor.cursor import BODIES, Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.expression_texts import expression_of
-from gossamer_schedule.definition.made_names import split_loops
+from gossamer_schedule.definition.made_names import split_loop_names
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.split_variable import split_variable
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.nests.init_places import require_inits_beside
+from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 
 
 @primitive(stages=LOOP_STAGES)
@@ -80,7 +85,7 @@ def split(
     counts = _require_factors(factors, cursor)
 
     namer = namer_of(root.function)
-    names = tuple(map(namer.fresh, split_loops(loop, len(factors))))
+    names = tuple(map(namer.fresh, split_loop_names(loop, len(factors))))
     extents = _extents(cursor, counts)
     _require_inits(cursor, extents)
     digits = dict(zip(names, places(extents), strict=True))
@@ -104,7 +109,7 @@ def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
     All extents but the first become coefficients in the values of iterators.
     """
     feeding = {cursor.node.var}
-    require_inits_beside(cursor, feeding, extents[1:])
+    require_inits_with_added_factors(cursor, feeding, extents[1:])
 
 
 def _require_unchanged(cursor: Cursor) -> None:
@@ -263,7 +268,7 @@ def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]
         block = node
         for item in iterators_of_init(node):
             if set() < free_vars(item.value) & names < names:
-                block = bounded_by_domain(block, item)
+                block = with_domain_bound(block, item)
         return block
 
     return rewrite_body(body, rule, leaves=False)
@@ -275,7 +280,7 @@ def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[S
     # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
     if all(isinstance(outside, (For, Block)) for outside in _outside_blocks(body)):
         return inner
-    return (If(below(index_var(loop), extent), inner),)
+    return (If(less_than(index_var(loop), extent), inner),)
 
 
 def _outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
@@ -311,13 +316,13 @@ def _is_reduced(node: Any, loop: str) -> bool:
 def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
     """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
     if isinstance(node, Block):
-        return bounded(node, loop, extent=extent)
+        return with_upper_bound(node, loop, extent=extent)
     changed: dict[str, Any] = {
         name: tuple(_bounded(statement, loop, extent=extent) for statement in getattr(node, name))
-        for name in BODIES.get(type(node), ())
+        for name in ADDRESSABLE_BODIES.get(type(node), ())
     }
     if isinstance(node, For):
-        changed["start"] = guarded(node.start, loop, extent=extent)
+        changed["start"] = zero_beyond_end(node.start, loop, extent=extent)
         changed["extent"] = _bounded_extent(node, loop, extent=extent)
     return replace(node, **changed) if changed else node
 
@@ -327,6 +332,6 @@ def _bounded_extent(inner: For, loop: str, *, extent: Expr) -> Expr:
     elements that may not exist, or run an init."""
     is_read = _loads_depend_on(inner)
     if is_read and loop in free_vars(inner.start):
-        return IfThenElse(below(index_var(loop), extent), inner.extent, ZERO)
+        return IfThenElse(less_than(index_var(loop), extent), inner.extent, ZERO)
     is_rerun = any(_is_reduced(statement, loop) for statement in addressable_statements(inner.body))
-    return guarded(inner.extent, loop, extent=extent, always=is_rerun or is_read)
+    return zero_beyond_end(inner.extent, loop, extent=extent, always=is_rerun or is_read)

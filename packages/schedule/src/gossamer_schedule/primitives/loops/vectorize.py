@@ -15,8 +15,8 @@ from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.lane_terms import terms_in_lanes
-from gossamer_schedule.reductions.reassociation import reassociating
-from gossamer_schedule.reductions.sums import require_loop_reduction
+from gossamer_schedule.reductions.reassociation import with_reassociation_marks
+from gossamer_schedule.reductions.sums import required_loop_reduction
 from gossamer_schedule.reductions.terms import (
     is_accumulation_loop,
     is_reduction_loop,
@@ -109,7 +109,7 @@ def _vectorize_terms(root: Cursor, loop: str) -> Change:
     require_serial(cursor)
     _require_innermost(cursor)
     _require_lanes(cursor)
-    reduction = require_loop_reduction(cursor)
+    reduction = required_loop_reduction(cursor)
 
     changed, names = terms_in_lanes(reduction)
 
@@ -130,7 +130,7 @@ def vectorize_loop(root: Cursor, loop: str, rest: str, *, require: Requirement) 
     else:
         require(cursor)
 
-    body = reassociating(cursor.node.body) if is_reduction else cursor.node.body
+    body = with_reassociation_marks(cursor.node.body) if is_reduction else cursor.node.body
     vector_loop = replace(cursor.node, kind="vectorized", body=body)
     if rest != "scalar":
         vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, ("rest", rest)))

@@ -15,7 +15,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.sampled_values import require_value_name
 from gossamer_schedule.errors import schedule_error
 
-Tile = tuple[int | None, ...]
+TileFactors = tuple[int | None, ...]
 
 MAX_PARTS = 16
 """The largest number of factors, each of which becomes a loop: more than nests have, not a measured limit."""
@@ -96,7 +96,7 @@ def _require_parts(parts: int, largest: int) -> None:
         )
 
 
-def _require_decision(decision: Tile, parts: int) -> None:
+def _require_decision(decision: TileFactors, parts: int) -> None:
     """Refuse a decision that `split` cannot take: it infers at most one factor, here the first."""
     first, *inner = decision or (0,)
     numbers = [*([] if first is None else [first]), *inner]
@@ -108,7 +108,7 @@ def _require_decision(decision: Tile, parts: int) -> None:
         )
 
 
-def _fitting(decision: Tile, extent: Expr) -> Tile:
+def _fitting(decision: TileFactors, extent: Expr) -> TileFactors:
     """Return the factors, with None as the first one if their product is not the extent."""
     first, *inner = decision
     count, atoms = factored(affine_of(extent))
@@ -117,15 +117,17 @@ def _fitting(decision: Tile, extent: Expr) -> Tile:
     return decision if is_perfect else (None, *inner)
 
 
-def _drawn(extent: Expr, parts: int, *, largest: int, random: Random) -> Tile:
+def _drawn(extent: Expr, parts: int, *, largest: int, random: Random) -> TileFactors:
     count, atoms = factored(affine_of(extent))
     if atoms and count == 1:
         powers = [1 << shift for shift in range(largest.bit_length())]
         return (None, *(random.choice(powers) for _ in range(parts - 1)))
-    left, inner = max(count, 1), []
+    remaining, inner = max(count, 1), []
     for _ in range(parts - 1):
-        factor = random.choice([d for d in range(1, min(left, largest) + 1) if left % d == 0])
+        factor = random.choice(
+            [d for d in range(1, min(remaining, largest) + 1) if remaining % d == 0]
+        )
         inner.append(factor)
-        left //= factor
+        remaining //= factor
     is_perfect = not atoms and count >= 1
-    return (left if is_perfect else None, *reversed(inner))
+    return (remaining if is_perfect else None, *reversed(inner))

@@ -6,7 +6,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.definition.unsafe_mark import marked_unsafe, trusted
+from gossamer_schedule.definition.unsafe_mark import marked_unsafe, require_nothing
 from gossamer_schedule.primitives.loops.parallel import parallelize_loop
 
 
@@ -43,4 +43,4 @@ def unsafe_parallel(
     >>> result.module.functions[0].annotations
     (('unsafe', 'parallel(i)'),)
     """
-    return marked_unsafe(parallelize_loop(root, loop, weight, grain=grain, require=trusted))
+    return marked_unsafe(parallelize_loop(root, loop, weight, grain=grain, require=require_nothing))

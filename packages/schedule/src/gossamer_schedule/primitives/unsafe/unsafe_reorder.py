@@ -11,7 +11,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe
 from gossamer_schedule.primitives.loops.reorder import reorder_loops
-from gossamer_schedule.reductions.reassociation import reassociating
+from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 
 
 @primitive(stages=LOOP_STAGES)
@@ -38,4 +38,4 @@ def unsafe_reorder(root: Cursor, *loops: str, function: str | None = None) -> Ch
 
 def _unchecked(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:
     """Return the body of the nest, whose reductions may be combined in another order, without any check."""
-    return reassociating(chain[-1].body)
+    return with_reassociation_marks(chain[-1].body)

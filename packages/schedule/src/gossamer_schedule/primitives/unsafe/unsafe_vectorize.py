@@ -6,7 +6,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.definition.unsafe_mark import marked_unsafe, trusted
+from gossamer_schedule.definition.unsafe_mark import marked_unsafe, require_nothing
 from gossamer_schedule.primitives.loops.vectorize import vectorize_loop
 
 
@@ -37,4 +37,4 @@ def unsafe_vectorize(
     >>> result.module.functions[0].annotations
     (('unsafe', 'vectorize(i_1)'),)
     """
-    return marked_unsafe(vectorize_loop(root, loop, rest, require=trusted))
+    return marked_unsafe(vectorize_loop(root, loop, rest, require=require_nothing))

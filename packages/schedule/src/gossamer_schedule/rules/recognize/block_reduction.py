@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.definition.made_names import cache_name, copy_block
+from gossamer_schedule.definition.made_names import cache_name, copy_block_name
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
     axes_of,
@@ -150,7 +150,7 @@ def _pattern(
     feature = roles.feature.var if roles.feature else ""
     data = data_name(store.buffer)
     cache = cache_name(data, "local")
-    made = {data, cache, copy_block(iteration.name, cache), indptr_name(roles.fibre.name)}
+    made = {data, cache, copy_block_name(iteration.name, cache), indptr_name(roles.fibre.name)}
     if output is None or has_taken(function, iteration, names=made):
         return None
     if not _is_contiguous(store, feature):

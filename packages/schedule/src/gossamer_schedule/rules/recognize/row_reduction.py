@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements, walk
-from gossamer_schedule.definition.made_names import cache_name, copy_block, is_made_from
+from gossamer_schedule.definition.made_names import cache_name, copy_block_name, is_made_from
 from gossamer_schedule.rules.recognize.regular_reads import (
     is_dense_root,
     reads_regularly,
@@ -161,7 +161,7 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> SparseR
         return None
     data = data_name(output.name)
     cache = cache_name(data, "local")
-    names |= {data, cache, copy_block(iteration.name, cache)}
+    names |= {data, cache, copy_block_name(iteration.name, cache)}
     if has_taken(function, iteration, names=names):
         return None
     return SparseReduction(

@@ -21,10 +21,10 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed, values_at, values_within
-from gossamer_schedule.dependence.races import difference, is_ordered
+from gossamer_schedule.dependence.access import buffers_accessed, values_at, values_in_block
+from gossamer_schedule.dependence.races import difference_text, is_ordered
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.nests.block_nest import BlockNest, around
+from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
 from gossamer_schedule.nests.init_nest import init_dependences
 
 
@@ -42,7 +42,7 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
 
     The init then runs before the outermost of them, once for each element.
     """
-    loops, values = cursor.scope, values_within(cursor)
+    loops, values = cursor.scope, values_in_block(cursor)
     reinitializing: set[str] = set()
     for count, loop in enumerate(loops):
         between = chain(loops[count + 1 :], _conditions_within(cursor, loop))
@@ -55,12 +55,12 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
 
 def _conditions_within(cursor: Cursor, loop: For) -> Iterator[Expr]:
     """Yield the conditions between a loop around a block and the block."""
-    parts = around(cursor)
+    parts = enclosing_loops_and_conditions(cursor)
     inside = next((at for at, part in enumerate(parts) if part is loop), len(parts))
     yield from (part for part in parts[inside:] if not isinstance(part, For))
 
 
-def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:
+def loops_outside_reductions(loops: Sequence[For], reducing: Set[str]) -> set[str]:
     """Return the loops of a nest, given outermost first, that are outside all reduction loops."""
     return {loop.var for loop in takewhile(lambda loop: loop.var not in reducing, loops)}
 
@@ -78,7 +78,9 @@ def require_inits_in_place(top: Cursor, crossing: Callable[[Set[str]], Set[str]]
             require_same_effect(cursor, top, crossing(reducing))
 
 
-def require_inits_beside(fed: Cursor, feeding: Set[str], factors: Iterable[Expr]) -> None:
+def require_inits_with_added_factors(
+    fed: Cursor, feeding: Set[str], factors: Iterable[Expr]
+) -> None:
     """Refuse a rewriting of the loop at `fed` that adds factors to the iterators that `feeding` loops feed.
 
     It is legal if inits have the same effect when they run outside of the loops that the factors use.
@@ -87,7 +89,7 @@ def require_inits_beside(fed: Cursor, feeding: Set[str], factors: Iterable[Expr]
     """
     values = values_at(fed)
     used = free_vars(*(resolve(factor, values) for factor in factors))
-    top = _outermost(fed, used)
+    top = _outermost_loop_among(fed, used)
     if top is None:
         return
     for cursor in blocks_with_init(fed):
@@ -95,9 +97,9 @@ def require_inits_beside(fed: Cursor, feeding: Set[str], factors: Iterable[Expr]
         if reducing.isdisjoint(feeding):
             require_points_kept(cursor, used)
             continue
-        _require_conditions(cursor, used)
+        _require_no_conditions(cursor, used)
         if not any(loop.var in reducing for loop in top.scope):
-            crossed = outside(fed.scope[len(top.scope) :], reducing)
+            crossed = loops_outside_reductions(fed.scope[len(top.scope) :], reducing)
             require_same_effect(cursor, top, crossed)
 
 
@@ -112,7 +114,7 @@ def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
     values = values_at(cursor)
     before = reduction_loops(cursor.node, values) | spatial_loops(cursor.node, values)
     added = {loop.var for loop in cursor.scope if loop.var in feeding - before}
-    top = _outermost(cursor, added)
+    top = _outermost_loop_among(cursor, added)
     if top is not None:
         require_same_effect(cursor, top, added)
 
@@ -127,13 +129,13 @@ def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
     scope = {loop.var for loop in cursor.scope}
     # The init runs once per iteration of the loops around this one, for all iterations inside it.
     sharing = reinitializing_loops(cursor, scope) | reduction_loops(cursor.node, values_at(cursor))
-    top = _outermost(cursor, sharing)
+    top = _outermost_loop_among(cursor, sharing)
     if top is not None:
         inside = {top.node.var} | (scope - {loop.var for loop in top.scope})
         require_same_effect(cursor, top, selecting & inside)
 
 
-def _outermost(cursor: Cursor, names: Set[str]) -> Cursor | None:
+def _outermost_loop_among(cursor: Cursor, names: Set[str]) -> Cursor | None:
     """Return the outermost loop around a cursor, in the same block, that has one of some names."""
     loop = next((loop for loop in cursor.scope if loop.var in names), None)
     return next(
@@ -162,7 +164,7 @@ def require_init_of_nest(nest: BlockNest) -> None:
         )
 
 
-def require_inits_apart(top: Cursor) -> None:
+def require_independent_inits(top: Cursor) -> None:
     """Refuse a rewriting that exchanges the inits of different blocks in the loop at `top`.
 
     It is legal if none of these inits, which all run before a reduction loop, accesses what another writes.
@@ -176,7 +178,7 @@ def require_inits_apart(top: Cursor) -> None:
     ]
     for first, second in permutations(hoisted, 2):
         writes = [written_in(cursor.node.init, top.function) for cursor in (first, second)]
-        shared = writes[0] & (writes[1] | read_by_init(second))
+        shared = writes[0] & (writes[1] | buffers_read_by_init(second))
         if shared:
             raise schedule_error(
                 f"{top.primitive}.not_proved",
@@ -188,10 +190,10 @@ def require_inits_apart(top: Cursor) -> None:
             )
 
 
-def _require_conditions(cursor: Cursor, fed: Set[str]) -> None:
+def _require_no_conditions(cursor: Cursor, fed: Set[str]) -> None:
     """Refuse conditions on loops that come to feed a reduction: these do not run for its init."""
     idle, values = fed - init_dependences(cursor), values_at(cursor)
-    for condition in BlockNest(cursor, around(cursor)).conditions:
+    for condition in BlockNest(cursor, enclosing_loops_and_conditions(cursor)).conditions:
         about = sorted(free_vars(resolve(condition, values)) & idle)
         if about:
             raise schedule_error(
@@ -214,8 +216,8 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
         return
     varying = loops_within((top.node,))
     accesses = written_accesses(top.node.body, values=values_at(top), function=top.function)
-    _require_allocated(cursor, top)
-    for buffer in sorted(_used(cursor) & accesses.keys()):
+    _require_allocated_outside(cursor, top)
+    for buffer in sorted(_buffers_used_by_init(cursor) & accesses.keys()):
         for loop in sorted(crossed):
             used = accesses[buffer]
             is_own = verdict(loop, used, varying=varying, function=top.function) == "disjoint"
@@ -224,15 +226,15 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
                     f"{cursor.primitive}.not_proved",
                     f"Cannot prove that the init of block '{cursor.node.name}' may run before all "
                     f"iterations of loop '{loop}' as well as in each of them.",
-                    needs=difference(loop, used, varying=varying),
+                    needs=difference_text(loop, used, varying=varying),
                     hint="Apply decompose_reduction before.",
                     place=cursor.place,
                 )
 
 
-def _require_allocated(cursor: Cursor, top: Cursor) -> None:
+def _require_allocated_outside(cursor: Cursor, top: Cursor) -> None:
     """Refuse an init that uses a buffer allocated in the loop at `top`: it would run before that loop."""
-    for name in sorted(buffers_allocated(top.node.body) & _used(cursor)):
+    for name in sorted(buffers_allocated(top.node.body) & _buffers_used_by_init(cursor)):
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
             f"The init of block '{cursor.node.name}' would run before loop '{top.node.var}', in which "
@@ -243,14 +245,14 @@ def _require_allocated(cursor: Cursor, top: Cursor) -> None:
         )
 
 
-def read_by_init(cursor: Cursor) -> set[str]:
+def buffers_read_by_init(cursor: Cursor) -> set[str]:
     """Return the buffers that the init of a block reads, or that determine where it runs."""
     parts = (*cursor.node.init, *parts_of(cursor.node))
     loads = (node for part in parts for node in walk(part) if isinstance(node, READS))
     return {load.buffer for load in loads}
 
 
-def _used(cursor: Cursor) -> set[str]:
+def _buffers_used_by_init(cursor: Cursor) -> set[str]:
     """Return the buffers that an init uses, and those that determine where it runs."""
     block: Block = cursor.node
     outside = cursor.parents[1:]  # the first one is the function

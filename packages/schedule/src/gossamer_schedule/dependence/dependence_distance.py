@@ -10,7 +10,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.nodes import For
 
-_MOST = 2**16
+_MAX_COEFFICIENT = 2**16
 """Larger coefficients may overflow, so that different sums give the same index."""
 
 
@@ -36,42 +36,49 @@ def dependence_distance(
     0
     """
     distances = [
-        _distance(first, second, loop, varying)
+        _index_distance(first, second, loop, varying)
         for first, second in zip(later.indices, earlier.indices, strict=True)
     ]
-    known = {distance for distance in distances if distance is not None} - {_EVERY}
-    if _NEVER in known or len(known) > 1:
-        return _NEVER
+    known = {distance for distance in distances if distance is not None} - {_ALWAYS_SAME}
+    if _NEVER_SAME in known or len(known) > 1:
+        return _NEVER_SAME
     return None if None in distances else (known or {1}).pop()
 
 
-_NEVER, _EVERY = 0, -1
+_NEVER_SAME, _ALWAYS_SAME = 0, -1
 
 
-def _distance(
+def _index_distance(
     later: LinearForm | None, earlier: LinearForm | None, loop: For, varying: Set[str]
 ) -> int | None:
     """Return the number of iterations after which an index has the value that another one had."""
     if later is None or earlier is None or (later.opaque | earlier.opaque) & varying:
         return None
     count, *others = [
-        (form.terms.get(loop.var, NOTHING), _others(form, loop)) for form in (later, earlier)
+        (form.terms.get(loop.var, NOTHING), _other_terms(form, loop)) for form in (later, earlier)
     ]
-    (by, rest), step = count, count[0].constant
-    apart = combine(later.base, earlier.base, -1)
-    is_told = (
-        others == [count] and by.is_constant and apart.is_constant and varying.isdisjoint(rest)
+    (coefficient, rest), step = count, count[0].constant
+    offset = combine(later.base, earlier.base, -1)
+    is_comparable = (
+        others == [count]
+        and coefficient.is_constant
+        and offset.is_constant
+        and varying.isdisjoint(rest)
     )
-    if not is_told or abs(step) > _MOST or abs(apart.constant) > _MOST**2:
+    if (
+        not is_comparable
+        or abs(step) > _MAX_COEFFICIENT
+        or abs(offset.constant) > _MAX_COEFFICIENT**2
+    ):
         return None
     if step == 0:
-        return _NEVER if apart.constant else _EVERY
-    distance, left = divmod(-apart.constant, step)
+        return _NEVER_SAME if offset.constant else _ALWAYS_SAME
+    distance, remainder = divmod(-offset.constant, step)
     extent = integer_value(loop.extent)
-    is_met = left == 0 and distance > 0 and (extent is None or distance < extent)
-    return distance if is_met else _NEVER
+    is_reached = remainder == 0 and distance > 0 and (extent is None or distance < extent)
+    return distance if is_reached else _NEVER_SAME
 
 
-def _others(form: LinearForm, loop: For) -> dict[str, Affine]:
+def _other_terms(form: LinearForm, loop: For) -> dict[str, Affine]:
     """Return the terms of a form without those in the variable of a loop."""
     return {name: by for name, by in form.terms.items() if name != loop.var}
