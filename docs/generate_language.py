@@ -9,6 +9,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from gossamer_ir import nodes
@@ -41,10 +42,14 @@ def describe_node(node: ast.ClassDef) -> Iterator[str]:
         yield f"| field | type |\n|---|---|\n{rows}"
 
 
-def describe_alias(node: ast.AnnAssign) -> str:
-    """Return the line of a union of nodes or a set of words."""
+def describe_alias(node: ast.AnnAssign, following: ast.stmt | None) -> str:
+    """Return the line of a union of nodes or a set of words, with its docstring if that follows."""
     text = " ".join(ast.unparse(node.value).split()) if node.value else ""
-    return f"`{ast.unparse(node.target)}` is `{text}`."
+    line = f"`{ast.unparse(node.target)}` is `{text}`."
+    match following:
+        case ast.Expr(value=ast.Constant(value=str(meaning))):
+            return f"{line} {meaning}"
+    return line
 
 
 def describe_module(source: str) -> Iterator[str]:
@@ -58,13 +63,13 @@ def describe_module(source: str) -> Iterator[str]:
     yield "# The language: every node"
     yield NOTE
     yield ast.get_docstring(tree) or ""
-    for node in tree.body:
+    for node, following in zip_longest(tree.body, tree.body[1:]):
         for number in [number for number in starts if number < node.lineno]:
             yield f"## {starts.pop(number).capitalize()}"
         if isinstance(node, ast.ClassDef):
             yield from describe_node(node)
         elif isinstance(node, ast.AnnAssign):
-            yield describe_alias(node)
+            yield describe_alias(node, following)
 
 
 def describe_functions() -> Iterator[str]:

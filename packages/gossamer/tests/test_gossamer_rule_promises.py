@@ -9,8 +9,8 @@ import pytest
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import flat_module
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate, For, Load, Prefetch, Store
 from gossamer_ir.script import parse_module

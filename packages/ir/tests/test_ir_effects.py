@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, handle, index_var
+from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, LAZY
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
@@ -38,8 +39,6 @@ from gossamer_ir.traversal.effects import (
     BINDING,
     CALLS,
     EFFECTS,
-    EXPRESSION_EFFECTS,
-    LAZY,
     NAMING_BUFFERS,
     TAKING,
     WRITES,
@@ -78,7 +77,7 @@ SAMPLES = {
 
 def test_every_kind_of_node_has_an_entry():
     assert set(EFFECTS) == set(STATEMENTS) == set(SAMPLES)
-    assert set(EXPRESSION_EFFECTS) == set(EXPRESSIONS)
+    assert set(EXPRESSION_KINDS) == set(EXPRESSIONS)
 
 
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
@@ -110,7 +109,7 @@ def test_kinds_that_name_a_buffer():
 
 
 def test_what_reads_memory_is_what_names_a_buffer():
-    reading = {kind for kind, entry in EXPRESSION_EFFECTS.items() if entry.reads}
+    reading = {kind for kind, entry in EXPRESSION_KINDS.items() if entry.reads}
     assert reading == NAMING_BUFFERS & set(EXPRESSIONS)
 
 

@@ -7,9 +7,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from gossamer_ir.core.build import dtype_of, index, index_var
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from corpus_programs.program_source import Source
-from gossamer_ir.core.build import constant, dtype_of, index, index_var, mul
+from gossamer_ir.core.build import constant, index, index_var, mul
 from gossamer_ir.core.dtypes import with_lanes
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,

@@ -8,17 +8,8 @@ import pytest
 
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_ir.core.build import (
-    add,
-    constant,
-    dtype_of,
-    handle,
-    index,
-    index_var,
-    mul,
-    sub,
-    widen,
-)
+from gossamer_ir.core.build import add, constant, handle, index, index_var, mul, sub, widen
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import (
     Allocate,

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,

@@ -28,6 +28,10 @@ from typing import Any, Literal, TypeAlias, Union, get_args
 
 import msgspec
 
+Name: TypeAlias = str
+"""The name of a parameter, axis, buffer, variable or reducer. It may be replaced by another one throughout a
+function; a text that is a `str` may not, such as a dtype, or the name of a function or block."""
+
 Scope: TypeAlias = Literal["global", "local", "shared", "warp", "fragment"]
 """The memory of a buffer, in this order: global memory, the registers or stack of one thread, the shared
 memory of a thread block, the registers of a warp, the operand fragments of a matrix instruction."""
@@ -71,7 +75,7 @@ class Const(Node, frozen=True):
 class Var(Node, frozen=True):
     """A scalar parameter, a `Let`, or the variable of a loop, block or iteration."""
 
-    name: str
+    name: Name
     dtype: str
 
 
@@ -153,7 +157,7 @@ class Load(Node, frozen=True):
     stride-1 `Ramp`, after scalar indices, reads contiguous elements; any other vector index is a gather.
     """
 
-    buffer: str
+    buffer: Name
     indices: tuple[Expr, ...]
     dtype: str
     predicate: Expr | None = None
@@ -174,7 +178,7 @@ class Search(Node, frozen=True):
     """
 
     kind: Literal["exact", "lower", "upper"]
-    buffer: str
+    buffer: Name
     prefix: tuple[Expr, ...]
     begin: Expr
     end: Expr
@@ -241,7 +245,7 @@ class Range(Node, frozen=True):
 class Region(Node, frozen=True):
     """A rectangular part of a buffer, one range per dimension."""
 
-    buffer: str
+    buffer: Name
     ranges: tuple[Range, ...]
 
 
@@ -253,7 +257,7 @@ class BlockIter(Node, frozen=True):
     error for a program that violates this; kernels neither evaluate nor check the domain.
     """
 
-    var: str
+    var: Name
     kind: Literal["S", "R"]
     domain: Range
     value: Expr
@@ -269,7 +273,7 @@ class Store(Node, frozen=True):
     cache. The effect of the store is the same.
     """
 
-    buffer: str
+    buffer: Name
     indices: tuple[Expr, ...]
     value: Expr
     predicate: Expr | None = None
@@ -281,7 +285,7 @@ class Combine(Node, frozen=True):
     the reducer's `lhs`, the values of the stores its `rhs`; its results are stored simultaneously. The
     buffers are distinct, and no index or value reads any of them."""
 
-    reducer: str
+    reducer: Name
     stores: tuple[Store, ...]
 
 
@@ -290,7 +294,7 @@ class Atomic(Node, frozen=True):
     unspecified. A function that updates a buffer atomically does not access it in any other way."""
 
     op: AtomicOp
-    buffer: str
+    buffer: Name
     indices: tuple[Expr, ...]
     value: Expr
 
@@ -331,7 +335,7 @@ class For(Node, frozen=True):
     start + extent. `grain` is the weight below which another thread does not pay off.
     """
 
-    var: str
+    var: Name
     start: Expr
     extent: Expr
     body: tuple[Stmt, ...]
@@ -364,20 +368,20 @@ class Block(Node, frozen=True):
 class OverAxis(Node, frozen=True):
     """One axis of an iteration."""
 
-    axis: str
+    axis: Name
 
 
 class FuseAxes(Node, frozen=True):
     """Consecutive axes, each the parent of the next one, iterated by one loop over their elements."""
 
-    axes: tuple[str, ...]
+    axes: tuple[Name, ...]
 
 
 class AttachAxis(Node, frozen=True):
     """One axis whose fibre is selected by the coordinate of the iterator over `parent`."""
 
-    axis: str
-    parent: str
+    axis: Name
+    parent: Name
 
 
 IterationAxis: TypeAlias = Union[OverAxis, FuseAxes, AttachAxis]
@@ -390,7 +394,7 @@ class Iteration(Node, frozen=True):
     name: str
     axes: tuple[IterationAxis, ...]
     kinds: str
-    vars: tuple[str, ...]
+    vars: tuple[Name, ...]
     body: tuple[Stmt, ...]
     init: tuple[Stmt, ...] = ()
     annotations: Annotations = ()
@@ -400,7 +404,7 @@ class Prefetch(Node, frozen=True):
     """A hint that an element will be read soon. The element may be out of bounds: a prefetch never faults.
     Its indices are evaluated, however, so the loads in them must be in bounds."""
 
-    buffer: str
+    buffer: Name
     indices: tuple[Expr, ...]
 
 
@@ -409,7 +413,7 @@ class Guard(Node, frozen=True):
     the buffer."""
 
     condition: Expr
-    buffer: str
+    buffer: Name
 
 
 class ParallelFor(Node, frozen=True):
@@ -419,7 +423,7 @@ class ParallelFor(Node, frozen=True):
     buffer of the caller."""
 
     function: str
-    var: str
+    var: Name
     start: Expr
     extent: Expr
     args: tuple[Expr, ...]
@@ -455,20 +459,20 @@ class DenseFixed(Node, frozen=True):
     """An axis that stores every coordinate 0, ..., length - 1, for each element of its parent if it has
     one."""
 
-    name: str
+    name: Name
     length: Expr
-    parent: str | None = None
+    parent: Name | None = None
 
 
 class DenseVaried(Node, frozen=True):
     """An axis with the coordinates 0, ..., indptr[p + 1] - indptr[p] - 1 for element p of its parent.
     `length` bounds the coordinates, `nnz` is the number of all elements (None: the last one of indptr)."""
 
-    name: str
-    parent: str
+    name: Name
+    parent: Name
     length: Expr
     nnz: Expr | None
-    indptr: str
+    indptr: Name
     indptr_dtype: str = "int32"
 
 
@@ -476,11 +480,11 @@ class CompressedFixed(Node, frozen=True):
     """An axis with `width` slots for each element of its parent, their coordinates in `indices`. If it is
     padded, an unused slot holds `length` and is not an element."""
 
-    name: str
-    parent: str
+    name: Name
+    parent: Name
     length: Expr
     width: Expr
-    indices: str
+    indices: Name
     indices_dtype: str = "int32"
     sorted: bool = True
     unique: bool = True
@@ -491,12 +495,12 @@ class CompressedVaried(Node, frozen=True):
     """An axis with the slots indptr[p], ..., indptr[p + 1] - 1 for element p of its parent, their
     coordinates in `indices`."""
 
-    name: str
-    parent: str
+    name: Name
+    parent: Name
     length: Expr
     nnz: Expr | None
-    indptr: str
-    indices: str
+    indptr: Name
+    indices: Name
     indptr_dtype: str = "int32"
     indices_dtype: str = "int32"
     sorted: bool = True
@@ -516,14 +520,14 @@ class Relation(Node, frozen=True):
     from the root; later they are the values of two index buffers, segment by segment."""
 
     kind: Literal["subset", "disjoint", "covers"]
-    left: str
-    right: str
+    left: Name
+    right: Name
 
 
 class InRange(Node, frozen=True):
     """Every value of the buffer lies in [low, high)."""
 
-    buffer: str
+    buffer: Name
     low: Expr
     high: Expr
 
@@ -531,13 +535,13 @@ class InRange(Node, frozen=True):
 class Monotone(Node, frozen=True):
     """The values of the buffer never decrease along its last dimension."""
 
-    buffer: str
+    buffer: Name
 
 
 class HasValue(Node, frozen=True):
     """The element of the one-dimensional buffer at `index` is `value`."""
 
-    buffer: str
+    buffer: Name
     index: Expr
     value: Expr
 
@@ -547,30 +551,30 @@ class ProductSteps(Node, frozen=True):
     `buffer[i + 1] - buffer[i] == (left[i + 1] - left[i]) * (right[i + 1] - right[i])`. All three
     buffers are one-dimensional."""
 
-    buffer: str
-    left: str
-    right: str
+    buffer: Name
+    left: Name
+    right: Name
 
 
 class SortedSegments(Node, frozen=True):
     """Within each segment [indptr[p], indptr[p + 1]) the values never decrease; if unique, they strictly
     increase. Without indptr, a segment is a row of the buffer's last dimension."""
 
-    buffer: str
-    indptr: str | None
+    buffer: Name
+    indptr: Name | None
     unique: bool
 
 
 class Distinct(Node, frozen=True):
     """No two elements of the buffer have the same value."""
 
-    buffer: str
+    buffer: Name
 
 
 class PaddedSlots(Node, frozen=True):
     """A slot of the buffer that holds `length` is unused: it is not an element."""
 
-    buffer: str
+    buffer: Name
     length: Expr
 
 
@@ -587,7 +591,7 @@ class Reducer(Node, frozen=True):
     expression in `results` (of these variables only) and a constant in `identity`. The user guarantees
     that the combiner is associative and commutative, and that `identity` is neutral; it is not checked."""
 
-    name: str
+    name: Name
     lhs: tuple[Var, ...]
     rhs: tuple[Var, ...]
     results: tuple[Expr, ...]
@@ -608,23 +612,23 @@ class SparseBuffer(Node, frozen=True):
     terms are the products of the fibre lengths of these axes, without fixed axes after the last varied one.
     """
 
-    name: str
-    axes: tuple[str, ...]
+    name: Name
+    axes: tuple[Name, ...]
     dtype: str
-    handle: str | None = None
+    handle: Name | None = None
     scope: Scope = "global"
     fill: Const | None = None
     extra_storage: int = 0
-    offsets: str | None = None
+    offsets: Name | None = None
 
 
 class Buffer(Node, frozen=True):
     """A dense row-major buffer. `handle` has the same meaning as in `SparseBuffer`."""
 
-    name: str
+    name: Name
     shape: tuple[Expr, ...]
     dtype: str
-    handle: str | None = None
+    handle: Name | None = None
     scope: Scope = "global"
 
 
@@ -634,7 +638,7 @@ AnyBuffer: TypeAlias = Union[SparseBuffer, Buffer]
 class Param(Node, frozen=True):
     """A parameter: a pointer if its dtype is `handle`, a scalar otherwise. Sizes are int64."""
 
-    name: str
+    name: Name
     dtype: str
 
 
@@ -667,7 +671,7 @@ class Module(Node, frozen=True):
 class IndexMap(Node, frozen=True):
     """A map from `vars` to `results`; loads in the results read index arrays of the format."""
 
-    vars: tuple[str, ...]
+    vars: tuple[Name, ...]
     results: tuple[Expr, ...]
 
 

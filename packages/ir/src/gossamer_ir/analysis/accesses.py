@@ -9,8 +9,9 @@ import msgspec
 
 from gossamer_ir.analysis.init_nests import Values, conditions_of_init, reduction_loops
 from gossamer_ir.core.build import sub
+from gossamer_ir.core.expression_kinds import LAZY
 from gossamer_ir.nodes import Atomic, Block, Expr, For, Let, Load, Range, Search, Stmt, Store, Var
-from gossamer_ir.traversal.effects import LAZY, WRITES, Effects, always_evaluated, effects_of
+from gossamer_ir.traversal.effects import WRITES, Effects, always_evaluated, effects_of
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import get_args
 
 from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.core.build import dtype_of, integer_value
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     AnnotationValue,
     Atomic,

@@ -8,31 +8,24 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import add, dtype_of, index, index_var, integer_value, mul
+from gossamer_ir.core.build import add, index, index_var, integer_value, mul
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
-    Call,
     Cast,
-    Compare,
-    Const,
     Expr,
-    IfThenElse,
     LaneReduce,
     Lanes,
     Load,
     Ramp,
-    Reinterpret,
-    Search,
-    Select,
     TransposeReduce,
-    Unary,
     Var,
     VScale,
-)  # fmt: skip
-from gossamer_ir.traversal.rewrite import map_children
+)
+from gossamer_ir.traversal.rewrite import with_children
 from gossamer_ir.traversal.walk import children
 
 LaneOverride: TypeAlias = Callable[[Expr], Expr | None]
@@ -72,7 +65,8 @@ def lane_of(expr: Expr, lane: Expr, *, kept: LaneOverride = lambda _: None) -> E
     """
     if lanes_of(expr) is None:
         return expr
-    return IN_LANES[type(expr)](expr, lane, kept)
+    rule = LANE_RULES.get(type(expr), _elementwise)
+    return rule(expr, lane, kept)
 
 
 def in_lane(expr: Expr, lane: Expr) -> Expr:
@@ -102,14 +96,13 @@ def _ramp(expr: Ramp, lane: Expr, kept: LaneOverride) -> Expr:
     return Binary("add", expr.base, Binary("mul", expr.stride, narrow))
 
 
-def _each(expr: Any, lane: Expr, kept: LaneOverride) -> Expr | None:
+def _elementwise(expr: Any, lane: Expr, kept: LaneOverride) -> Expr | None:
     """Return the projection of an elementwise operation: the operation on the lanes of its operands."""
-    below: list[Any] = list(children(expr))
+    below: list[Any] = children(expr)
     operands = [lane_of(operand, lane, kept=kept) for operand in below]
     if None in operands:
         return None
-    following = iter(operands)
-    scalar: Expr = map_children(expr, lambda _: next(following))
+    scalar: Expr = with_children(expr, operands)
     own: str | None = getattr(scalar, "dtype", None)
     return scalar if own is None else replace(scalar, dtype=DType.parse(own).scalar)
 
@@ -123,17 +116,10 @@ def _transposed(expr: TransposeReduce, lane: Expr, kept: LaneOverride) -> Expr |
     return kept(expr) if number is None else LaneReduce(expr.op, expr.values[number])
 
 
-def _scalar(expr: Expr, _lane: Expr, _kept: LaneOverride) -> Expr:
-    return expr
-
-
-IN_LANES: dict[type[Any], Callable[[Any, Expr, LaneOverride], Expr | None]] = {
-    **dict.fromkeys((Const, VScale, Search, LaneReduce), _scalar),
-    **dict.fromkeys((Unary, Binary, Compare, Cast, Reinterpret), _each),
-    **dict.fromkeys((Select, IfThenElse, Call, Load), _each),
+LANE_RULES: dict[type[Any], Callable[[Any, Expr, LaneOverride], Expr | None]] = {
     Var: _kept,
     Ramp: _ramp,
     Broadcast: lambda expr, lane, kept: expr.value,
     TransposeReduce: _transposed,
 }
-"""One entry for each type of expression."""
+"""The types of expressions that are neither scalar nor elementwise (`core.expression_kinds`)."""

@@ -6,8 +6,9 @@ See `dependence.ordered_accesses` for the order of whole sets of accesses, inclu
 from __future__ import annotations
 
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.core.build import ONE, add, dtype_of, index_var
+from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Cast, Compare, Expr, For, Load, Search, Var
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute

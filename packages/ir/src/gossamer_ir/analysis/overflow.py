@@ -15,8 +15,9 @@ from math import prod
 from gossamer_ir.analysis.array_extents import LARGEST_ARRAY, array_extents
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import factors_of
-from gossamer_ir.core.build import dtype_of, integer_value
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
     Binary,

@@ -19,6 +19,7 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
 from gossamer_ir.traversal.rewrite import map_children
@@ -300,7 +301,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
     apart = combine(affine_of(lhs), affine_of(rhs), -1)
     if apart.terms:
         return None
-    return wrapped(apart.constant, DType.parse(build.dtype_of(lhs)).bits)
+    return wrapped(apart.constant, DType.parse(dtype_of(lhs)).bits)
 
 
 def scale(form: Affine, factor: int) -> Affine:

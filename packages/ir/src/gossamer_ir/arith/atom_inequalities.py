@@ -14,6 +14,7 @@ from gossamer_ir.arith.nonaffine_bounds import (
     unwidened,
 )
 from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, Load, Search, VScale
 
 
@@ -44,7 +45,7 @@ class AtomInequalities:
             if inner.op == "floormod" and not has_constant_form(inner.rhs):
                 yield from self._about_remainder(atom, inner)
         if inner is not atom:
-            yield from about_storage(atom, build.dtype_of(inner))
+            yield from about_storage(atom, dtype_of(inner))
 
     def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
         last = Binary("sub", inner.rhs, build.ONE)

@@ -8,6 +8,7 @@ from gossamer_ir.arith.affine import Affine, affine_of, combine, scale
 from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Cast, Compare, CompareOp, Expr, IfThenElse, Unary
 
 _OPPOSITE: dict[CompareOp, CompareOp] = {
@@ -39,7 +40,7 @@ def slack_of(condition: Expr) -> Affine | None:
     """
     if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
         return None
-    if build.dtype_of(condition.lhs) != "int64":
+    if dtype_of(condition.lhs) != "int64":
         return None
     sides = [affine_of(condition.lhs), affine_of(condition.rhs)]
     lesser, greater = reversed(sides) if condition.op in ("gt", "ge") else sides
@@ -50,9 +51,9 @@ def slack_of(condition: Expr) -> Affine | None:
 def widened(condition: Compare) -> tuple[Expr, Expr] | None:
     """Return both sides as int64; None if they are not scalar integers that int64 can represent."""
     lhs, rhs = condition.lhs, condition.rhs
-    if build.dtype_of(lhs) == "int64":
+    if dtype_of(lhs) == "int64":
         return lhs, rhs
-    if not _is_narrow(build.dtype_of(lhs)):
+    if not _is_narrow(dtype_of(lhs)):
         return None
     return _as_int64(lhs), _as_int64(rhs)
 

@@ -8,6 +8,7 @@ from gossamer_ir.arith.affine import Affine, affine_of, scale
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Cast, Compare, Expr, IfThenElse, Search, Select, Unary
 
 Case = tuple[Expr, Expr]
@@ -109,7 +110,7 @@ def unwidened(atom: Expr) -> Expr:
     """
     if not isinstance(atom, Cast) or atom.dtype != "int64":
         return atom
-    kind = DType.parse(build.dtype_of(atom.value))
+    kind = DType.parse(dtype_of(atom.value))
     is_same = kind.kind in ("int", "bool") or (kind.kind == "uint" and kind.bits < 64)
     return atom.value if is_same and not kind.is_vector else atom
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -119,7 +120,7 @@ def _binary(node: Binary) -> Expr | None:
     if node.op == "or":
         return _disjunction(node)
     # The right operand is the shallower one of a left-leaning sum, so its dtype is found faster.
-    if build.dtype_of(node.rhs) != "int64":
+    if dtype_of(node.rhs) != "int64":
         return None
     new = _reassociated(node.lhs, node.rhs) if node.op == "add" else None
     if new is None:
@@ -196,7 +197,7 @@ def _bounds(expr: Expr) -> tuple[int, int] | None:
         base, stride = build.integer_value(expr.base), build.integer_value(expr.stride)
         if base is not None and stride is not None:
             last = base + stride * (expr.lanes.count - 1)
-            low, high = DType.parse(build.dtype_of(expr)).limits
+            low, high = DType.parse(dtype_of(expr)).limits
             return (min(base, last), max(base, last)) if low <= last <= high else None
     return None
 
@@ -205,7 +206,7 @@ def _cast(node: Cast) -> Expr | None:
     if isinstance(node.value, Const) and node.dtype == "int64":
         value = build.integer_value(node.value)
         return None if value is None else build.index(value)
-    return node.value if build.dtype_of(node.value) == node.dtype else None
+    return node.value if dtype_of(node.value) == node.dtype else None
 
 
 def _choice(node: Select | IfThenElse) -> Expr | None:

@@ -1,37 +1,25 @@
-"""Constructors of int64 index expressions, which fold constants."""
+"""Constructors of int64 index expressions and of conditions, which fold constants, and their inverses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from operator import attrgetter
-from typing import Any
 
-from gossamer_ir.core.constants import constant, value_of
+from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
-    Broadcast,
-    Call,
     Cast,
     Compare,
     Const,
     Expr,
     IfThenElse,
-    LaneReduce,
-    Load,
-    Ramp,
-    Reinterpret,
-    Search,
-    Select,
     SparseBuffer,
-    TransposeReduce,
-    Unary,
     Var,
-    VScale,
-)  # fmt: skip
+)
 
 
 def index(value: int) -> Const:
@@ -225,45 +213,3 @@ def zero_of(dtype: str) -> Const:
 def fill_of(buffer: SparseBuffer) -> Const:
     """Return the value that an absent coordinate of a sparse buffer reads."""
     return zero_of(buffer.dtype) if buffer.fill is None else buffer.fill
-
-
-def dtype_of(expr: Expr) -> str:
-    """Return the dtype of an expression, derived from its operands."""
-    return _DTYPES[type(expr)](expr)
-
-
-def _of_comparison(expr: Compare) -> str:
-    return DType.parse(dtype_of(expr.lhs)).with_scalar("bool").text
-
-
-def _of_ramp(expr: Ramp) -> str:
-    return DType(dtype_of(expr.base), expr.lanes.count, expr.lanes.scalable).text
-
-
-def _of_broadcast(expr: Broadcast) -> str:
-    return DType(dtype_of(expr.value), expr.lanes.count, expr.lanes.scalable).text
-
-
-def _of_transpose(expr: TransposeReduce) -> str:
-    return DType(DType.parse(dtype_of(expr.values[0])).scalar, len(expr.values)).text
-
-
-_DTYPES: dict[type[Any], Callable[[Any], str]] = {
-    **dict.fromkeys((Const, Var, Load, Call, Cast, Reinterpret), attrgetter("dtype")),
-    Unary: lambda expr: dtype_of(expr.operand),
-    Binary: lambda expr: dtype_of(expr.lhs),
-    Compare: _of_comparison,
-    **dict.fromkeys((Select, IfThenElse), lambda expr: dtype_of(expr.if_true)),
-    **dict.fromkeys((Search, VScale), lambda expr: "int64"),
-    Ramp: _of_ramp,
-    Broadcast: _of_broadcast,
-    LaneReduce: lambda expr: DType.parse(dtype_of(expr.value)).scalar,
-    TransposeReduce: _of_transpose,
-}
-"""The function that derives the dtype, for each type of expression."""
-
-__all__ = [
-    "ONE", "ZERO", "add", "binary", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",
-    "floordiv", "folded", "handle", "in_range", "index", "index_var", "integer_value", "mul", "product",
-    "sub", "value_of", "widen", "without_guard", "zero_of",
-]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import Translator

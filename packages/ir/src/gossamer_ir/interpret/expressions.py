@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.dtypes import scalar_of
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Eval, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError

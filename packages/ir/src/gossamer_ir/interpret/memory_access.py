@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.coordinates import coordinate_load, coordinate_store
 from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialized

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.analysis.atomic_accumulation import plain_update
-from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.blocks import block
 from gossamer_ir.interpret.calls import launch, parallel_for

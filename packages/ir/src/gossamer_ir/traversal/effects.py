@@ -1,10 +1,9 @@
-"""The effects of each type of statement and expression: one table for all passes and primitives.
+"""The effects of each type of statement: one table for all passes and primitives.
 
 `effects_of` returns the effects of one statement: the expressions that it evaluates, the elements that
 it reads and writes, the names that it binds, the memory that it allocates, its bodies and when they run,
-and whether it may stop the program. `EXPRESSION_EFFECTS` gives, for each type of expression, whether it
-reads memory and which operands are evaluated lazily. Tests check that both tables cover the language, so
-a new type of node cannot be forgotten.
+and whether it may stop the program. The same of expressions is in `core.expression_kinds`. Tests check that
+both tables cover the language, so a new type of node cannot be forgotten.
 """
 
 from __future__ import annotations
@@ -15,50 +14,38 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.build import conjuncts, dtype_of, integer_value
+from gossamer_ir.core.build import conjuncts, integer_value
+from gossamer_ir.core.expression_kinds import LAZY, dtype_of
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
     Allocate,
     AnyBuffer,
     Atomic,
-    Binary,
     Block,
-    Broadcast,
     Buffer,
-    Call,
-    Cast,
     Combine,
-    Compare,
-    Const,
     Expr,
     For,
     Function,
     Guard,
     If,
-    IfThenElse,
     Iteration,
-    LaneReduce,
     Launch,
     Let,
     Load,
     Node,
     ParallelFor,
     Prefetch,
-    Ramp,
-    Reinterpret,
     Search,
-    Select,
     Stmt,
     Store,
-    TransposeReduce,
     Unary,
     Var,
-    VScale,
     While,
 )  # fmt: skip
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.fields import has_bodies
+from gossamer_ir.traversal.fields import has_bodies, name_fields
 from gossamer_ir.traversal.walk import children, collect, every_statement, statements
 
 
@@ -205,37 +192,11 @@ EFFECTS: dict[type[Any], Callable[[Any], Effects]] = {
 """One entry for each type of statement."""
 
 
-class ExpressionEffects(msgspec.Struct, frozen=True):
-    """The effects of evaluating a type of expression, besides computing a value."""
-
-    reads: bool = False
-    """True if it reads memory, and so must be in bounds."""
-    lazy: tuple[str, ...] = ()
-    """The operands that are evaluated only if a condition selects them."""
-
-
-_PURE = ExpressionEffects()
-
-EXPRESSION_EFFECTS: dict[type[Any], ExpressionEffects] = {
-    **dict.fromkeys((Const, Var, VScale), _PURE),
-    **dict.fromkeys((Unary, Binary, Compare, Cast, Reinterpret, Select, Call), _PURE),
-    **dict.fromkeys((Ramp, Broadcast, LaneReduce, TransposeReduce), _PURE),
-    IfThenElse: ExpressionEffects(lazy=("if_true", "if_false")),
-    Load: ExpressionEffects(reads=True),
-    Search: ExpressionEffects(reads=True),
-}
-"""One entry for each type of expression."""
-
-LAZY = {
-    kind: frozenset(effects.lazy) for kind, effects in EXPRESSION_EFFECTS.items() if effects.lazy
-}
-"""The lazily evaluated operands of each type of expression that has any."""
-
-
 def always_evaluated(node: Any) -> tuple[Any, ...]:
     """Return the operands of an expression, or of a statement, that are evaluated whenever it is.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
+    >>> from gossamer_ir.nodes import IfThenElse
     >>> always_evaluated(IfThenElse(index_var("c"), ONE, ZERO)) == (index_var("c"),)
     True
     >>> always_evaluated(While(index_var("c"), (Store("Y", (ZERO,), ONE),))) == (index_var("c"),)
@@ -252,9 +213,7 @@ def always_evaluated(node: Any) -> tuple[Any, ...]:
 
 def _naming_a_buffer() -> frozenset[type[Any]]:
     """Return the types of nodes with a field `buffer` that holds a name."""
-    return frozenset(
-        kind for kind in (*EXPRESSIONS, *STATEMENTS) if kind.__annotations__.get("buffer") == "str"
-    )
+    return frozenset(kind for kind in (*EXPRESSIONS, *STATEMENTS) if "buffer" in name_fields(kind))
 
 
 NAMING_BUFFERS = _naming_a_buffer()

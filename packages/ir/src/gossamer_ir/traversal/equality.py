@@ -2,7 +2,8 @@
 
 Parameters, axes, buffers and variables may be renamed one to one within each function. The names of
 functions, blocks and iterations must match, because schedules and callers refer to them, and so must all
-annotations and the order of everything.
+annotations and the order of everything. The nodes declare which of their fields may be renamed: those of
+type `Name`.
 """
 
 from __future__ import annotations
@@ -15,43 +16,7 @@ import msgspec
 
 from gossamer_ir.nodes import Function, Node
 from gossamer_ir.support.typed_calls import typed
-
-NAMES: dict[str, frozenset[str]] = {
-    "Var": frozenset({"name"}),
-    "Load": frozenset({"buffer"}),
-    "Search": frozenset({"buffer"}),
-    "Region": frozenset({"buffer"}),
-    "BlockIter": frozenset({"var"}),
-    "Store": frozenset({"buffer"}),
-    "Combine": frozenset({"reducer"}),
-    "Atomic": frozenset({"buffer"}),
-    "For": frozenset({"var"}),
-    "OverAxis": frozenset({"axis"}),
-    "FuseAxes": frozenset({"axes"}),
-    "AttachAxis": frozenset({"axis", "parent"}),
-    "Iteration": frozenset({"vars"}),
-    "Prefetch": frozenset({"buffer"}),
-    "Guard": frozenset({"buffer"}),
-    "ParallelFor": frozenset({"var"}),
-    "DenseFixed": frozenset({"name", "parent"}),
-    "DenseVaried": frozenset({"name", "parent", "indptr"}),
-    "CompressedFixed": frozenset({"name", "parent", "indices"}),
-    "CompressedVaried": frozenset({"name", "parent", "indptr", "indices"}),
-    "Relation": frozenset({"left", "right"}),
-    "InRange": frozenset({"buffer"}),
-    "Monotone": frozenset({"buffer"}),
-    "HasValue": frozenset({"buffer"}),
-    "ProductSteps": frozenset({"buffer", "left", "right"}),
-    "SortedSegments": frozenset({"buffer", "indptr"}),
-    "Distinct": frozenset({"buffer"}),
-    "PaddedSlots": frozenset({"buffer"}),
-    "Reducer": frozenset({"name"}),
-    "SparseBuffer": frozenset({"name", "axes", "handle", "offsets"}),
-    "Buffer": frozenset({"name", "handle"}),
-    "Param": frozenset({"name"}),
-    "IndexMap": frozenset({"vars"}),
-}
-"""The fields of each type of node whose names may differ; every other field must be equal."""
+from gossamer_ir.traversal.fields import name_fields
 
 Numbers = dict[str, int]
 
@@ -89,7 +54,7 @@ def canonical_bytes(node: Node) -> bytes:
 
 @cache
 def _plan(kind: type[Node]) -> tuple[tuple[str, bool], ...]:
-    names = NAMES.get(kind.__name__, frozenset())
+    names = name_fields(kind)
     return tuple((field, field in names) for field in kind.__struct_fields__)
 
 

@@ -1,4 +1,4 @@
-"""The fields of each type of node that hold nodes, derived from the annotations in `nodes.py`."""
+"""The fields of each type of node that hold nodes or names, derived from the annotations in `nodes.py`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from gossamer_ir.nodes import Const, Lanes, Node, Var, VScale
 # Annotations are matched as text, since evaluating all of them would add about 20 ms to an
 # import. A test compares the result with the evaluated types, so that a new alias cannot be forgotten.
 _LEAF_TYPES = re.compile(
-    r"(str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
-    r"|Literal\[.*\]|tuple\[str, \.\.\.\])( \| None)?"
+    r"(Name|str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
+    r"|Literal\[.*\]|tuple\[(Name|str), \.\.\.\])( \| None)?"
 )
 
+_NAME_TYPES = re.compile(r"(Name|tuple\[Name, \.\.\.\])( \| None)?")
 _STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
 LEAVES: frozenset[type[Any]] = frozenset({Const, Lanes, Var, VScale, type(None)})
@@ -58,6 +59,17 @@ FIELDS_BACKWARDS = _Fields(lambda kind: FIELDS[kind][::-1])
 """The same fields, last one first: the order in which a stack is filled."""
 BODIES_BACKWARDS = _Fields(lambda kind: _holding_statements(kind)[::-1])
 """The fields that hold statements, last one first."""
+
+
+def name_fields(kind: type[Node]) -> frozenset[str]:
+    """Return the fields of a type of node that hold names which may be replaced throughout a function.
+
+    >>> from gossamer_ir.nodes import Load
+    >>> name_fields(Load)
+    frozenset({'buffer'})
+    """
+    types = _types(kind).items()
+    return frozenset(field for field, text in types if _NAME_TYPES.fullmatch(text))
 
 
 def has_bodies(kind: type[Node]) -> bool:

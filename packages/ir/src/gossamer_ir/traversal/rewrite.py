@@ -6,7 +6,7 @@ that are keyed by identity stay valid.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -44,6 +44,17 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
         if new is not value:
             changed[name] = new
     return replace(node, **changed) if changed else node
+
+
+def with_children(node: N, new: Iterable[Any]) -> N:
+    """Return the node with other direct children, in the order of `children`.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
+    >>> with_children(add(index_var("i"), ONE), [index_var("j"), ZERO]).rhs == ZERO
+    True
+    """
+    following = iter(new)
+    return map_children(node, lambda _: next(following))
 
 
 def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:

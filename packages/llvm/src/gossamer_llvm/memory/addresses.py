@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
-from gossamer_ir.core.build import ZERO, dtype_of, integer_value
+from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, Ramp
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value

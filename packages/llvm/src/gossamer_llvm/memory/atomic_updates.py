@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Atomic, AtomicOp
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import element_bytes

@@ -18,6 +18,7 @@ from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import LAZY
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -41,7 +42,6 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.traversal.effects import LAZY
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars

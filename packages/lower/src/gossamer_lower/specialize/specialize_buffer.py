@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search, Store, Var
 from gossamer_ir.script import parse_expr
@@ -105,7 +106,7 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
     _require_only_loaded(function, name)
     scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
     expr = parse_expr(value, scalars | dict.fromkeys(indices, "int64"))
-    dtype = build.dtype_of(expr)
+    dtype = dtype_of(expr)
     if dtype not in ("int64", buffer.dtype):
         raise UnsupportedError(
             "lower.specialize_buffer.dtype",

@@ -14,6 +14,7 @@ from gossamer_ir.analysis.reductions import identity, match_reduction
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -173,7 +174,7 @@ class _LaneReductionCombiner:
 
     def _is_scalar(self, store: Store) -> bool:
         """Return whether one element is stored, whose index does not read mutable memory."""
-        is_scalar = not DType.parse(build.dtype_of(store.value)).is_vector
+        is_scalar = not DType.parse(dtype_of(store.value)).is_vector
         read = set(self._read(store.indices))
         return store.predicate is None and is_scalar and read.isdisjoint(self._changing)
 
@@ -183,7 +184,7 @@ class _LaneReductionCombiner:
     def _is_sum(self, store: Store) -> bool:
         if not isinstance(store.value, LaneReduce) or not self._is_scalar(store):
             return False
-        kind = DType.parse(build.dtype_of(store.value.value))
+        kind = DType.parse(dtype_of(store.value.value))
         return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
 
     def _hands_on(self, user: Store, stored: Store) -> bool:
@@ -237,7 +238,7 @@ class _LaneReductionCombiner:
 
 def _differ(one: Expr, other: Expr) -> bool:
     """Return whether two indices are always different."""
-    if DType.parse(build.dtype_of(one)).is_vector or DType.parse(build.dtype_of(other)).is_vector:
+    if DType.parse(dtype_of(one)).is_vector or DType.parse(dtype_of(other)).is_vector:
         return False
     return distance(one, other) not in (None, 0)
 
@@ -286,7 +287,7 @@ def _follows(after: _LaneSum, before: _LaneSum) -> bool:
     return (
         (after.store.buffer, after.value.op, outer)
         == (before.store.buffer, before.value.op, old_outer)
-        and build.dtype_of(after.value.value) == build.dtype_of(before.value.value)
+        and dtype_of(after.value.value) == dtype_of(before.value.value)
         and distance(index, old_index) == 1
     )
 

@@ -19,6 +19,7 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Module, Ramp, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.names import namer_of
@@ -128,7 +129,7 @@ class _LoopVectorizer:
         shape, (*outer, last) = self._locals.get(buffer), indices
         if (
             shape is None
-            or any(DType.parse(build.dtype_of(index)).is_vector for index in outer)
+            or any(DType.parse(dtype_of(index)).is_vector for index in outer)
             or not isinstance(last, Ramp)
             or last.lanes.scalable
             or last.stride != build.ONE

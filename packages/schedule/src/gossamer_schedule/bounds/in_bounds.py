@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.core.build import dtype_of, in_range, index
+from gossamer_ir.core.build import in_range, index
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Block,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gossamer_ir.analysis.accesses import parts_of
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Block,
     Expr,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import dtype_of, index_var, sub
+from gossamer_ir.core.build import index_var, sub
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, BlockIter, Buffer, For, Function, Load, Range, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import dtype_of, index_var, integer_value
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var
 from gossamer_ir.traversal.effects import NAMING_BUFFERS
 from gossamer_ir.traversal.references import free_vars

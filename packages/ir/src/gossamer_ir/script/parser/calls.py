@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from gossamer_ir.analysis.reductions import REDUCE_OPS, identity
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (

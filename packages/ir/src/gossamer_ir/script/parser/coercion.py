@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Const, Expr, Lanes, Unary, Var
 from gossamer_ir.script.parser.context import Context

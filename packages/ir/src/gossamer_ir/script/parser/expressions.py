@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import (
     Binary,

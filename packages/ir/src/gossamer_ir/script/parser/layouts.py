@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gossamer_ir.core.build import ONE, ZERO, add, dtype_of, mul, sub
+from gossamer_ir.core.build import ONE, ZERO, add, mul, sub
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Broadcast, Expr, Lanes, Range
 
 

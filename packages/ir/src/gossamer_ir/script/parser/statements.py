@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, FuseAxes, If, Iteration, Let, Stmt, Store, While
 from gossamer_ir.script.parser.arguments import call_name
 from gossamer_ir.script.parser.axes import AXES

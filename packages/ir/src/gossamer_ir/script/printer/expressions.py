@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gossamer_ir.analysis.lane_projection import LANE, count_of, lanes_of
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -56,4 +57,4 @@ def in_all_lanes(condition: Compare, index: Expr, *, mask: Expr | None, lanes: L
 
 
 def _as(dtype: str, index: Expr) -> Expr:
-    return index if build.dtype_of(index) == dtype else Cast(dtype, index)
+    return index if dtype_of(index) == dtype else Cast(dtype, index)

@@ -12,6 +12,7 @@ from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -263,7 +264,7 @@ def _unwidened(expr: Expr) -> Expr:
 
 
 def _dtype_of(start: Expr) -> str:
-    return build.dtype_of(_unwidened(start))
+    return dtype_of(_unwidened(start))
 
 
 def _parts(condition: Expr) -> Iterator[Expr]:

@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -251,7 +252,7 @@ def _loading(expr: Expr) -> Iterator[Expr]:
 
 def _is_evaluated(expr: Expr) -> Expr:
     """Return a condition that always holds, but whose evaluation evaluates the expression."""
-    value = build.widen(expr) if "int" in build.dtype_of(expr) else Cast("int64", expr)
+    value = build.widen(expr) if "int" in dtype_of(expr) else Cast("int64", expr)
     return Compare("ge", value, build.index(-(2**63)))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import LAZY, dtype_of
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     Expr,
@@ -21,7 +21,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.traversal.effects import LAZY
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
@@ -78,5 +77,5 @@ class _CommonExpressionHoister:
     def _let(self, expr: Expr) -> Let:
         if expr not in self.lets:
             name = self._namer.fresh(f"{self._varying}_shared")
-            self.lets[expr] = Let(Var(name, build.dtype_of(expr)), expr)
+            self.lets[expr] = Let(Var(name, dtype_of(expr)), expr)
         return self.lets[expr]

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from gossamer_ir.arith.simplify import FALSE
-from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import EXPRESSIONS, Binary, Call, Compare, Expr, IfThenElse, Load, Node, Stmt
 from gossamer_ir.traversal.names import Namer
@@ -25,7 +25,7 @@ _HALVES = ("float16", "bfloat16")
 def is_lowered(node: Node, instructions: Collection[str]) -> bool:
     """Return whether a node is a call, or a division of floats, without an instruction."""
     if isinstance(node, Binary):
-        return node.op in DIVISIONS and DType.parse(build.dtype_of(node)).is_float
+        return node.op in DIVISIONS and DType.parse(dtype_of(node)).is_float
     if not isinstance(node, Call):
         return False
     scalar = DType.parse(node.dtype).scalar
@@ -52,7 +52,7 @@ class CallLowerer:
 
     def under(self, condition: Expr) -> CallLowerer:
         """Return the calls for expressions that are evaluated only if a scalar condition holds."""
-        if DType.parse(build.dtype_of(condition)).is_vector:
+        if DType.parse(dtype_of(condition)).is_vector:
             return self
         inner = CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
         inner.statements, inner._known = self.statements, self._known
@@ -98,7 +98,7 @@ class CallLowerer:
             case _:
                 return call
         safe = tuple(self._safe(arg) for arg in args)
-        node = Call(function, safe, build.dtype_of(call))
+        node = Call(function, safe, dtype_of(call))
         if node not in self._known:
             self._known[node] = self._computed(node)
         return self._known[node]
@@ -107,8 +107,8 @@ class CallLowerer:
         if not contains(Load, arg):
             return arg
         for condition in reversed(self._conditions):
-            one = constant(1, DType.parse(build.dtype_of(arg)).scalar)
-            kind = DType.parse(build.dtype_of(arg))
+            one = constant(1, DType.parse(dtype_of(arg)).scalar)
+            kind = DType.parse(dtype_of(arg))
             code = CodeBuilder(self._namer, kind, instructions=self._instructions)
             arg = IfThenElse(condition, arg, code.everywhere(one))
         return arg

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -60,7 +61,7 @@ class CodeBuilder:
         """Return the value as the variable of a new let."""
         if isinstance(value, (Var, Const)) or _is_constant(value):
             return Term(self, value)
-        var = Var(self.namer.fresh("t"), build.dtype_of(value))
+        var = Var(self.namer.fresh("t"), dtype_of(value))
         self.statements.append(Let(var, value))
         return Term(self, var)
 
@@ -176,7 +177,7 @@ class Term:
 
     @property
     def dtype(self) -> str:
-        return build.dtype_of(self.expr)
+        return dtype_of(self.expr)
 
     @property
     def scalar(self) -> str:

@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -142,4 +143,4 @@ class SearchCells(msgspec.Struct, frozen=True):
     def element(self, position: Expr) -> Expr:
         dtype = self.dtypes[self.search.buffer]
         element = Load(self.search.buffer, (*self.search.prefix, position), dtype)
-        return element if build.dtype_of(self.search.value) == dtype else build.widen(element)
+        return element if dtype_of(self.search.value) == dtype else build.widen(element)

@@ -9,6 +9,7 @@ from gossamer_ir.analysis.lane_projection import count_of, in_lane
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -43,14 +44,14 @@ def accumulated_by_lane(
         kept = Buffer(
             namer.fresh(f"{store.buffer}_lanes"),
             (count_of(lanes),),
-            DType.parse(build.dtype_of(vector)).scalar,
+            DType.parse(dtype_of(vector)).scalar,
             scope="local",
         )
         before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
         return Load(kept.name, (lane,), kept.dtype)
 
     def place(index: Expr) -> Expr:
-        if not DType.parse(build.dtype_of(index)).is_vector:
+        if not DType.parse(dtype_of(index)).is_vector:
             return index
         return in_lane(index, lane) if isinstance(index, Ramp) else kept_lane(index)
 

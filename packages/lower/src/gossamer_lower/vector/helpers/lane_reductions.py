@@ -16,6 +16,7 @@ from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import FALSE, simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -80,7 +81,7 @@ class LaneReducer:
             peeled, whole = None, None
         store, op = reduction.reduction.store, reduction.reduction.op
         vectors = Vectors(inner, self._namer)
-        dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
+        dtype, count = dtype_of(store.value), _lane_count(vectors.lanes)
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
@@ -228,7 +229,7 @@ def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[
     """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
     vectors = Vectors(loop, namer)
     store, op = reduction.reduction.store, reduction.reduction.op
-    none = Broadcast(identity(op, build.dtype_of(store.value)), vectors.lanes)
+    none = Broadcast(identity(op, dtype_of(store.value)), vectors.lanes)
     mask = vectors.mask(reduction.condition)
     value = vectors.vector(vectors.value(reduction.reduction.value, mask))
     lanes = value if mask is None else Select(mask, value, none)
@@ -240,7 +241,7 @@ def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[
 
 def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
     """Return the reduction over lanes; min and max of bools are `and` and `or`."""
-    is_bool = DType.parse(build.dtype_of(lanes)).kind == "bool"
+    is_bool = DType.parse(dtype_of(lanes)).kind == "bool"
     return LaneReduce(_OF_BOOLS.get(op, op) if is_bool else op, lanes)
 
 
@@ -274,7 +275,7 @@ def _accumulated(vectors: Vectors, partial: Expr, reduction: LaneReduction) -> E
 
 
 def _load_of(store: Store) -> Load:
-    return Load(store.buffer, store.indices, build.dtype_of(store.value))
+    return Load(store.buffer, store.indices, dtype_of(store.value))
 
 
 def _lane_count(lanes: Lanes) -> Expr:

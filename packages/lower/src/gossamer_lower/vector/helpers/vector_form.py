@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from gossamer_ir.arith.simplify import is_true, simplify
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
-    Call,
-    Cast,
-    Compare,
     Const,
     Expr,
     For,
@@ -28,7 +27,6 @@ from gossamer_ir.nodes import (
     Load,
     Prefetch,
     Ramp,
-    Reinterpret,
     Search,
     Select,
     Stmt,
@@ -38,8 +36,8 @@ from gossamer_ir.nodes import (
     VScale,
 )  # fmt: skip
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.walk import contains
+from gossamer_ir.traversal.rewrite import map_children, with_children
+from gossamer_ir.traversal.walk import children, contains
 
 IsWhole = Callable[[str, tuple[Expr, ...]], bool]
 
@@ -107,7 +105,7 @@ class Vectors:
         own = None if stmt.predicate is None else self.vector(self.value(stmt.predicate, mask))
         predicate = build.conjunction(mask, own)
         if predicate is not None and self._is_whole(stmt.buffer, indices):
-            old = Load(stmt.buffer, indices, build.dtype_of(value))
+            old = Load(stmt.buffer, indices, dtype_of(value))
             return msgspec.structs.replace(
                 stmt, indices=indices, value=Select(predicate, value, old), predicate=None
             )
@@ -127,7 +125,7 @@ class Vectors:
 
     def _let(self, stmt: Let, mask: Expr | None) -> Let:
         value = self.value(stmt.value, mask)
-        var = Var(stmt.var.name, build.dtype_of(value))
+        var = Var(stmt.var.name, dtype_of(value))
         self._values[var.name] = var
         return Let(var, value)
 
@@ -165,22 +163,28 @@ class Vectors:
             case Binary():
                 lhs, rhs = self.value(expr.lhs, mask), self.value(expr.rhs, mask)
                 return self._binary(expr, lhs, rhs)
-            case Compare():
-                lhs, rhs = self._pair(self.value(expr.lhs, mask), self.value(expr.rhs, mask))
-                return Compare(expr.op, lhs, rhs)
-            case Unary():
-                return Unary(expr.op, self.value(expr.operand, mask))
-            case Cast() | Reinterpret():
-                value = self.value(expr.value, mask)
-                dtype = self.dtype(expr.dtype) if _is_vector(value) else expr.dtype
-                return type(expr)(dtype, value)
             case Select() | IfThenElse():
                 return self._choice(expr, mask)
-            case Call():
-                return self._call(expr, mask)
             case Search():
                 return self._search(expr, mask)
+        kind = EXPRESSION_KINDS[type(expr)]
+        if kind.lanes == "elementwise" and not kind.lazy and not kind.reads:  # these need the mask
+            return self._elementwise(expr, mask)
         raise _unsupported_error(type(expr).__name__, "is inside another vectorized loop")
+
+    def _elementwise(self, expr: Expr, mask: Expr | None) -> Expr:
+        """Return the operation on vectors, if any of its operands is a vector."""
+        below: list[Any] = children(expr)
+        operands = [self.value(operand, mask) for operand in below]
+        if not any(map(_is_vector, operands)):
+            return with_children(expr, operands)
+        vector = with_children(expr, map(self.vector, operands))
+        declared: str | None = getattr(expr, "dtype", None)
+        return (
+            vector
+            if declared is None
+            else msgspec.structs.replace(vector, dtype=self.dtype(declared))
+        )
 
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
         """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
@@ -213,15 +217,9 @@ class Vectors:
         """Return a condition on lanes, as the variable of a let if it reads memory."""
         if not contains(Load, condition):
             return condition
-        var = Var(self._namer.fresh("holds"), build.dtype_of(condition))
+        var = Var(self._namer.fresh("holds"), dtype_of(condition))
         self._lets.append(Let(var, condition))
         return var
-
-    def _call(self, expr: Call, mask: Expr | None) -> Expr:
-        args = tuple(self.value(arg, mask) for arg in expr.args)
-        if not any(_is_vector(arg) for arg in args):
-            return Call(expr.function, args, expr.dtype)
-        return Call(expr.function, tuple(self.vector(arg) for arg in args), self.dtype(expr.dtype))
 
     def _search(self, expr: Search, mask: Expr | None) -> Search:
         """Return a search, which must be uniform: it is made once for all lanes."""
@@ -278,7 +276,7 @@ def _never_whole(_buffer: str, _indices: tuple[Expr, ...]) -> bool:
 
 
 def _is_vector(expr: Expr) -> bool:
-    return DType.parse(build.dtype_of(expr)).is_vector
+    return DType.parse(dtype_of(expr)).is_vector
 
 
 def _unsupported_error(what: str, why: str) -> UnsupportedError:

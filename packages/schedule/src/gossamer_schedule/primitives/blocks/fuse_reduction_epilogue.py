@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.reductions import Reduction, identity
-from gossamer_ir.core.build import dtype_of, index_var
+from gossamer_ir.core.build import index_var
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.access_forms import with_two_names
 from gossamer_ir.nodes import Binary, BinaryOp, Block, BlockIter, Expr, Load, Stmt, Store, Var
 from gossamer_ir.traversal.effects import outer_writes

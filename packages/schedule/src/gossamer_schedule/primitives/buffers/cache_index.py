@@ -8,7 +8,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import parts_of
-from gossamer_ir.core.build import conjuncts, dtype_of, integer_value
+from gossamer_ir.core.build import conjuncts, integer_value
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of

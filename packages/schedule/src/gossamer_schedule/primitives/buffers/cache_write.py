@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
-from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Load, Store

@@ -7,9 +7,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
-from gossamer_ir.core.build import ZERO, dtype_of, index_var, integer_value
+from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
+from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value, sub, widen
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Binary, Block, Expr, For, Stmt
 from gossamer_ir.traversal.names import namer_of

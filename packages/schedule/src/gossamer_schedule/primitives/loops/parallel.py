@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC, mark_of
-from gossamer_ir.core.build import ONE, add, dtype_of, index
+from gossamer_ir.core.build import ONE, add, index
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, Expr, For, Function
 from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.bounds.sizes import COUNT_RANGE, is_count

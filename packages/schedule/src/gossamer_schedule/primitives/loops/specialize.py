@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import is_constant, mutable_buffers
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core.build import ZERO, conjuncts, dtype_of, floordiv, integer_value, mul
+from gossamer_ir.core.build import ZERO, conjuncts, floordiv, integer_value, mul
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     Block,

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.analysis.reductions import reads
-from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import SCALARS, DType
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     AnyBuffer,

@@ -1,0 +1,117 @@
+"""The table of expression types: the dtype of each, what it reads, what it evaluates lazily, and its lanes.
+
+Passes, primitives and backends ask this table about a type of expression, so that a new type needs one
+entry here. A test checks that the table covers the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Literal
+
+import msgspec
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    LaneReduce,
+    Load,
+    Ramp,
+    Reinterpret,
+    Search,
+    Select,
+    TransposeReduce,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+
+
+class ExpressionKind(msgspec.Struct, frozen=True):
+    """What holds for every expression of a type."""
+
+    dtype: Callable[[Any], str]
+    """Returns the dtype of an expression, derived from its operands."""
+    lanes: Literal["elementwise", "scalar", "own rule"] = "elementwise"
+    """How a vector is related to its operands. "elementwise": a lane of the result is the same operation on
+    this lane of each operand; operands that are the same for all lanes may be broadcast. "scalar": the result
+    has no lanes. "own rule": anything else; `lane_projection` and `vector_form` have a rule for the type."""
+    reads: bool = False
+    """True if it reads memory, and so must be in bounds."""
+    lazy: tuple[str, ...] = ()
+    """The operands that are evaluated only if a condition selects them."""
+
+
+def dtype_of(expr: Expr) -> str:
+    """Return the dtype of an expression, derived from its operands.
+
+    >>> dtype_of(Compare("lt", Var("i", "int64x4"), Var("n", "int64x4")))
+    'boolx4'
+    """
+    return _DTYPES[type(expr)](expr)
+
+
+def _dtype_of_comparison(expr: Compare) -> str:
+    return DType.parse(dtype_of(expr.lhs)).with_scalar("bool").text
+
+
+def _dtype_of_ramp(expr: Ramp) -> str:
+    return DType(dtype_of(expr.base), expr.lanes.count, expr.lanes.scalable).text
+
+
+def _dtype_of_broadcast(expr: Broadcast) -> str:
+    return DType(dtype_of(expr.value), expr.lanes.count, expr.lanes.scalable).text
+
+
+def _dtype_of_lane_reduction(expr: LaneReduce) -> str:
+    return DType.parse(dtype_of(expr.value)).scalar
+
+
+def _dtype_of_transposed_reduction(expr: TransposeReduce) -> str:
+    return DType(DType.parse(dtype_of(expr.values[0])).scalar, len(expr.values)).text
+
+
+def _dtype_of_choice(expr: Select | IfThenElse) -> str:
+    return dtype_of(expr.if_true)
+
+
+def _int64(_expr: Expr) -> str:
+    return "int64"
+
+
+_declared = attrgetter("dtype")
+
+EXPRESSION_KINDS: dict[type[Any], ExpressionKind] = {
+    Const: ExpressionKind(_declared, lanes="scalar"),
+    Var: ExpressionKind(_declared, lanes="own rule"),
+    Unary: ExpressionKind(lambda expr: dtype_of(expr.operand)),
+    Binary: ExpressionKind(lambda expr: dtype_of(expr.lhs)),
+    Compare: ExpressionKind(_dtype_of_comparison),
+    Cast: ExpressionKind(_declared),
+    Reinterpret: ExpressionKind(_declared),
+    Select: ExpressionKind(_dtype_of_choice),
+    IfThenElse: ExpressionKind(_dtype_of_choice, lazy=("if_true", "if_false")),
+    Call: ExpressionKind(_declared),
+    Load: ExpressionKind(_declared, reads=True),
+    Search: ExpressionKind(_int64, lanes="scalar", reads=True),
+    VScale: ExpressionKind(_int64, lanes="scalar"),
+    Ramp: ExpressionKind(_dtype_of_ramp, lanes="own rule"),
+    Broadcast: ExpressionKind(_dtype_of_broadcast, lanes="own rule"),
+    LaneReduce: ExpressionKind(_dtype_of_lane_reduction, lanes="scalar"),
+    TransposeReduce: ExpressionKind(_dtype_of_transposed_reduction, lanes="own rule"),
+}
+"""One entry for each type of expression."""
+
+# Looked up for every expression that passes build: a table of its own saves an attribute access.
+_DTYPES = {kind: entry.dtype for kind, entry in EXPRESSION_KINDS.items()}
+
+LAZY = {kind: frozenset(entry.lazy) for kind, entry in EXPRESSION_KINDS.items() if entry.lazy}
+"""The lazily evaluated operands of each type of expression that has any."""
