@@ -126,15 +126,15 @@ ORDER = TopologicalSorter(
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
 UNWIRED = (
-    "benchmarks", "broken_primitives", "differential", "errors", "fuzzer", "monorepo",
+    "benchmarks_*", "broken_primitives", "differential", "errors", "fuzzer", "monorepo",
     "lowered_defects", "lowered_programs", "public_names", "sequences", "total",
     *(f"gossamer_{name}" for name in (
         "attention", "bsr", "cache", "exits", "forks", "layers", "listed_programs", "lookups",
         "programs", "rule_promises", "trees",
     )),
 )  # fmt: skip
-"""Test files that add nothing to the test of borders between packages: they test this repository, run
-other processes, draw programs, or call programs of other files with many arguments."""
+"""Test files, as patterns, that add nothing to the test of borders between packages: they test this
+repository, run other processes, draw programs, or call programs of other files with many arguments."""
 WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
 """The options of pytest that select all other test files."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
@@ -275,8 +275,8 @@ def run_tests(
         session.run(*pytest, place, *session.posargs, env=env)
         return
     wired = ("-p", "tests.wire") if is_wired else ()
-    plain = [str(ROOT / place / f"test_{name}.py") for name in UNWIRED]
-    plain = [path for path in plain if os.path.exists(path)]
+    folder = ROOT / place
+    plain = [str(path) for name in UNWIRED for path in sorted(folder.glob(f"test_{name}.py"))]
     if plain:
         session.run(*pytest, *plain, env=env)
     session.run(*pytest, *wired, place, *WIRED, *options, env=env)

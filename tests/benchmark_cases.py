@@ -1,0 +1,77 @@
+"""Small problems, cells and runs for the tests of the benchmark harness."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks import (
+    machine,
+    matrices,
+    records,
+)
+from benchmarks.harness import tasks
+from benchmarks.harness.rounds import Plan
+from benchmarks.operators import OPERATORS
+from benchmarks.roofline import Bandwidth, Roofline
+from gossamer_testkit import attention, sddmm, spmm, spmv
+
+QUICK = Plan(rounds=4, sample_seconds=1e-4, pause_seconds=0.0, budget_seconds=5.0)
+CSR = np.array([[1, 0, 2, 0], [0, 0, 0, 0], [0, 3, 0, 0]], dtype=np.float32)
+EMPTY = np.zeros((3, 4), dtype=np.float32)
+
+
+def problem(op="spmm", features=3, dense=CSR, dtype="float32"):
+    if op == "bsr_spmm":
+        matrix = matrices.random_blocks("blocks_tiny", 12, 4, 0.4, dtype=dtype)
+    else:
+        matrix = matrices.matrix_of("tiny", sparse.csr_matrix(dense), dtype)
+    return OPERATORS[op](matrix, 1 if op == "spmv" else features)
+
+
+def exact(given):
+    """The result of a problem by the oracles of the testkit, for each row of the stored elements."""
+    if given.op in ("spmm", "spmv", "bsr_spmm"):
+        product = spmv if given.op == "spmv" else spmm
+        return product(given.csr, *given.operands)
+    return {"sddmm": sddmm, "attention": attention}[given.op](given.csr, *given.operands)
+
+
+def task(op="spmm", features=3, threads=(1, 2), names=("scipy",)):
+    given = problem(op, features)
+    return tasks.Task(op, given.matrix, given.features, threads, names)
+
+
+def figure(ms):
+    return records.Figure(ms, (ms, ms), (ms,), 0.0, of_bandwidth=1.0 / ms, of_peak=0.25 / ms)
+
+
+def cell(**changes):
+    given = {
+        "op": "spmm", "matrix": "tiny", "kind": "graph", "shape": (3, 3), "nnz": 3, "features": 3,
+        "dtype": "float32", "threads": 2, "least_bytes": 100, "operations": 18,
+        "working_bytes": 200, "cache_bytes": 1000, "bound_ms": 1.0, "skipped": {}, "wrong": {},
+        "is_disturbed": False,
+        "figures": {"gossamer": figure(2.0), "mkl": figure(3.0), "scipy": figure(8.0)},
+    }  # fmt: skip
+    return records.Cell(**{**given, **changes})
+
+
+def run_of(*found):
+    read = (Bandwidth(1 << 16, 200.0), Bandwidth(1 << 28, 40.0))
+    peaks = {"float32": 250.0, "float64": 125.0}
+    return records.Run(
+        date="2026-11-21T21:15+00:00",
+        machine=machine.describe_machine("some machine"),
+        versions={"gossamer": "0.1.0"},
+        settings={},
+        rooflines=(Roofline(1, read, 40.0, peaks), Roofline(2, read, 40.0, peaks)),
+        cells=found,
+        compile_times=(records.CompileTime("spmm", 64, "imports", 200.0, 30.0, 15.0, 2.0),),
+        python_shares=(records.PythonShare("200 nodes, lowering", 6.0, 12.0, 1.0),),
+        startups=(records.Startup("import gossamer", 90.0, (90.0,), 200.0, loads_llvm=False),),
+        call_costs=(records.CallCost("spmv", "bound()", 1.25, 3.0),),
+        mini_batches=(records.MiniBatches("cora", 500, 1000, 0.5, 0, 20.0, 60.0),),
+        missing={"cora": "the file does not exist"},
+        foreign=0.25,
+    )

@@ -1,0 +1,131 @@
+"""A cell of the results holds verified times."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from benchmarks import (
+    peers,
+    worker,
+)
+from benchmarks.harness import cells, tasks
+from benchmarks.harness.process import Start
+from benchmarks.harness.progress import progress_bar
+from benchmarks.peers.peer import Prepared, UnavailableError
+from benchmarks.variants import load_variants
+from tests.benchmark_cases import QUICK, problem, run_of, task
+
+
+class Local:
+    """A contender in this process, for tests."""
+
+    def __init__(self, name, prepare, *, threaded=True):
+        self.start, self.worker = Start(name), worker.Worker(prepare)
+        self.contender, self.versions = peers.Contender("here", threaded=threaded), {}
+
+    def prepare(self, key, folder, description, threads):
+        answer = self.worker.prepare(
+            {"key": key, "folder": folder, "description": description, "threads": threads}
+        )
+        return answer["skipped"]
+
+    def result(self, key, threads):
+        return worker.result_of(self.worker.prepared[key, threads], self.worker.cases[key])
+
+    def time(self, samples):
+        return self.worker.time({"samples": samples})["seconds"]
+
+    def forget(self):
+        self.worker.forget({})
+
+    def cpu_seconds(self):
+        return 0.0
+
+
+def measured(*chosen, contenders):
+    """The cells of tasks in one batch."""
+    with progress_bar(Console(file=io.StringIO()), 1.0) as bar:
+        roofs = {roof.threads: roof for roof in run_of().rooflines}
+        batch = tasks.Batch(chosen)
+        return cells.measure_batch(batch, contenders, roofs, QUICK, bar)
+
+
+@pytest.mark.parametrize("op", ["spmm", "spmv", "bsr_spmm"])
+def test_a_cell_holds_verified_times(op):
+    contenders = {"scipy": Local("scipy", peers.load_prepare("scipy"))}
+    found, second = measured(task(op), contenders=contenders)
+    given, times = problem(op), found.figures["scipy"]
+    assert (found.threads, second.threads) == (1, 2)
+    assert found.features == given.features
+    assert found.operations == 2 * given.csr.nnz * given.features
+    assert found.fits_cache == (given.working_bytes() <= found.cache_bytes)
+    assert times.max_rel_error <= given.allowed_error()
+    assert times.quartiles_ms[0] <= times.median_ms <= times.quartiles_ms[1]
+    assert min(times.samples_ms) <= times.median_ms <= max(times.samples_ms)
+    assert times.of_bound == pytest.approx(found.bound_ms / times.median_ms, rel=0.01)
+    assert contenders["scipy"].worker.cases == {}
+
+
+def test_a_contender_without_threads_is_timed_once_for_all_numbers():
+    contenders = {"scipy": Local("scipy", peers.load_prepare("scipy"), threaded=False)}
+    found = measured(task(), task(features=2), contenders=contenders)
+    assert [(one.features, one.threads) for one in found] == [(3, 1), (3, 2), (2, 1), (2, 2)]
+    times = [one.figures["scipy"].samples_ms for one in found]
+    assert times[0] == times[1]
+    assert times[2] == times[3]
+
+
+@pytest.mark.parametrize(("op", "features"), [("spmm", 32), ("spmv", 1)])
+def test_a_schedule_can_take_part(op, features, tmp_path, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    file = tmp_path / "variants.py"
+    file.write_text(
+        "from benchmarks.variants import with_rule\n"
+        "from gossamer_schedule.rules import choose\n"
+        "VARIANTS = {'default': with_rule(choose)}\n"
+    )
+    contenders = {"default": Local("default", load_variants(file)["default"])}
+    (found,) = measured(task(op, features, (2,), ("default",)), contenders=contenders)
+    assert list(found.figures) == ["default"]
+
+
+def test_a_wrong_result_is_not_timed():
+    wrong = problem().reference.astype(np.float32)
+    wrong[2, 1] += 1e-3
+    contenders = {
+        "liar": Local("liar", lambda case, threads: Prepared(lambda: None, result=lambda: wrong)),
+        "scipy": Local("scipy", peers.load_prepare("scipy")),
+    }
+    (found,) = measured(task(threads=(1,), names=("liar", "scipy")), contenders=contenders)
+    assert list(found.figures) == ["scipy"]
+    assert "liar is wrong on spmm tiny with 3 features" in found.wrong["liar"]
+
+
+@pytest.mark.parametrize("result", [np.zeros((3, 3)), np.zeros((3, 2), np.float32)])
+def test_a_result_of_another_shape_or_dtype_is_wrong(result):
+    with pytest.raises(cells.WrongResultError, match="expected float32"):
+        cells.error_of(problem(), "liar", result)
+
+
+@pytest.mark.parametrize("elements", [1, 4, 1 << 18])
+def test_an_element_that_was_never_written_is_wrong(elements, monkeypatch):
+    monkeypatch.setattr("benchmarks.operators.problem.ELEMENTS_AT_ONCE", elements)
+    given = problem()
+    assert np.isnan(given.relative_error(given.case().out))
+    exact = given.reference.astype(np.float32)
+    assert given.relative_error(exact) <= given.allowed_error()
+    exact[0, 0] = np.nan
+    assert np.isnan(given.relative_error(exact))
+
+
+def test_who_cannot_take_part_is_named_with_the_reason():
+    def prepare(case, threads):
+        raise UnavailableError("not installed")
+
+    contenders = {"absent": Local("absent", prepare)}
+    found = measured(task(names=("absent",)), contenders=contenders)
+    assert [one.skipped for one in found] == 2 * [{"absent": "not installed"}]

@@ -1,0 +1,112 @@
+"""The problems of a benchmark have right references, and every contender computes them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from benchmarks import (
+    case,
+    compiling,
+    goals,
+    peers,
+    worker,
+)
+from benchmarks.harness import cells, tasks
+from benchmarks.operators import OPERATORS
+from benchmarks.peers.mkl_blocks import MklBlocks
+from benchmarks.peers.peer import UnavailableError
+from gossamer.cli.bench import mkl
+from gossamer_ir.errors import ArgumentError
+from tests.benchmark_cases import CSR, EMPTY, exact, problem
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dense", [CSR, EMPTY], ids=["some", "none"])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
+    given = problem(op, dense=dense, dtype=dtype)
+    assert given.reference.dtype == np.float64
+    np.testing.assert_allclose(given.reference, exact(given), rtol=1e-12, atol=1e-12)
+    assert (given.magnitude >= np.abs(given.reference) * (1 - 1e-12)).all()
+    assert given.relative_error(given.reference.astype(dtype)) <= given.allowed_error()
+    assert given.least_work().bytes <= given.working_bytes()
+
+
+def test_the_oracle_of_sampled_products_works_in_parts(monkeypatch):
+    whole = problem("sddmm").reference
+    monkeypatch.setattr("benchmarks.operators.sddmm.NONZEROS_AT_ONCE", 2)
+    np.testing.assert_array_equal(problem("sddmm").reference, whole)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    given, errors, absent = problem(op, features=5, dtype=dtype), {}, {}
+    names = tasks.Selection((op,), peers=peers.NAMES).contenders_of(op)
+    for name in names:
+        try:
+            one = given.case()
+            result = worker.result_of(peers.load_prepare(name)(one, 2), one)
+        except (UnavailableError, ImportError) as error:
+            absent[name] = str(error)
+        else:
+            errors[name] = cells.error_of(given, name, result)
+    assert all(absent.values())
+    assert "gossamer" in errors
+    assert ("scipy" in errors) == (op != "sddmm")
+    if compiling.find_compiler() is not None and op != "attention":
+        assert "taco_like" in errors
+
+
+def test_every_operator_has_peers_and_a_goal():
+    for op in OPERATORS:
+        usual = tasks.Selection((op,)).contenders_of(op)
+        assert peers.OURS in usual
+        assert set(goals.main_goal(op).peers) <= set(usual)
+
+
+def test_without_a_compiler_the_c_kernels_are_absent(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    compiling.load_library.cache_clear()
+    prepare = peers.load_prepare("taco_like")
+    with pytest.raises(UnavailableError, match="no C compiler"):
+        prepare(problem().case(), 1)
+    assert compiling.find_compiler() is None
+
+
+@pytest.mark.parametrize("op", ["sddmm", "bsr_spmm", "spmv"])
+def test_a_case_is_the_same_after_it_was_written(op, tmp_path):
+    given = problem(op).case()
+    description = json.loads(json.dumps(case.write_case(given, tmp_path)))
+    found = case.read_case(tmp_path, description)
+    assert (found.op, found.result_shape) == (given.op, given.result_shape)
+    assert (found.features, found.dtype) == (given.features, given.dtype)
+    np.testing.assert_array_equal(found.csr.toarray(), given.csr.toarray())
+    assert found.csr.indices.dtype == np.int32
+    for one, other in zip(found.operands, given.operands, strict=True):
+        np.testing.assert_array_equal(one, other)
+    if given.bsr is not None:
+        np.testing.assert_array_equal(found.bsr.data, given.bsr.data)
+    assert np.isnan(found.out).all()
+
+
+@pytest.mark.skipif(mkl.library_path() is None, reason="MKL is not installed beside this Python")
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mkl_multiplies_blocks(dtype, optimize):
+    random = np.random.default_rng(1)
+    mask = np.kron(random.random((5, 7)) < 0.5, np.ones((4, 4)))
+    dense = (random.integers(-3, 4, (20, 28)) * mask).astype(dtype)
+    blocks = sparse.bsr_array(dense, blocksize=(4, 4))
+    operand, out = random.integers(-3, 4, (28, 5)).astype(dtype), np.empty((20, 5), dtype)
+    MklBlocks(blocks, features=5, optimize=optimize).product(operand, out)()
+    np.testing.assert_array_equal(out, dense @ operand)
+    with pytest.raises(ArgumentError, match="4 x 2"):
+        MklBlocks(sparse.bsr_array(dense, blocksize=(4, 2)), features=5)

@@ -1,0 +1,64 @@
+"""The parts of a run beside kernels: calls, mini-batches, start-up, compile time."""
+
+from __future__ import annotations
+
+import io
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from benchmarks import (
+    call_overhead,
+    fresh,
+    goals,
+    mini_batches,
+    python_share,
+    startup,
+)
+from benchmarks.harness.progress import progress_bar
+from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
+
+
+def test_calls_are_right_and_their_costs_are_told_apart(monkeypatch, tmp_path):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(call_overhead, "CALLS", 50)
+    with progress_bar(Console(file=io.StringIO()), 1.0) as bar:
+        costs = call_overhead.measure_call_costs(bar)
+    assert {cost.op for cost in costs} == set(call_overhead.OPERATORS)
+    assert all(cost.median_us > 0 for cost in costs)
+    assert [cost.what for cost in costs if cost.limit_us is not None] == ["bound()"] * 2
+
+
+def test_mini_batches_are_measured_in_a_fresh_process():
+    assert mini_batches.chosen_graphs(None) == mini_batches.USUAL
+    assert mini_batches.chosen_graphs(["cora", "bcsstk16"]) == ("cora",)
+    found = mini_batches.measure_graph("power_law_170k", 3)
+    assert (found.graph, found.batches, found.rows) == ("power_law_170k", 3, 1000)
+    assert found.scipy_us > 0
+    worse = msgspec.structs.replace(found, grown_mb=0.0, late_files=1, overhead_us=0.0)
+    assert not worse.is_met
+    assert msgspec.structs.replace(worse, late_files=0).is_met
+
+
+def test_starts_are_measured_in_processes_of_their_own():
+    seconds, loads_llvm = startup.measure_statement("import gossamer")
+    assert seconds > 0
+    assert not loads_llvm
+    assert startup.measure_statement("import llvmlite")[1]
+    with pytest.raises(fresh.ProcessError, match="no_such_module"):
+        startup.measure_statement("import no_such_module")
+
+
+def test_the_subjects_of_compiling_are_what_they_are_called():
+    assert python_share.SUBJECTS.keys() == goals.PYTHON_SHARES.keys()
+    assert len(python_share.STEPS) == 30
+    layers = parse_module(python_share.layers_script(python_share.LAYERS))
+    assert 190 <= sum(1 for _ in walk(layers)) <= 210
+
+
+def test_python_is_measured_beside_llvm():
+    python, llvm = python_share.replaying_steps()
+    assert python > 0
+    assert llvm > 0

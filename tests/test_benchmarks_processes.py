@@ -1,0 +1,90 @@
+"""Contenders run in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from benchmarks import (
+    case,
+    worker,
+)
+from benchmarks.harness import cells
+from benchmarks.harness.process import Process, Remote, Start
+from benchmarks.peers.peer import UnavailableError
+from tests.benchmark_cases import problem
+
+
+@pytest.fixture(scope="module")
+def remote():
+    """SciPy in a process of its own."""
+    with closing(Remote(Start("scipy"))) as found:
+        yield found
+
+
+def test_a_contender_runs_in_a_process_of_its_own(remote, tmp_path):
+    given = problem("spmm")
+    description = case.write_case(given.case(), tmp_path)
+    assert remote.prepare("7", tmp_path, description, [1]) == {}
+    assert cells.error_of(given, "scipy", remote.result("7", 1)) <= given.allowed_error()
+    assert all(seconds > 0 for seconds in remote.time([("7", 1, 0, 3), ("7", 1, 2, 1)]))
+    assert remote.versions.keys() == {"numpy", "scipy"}
+    assert remote.process.process.pid != os.getpid()
+
+
+def test_a_contender_that_ends_is_named_and_starts_again(remote, tmp_path):
+    description = case.write_case(problem("spmm").case(), tmp_path)
+    remote.prepare("0", tmp_path, description, [1])
+    remote.process.process.send_signal(signal.SIGKILL)
+    with pytest.raises(UnavailableError, match="scipy ended with status -9"):
+        remote.time([("0", 1, 0, 1)])
+    with pytest.raises(UnavailableError, match="ended"):  # its cases are lost
+        remote.prepare("1", tmp_path, description, [1])
+    remote.forget()
+    assert remote.prepare("1", tmp_path, description, [1]) == {}
+
+
+def test_a_contender_that_cannot_start_is_absent_with_the_reason(tmp_path):
+    absent = Remote(Start("scipy", str(tmp_path / "python")))
+    with pytest.raises(UnavailableError, match="does not start"):
+        absent.started()
+    variants = tmp_path / "variants.py"
+    variants.write_text("import no_such_library")
+    absent = Remote(Start("mine", variants=variants))
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="no_such_library"):
+            absent.started()
+
+
+def test_settings_of_libraries_do_not_travel(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", "/somewhere")
+    environment = Start("mkl").environment()
+    assert "OMP_NUM_THREADS" not in environment
+    assert environment["GOSSAMER_CACHE_DIR"] == "/somewhere"
+    assert environment["MKL_THREADING_LAYER"] == "intel"
+    assert environment["PYTHONPATH"] == str(Path(worker.__file__).parents[1])
+
+
+def test_a_refusal_is_raised():
+    program = "import json; print(json.dumps({})); input(); print(json.dumps({'error': 'no'}))"
+    with (
+        closing(Process("liar", [sys.executable, "-c", program], {})) as started,
+        pytest.raises(UnavailableError, match=r"^no$"),
+    ):
+        started.ask("anything")
+
+
+def test_what_a_library_prints_is_not_an_answer(tmp_path):
+    variants = tmp_path / "variants.py"
+    variants.write_text(
+        "from benchmarks.peers.scipy import prepare\nprint('noise')\nVARIANTS = {'mine': prepare}\n"
+    )
+    description = case.write_case(problem("spmm").case(), tmp_path)
+    with closing(Remote(Start("mine", variants=variants))) as remote:
+        assert remote.prepare("0", tmp_path, description, [1]) == {}
