@@ -16,7 +16,7 @@ from tests.generated.schedules.draw_schedule import by_rules
 
 I32 = np.int32
 
-FOUND = {
+CASES = {
     "an init inside does not depend on whether a fused axis has elements": (
         """
 @T.prim_func
@@ -374,9 +374,9 @@ def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handl
 
 
 @pytest.mark.parametrize("is_scheduled", [False, True], ids=["as written", "by default rules"])
-@pytest.mark.parametrize("name", FOUND)
-def test_disagreements_that_were_found_are_gone(name, is_scheduled):
-    text, values = FOUND[name]
+@pytest.mark.parametrize("name", CASES)
+def test_all_stages_and_the_machine_code_agree(name, is_scheduled):
+    text, values = CASES[name]
     arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
     sizes = {key: value for key, value in values.items() if key not in arrays}
     program = Program(parse_module(text), arrays, sizes)

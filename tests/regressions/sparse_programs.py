@@ -1,19 +1,6 @@
-"""Programs whose meaning a schedule once changed; `tests.test_found_schedules` tests them."""
+"""The programs of `test_regressions_sparse_schedules`."""
 
 from __future__ import annotations
-
-_COUNTING = """
-@T.prim_func
-def main(y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (SIZE,), "int32")
-"""
-
-
-def counting(body: str, *, size: str = "n") -> str:
-    """A program of the loop stage that counts in `Y`."""
-    return _COUNTING.replace("SIZE", size) + body.lstrip("\n")
-
 
 RAGGED = """
 @T.prim_func
@@ -68,146 +55,6 @@ def main(y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64, n2: T.int64)
             Y[k] = 0
         Y[k] = Y[k] + 1
 """
-COUNTED = counting("""
-    for i in T.serial(4):
-        with T.block("step"):
-            vi = T.axis.spatial(4, i)
-            with T.init():
-                Y[0] = 0
-            Y[0] = Y[0] + T.int32(vi)
-""")
-CONDITIONED = counting("""
-    for i in T.serial(3):
-        if n < 100:
-            with T.block("step"):
-                vi = T.axis.spatial(3, i)
-                with T.init():
-                    Y[vi // 3] = 0
-                Y[vi // 3] = Y[vi // 3] + 1
-""")
-GOING_ON = counting("""
-    for i in T.serial(3):
-        if n < 100:
-            with T.block("step"):
-                vi = T.axis.spatial(3, i)
-                Y[1] = Y[1] + 1
-""")
-TRIPLED = GOING_ON + "        Y[1] = Y[1] * 3\n"
-STARTED = TRIPLED.replace(
-    "                Y[1]",
-    "                with T.init():\n                    Y[1] = 0\n                Y[1]",
-)
-IN_TURNS = counting(
-    """
-    for i in T.serial(3):
-        if n < 100:
-            for j in T.serial(2):
-                with T.block("step"):
-                    vi = T.axis.spatial(3, i)
-                    vj = T.axis.reduce(2, j)
-                    Y[1] = Y[1] + T.int32(vj)
-""",
-    size="2",
-)
-EVERY_TURN = counting("""
-    for t in T.serial(3):
-        for i in T.serial(4):
-            with T.block("step"):
-                vi = T.axis.spatial(4, i)
-                with T.init():
-                    Y[0] = 0
-                Y[0] = Y[0] + 1
-""")
-TURNED = counting("""
-    for t in T.serial(3):
-        for i in T.serial(n):
-            for j in T.serial(2):
-                with T.block("step"):
-                    vi = T.axis.spatial(n, i)
-                    vj = T.axis.reduce(2, j)
-                    with T.init():
-                        Y[(vi + t) % n] = 0
-                    Y[(vi + t) % n] = Y[(vi + t) % n] + 1
-""")
-AGAIN = """
-@T.prim_func
-def main(y: T.handle, p: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (n,), "int32")
-    P = T.match_buffer(p, (4,), "int64")
-    for i in T.serial(4):
-        for j in T.serial(P[i]):
-            with T.block("step"):
-                vj = T.axis.spatial(16, j)
-                with T.init():
-                    Y[0] = 0
-                Y[0] = Y[0] + 1
-"""
-MASKED = """
-@T.prim_func
-def main(indptr: T.handle, a: T.handle, c: T.handle, y: T.handle, n: T.int64, nnz: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 1})
-    I = T.sp.dense_fixed(n)
-    J = T.sp.dense_varied(I, (8, nnz), indptr, "int32")
-    A = T.sp.match_buffer(a, (I, J), "int32")
-    C = T.match_buffer(c, (2,), "int64")
-    Y = T.match_buffer(y, (8,), "int32")
-    for i in T.serial(2):
-        with T.block("step"):
-            vi = T.axis.spatial(8, C[i])
-            T.where(A[1, vi] != 0)
-            Y[vi] = A[1, vi]
-"""
-DROPPED = """
-@T.prim_func
-def main(y: T.handle, h: T.handle, p: T.handle, m: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (m,), "int32")
-    H = T.match_buffer(h, (m,), "int32")
-    P = T.match_buffer(p, (8,), "int64")
-    for i in T.serial(m):
-        with T.block("step"):
-            vi = T.axis.spatial(m, i)
-            Y[vi] = H[P[vi % 8] - P[vi % 8]]
-"""
-COPIED_LOOP = """
-@T.prim_func
-def main(y: T.handle) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (4,), "int32")
-    R = T.alloc_buffer((4,), "int32")
-    for i in T.unroll(3):
-        for j in T.serial(4):
-            R[j] = 1
-            Y[j] = R[j]
-"""
-SHARED = """
-@T.prim_func
-def main(z: T.handle, x: T.handle, p: T.handle, m: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Z = T.match_buffer(z, (32,), "int32")
-    X = T.match_buffer(x, (m, 16), "int32")
-    P = T.match_buffer(p, (16,), "int64")
-    T.assume(distinct(P))
-    for i in T.serial(m):
-        for k_0 in T.serial(4):
-            for k in T.serial(4):
-                if k_0 * 4 + k < 14:
-                    Z[%s] = Z[%s] + X[i, k_0 * 4 + k]
-"""
-TOGETHER = """
-@T.prim_func
-def main(y: T.handle) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (8,), "int32")
-    for t in T.serial(4):
-        for i in T.serial(%s):
-            with T.block("step"):
-                vt, vi = T.axis.remap("SS", [t, i])
-                with T.init():
-                    Y[%s] = 0
-                Y[%s] = Y[%s] + 1
-"""
 PARTS = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:
@@ -234,7 +81,6 @@ def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
         with T.sp.iteration([J], "S", "inner") as [j]:
             Y[i, j] = X[i]
 """
-
 ATTACHED = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:
@@ -336,7 +182,6 @@ def main(p: T.handle, x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> Non
     with T.sp.iteration([I, J], "SS", "step") as [i, j]:
         Y[i, j] = X[T.int64(P[i])]
 """
-
 UNSIZED = """
 @T.prim_func
 def main(y: T.handle, indptr_j: T.handle, indptr_k: T.handle, indices_k: T.handle,
@@ -414,7 +259,6 @@ def main(x: T.handle, y: T.handle) -> None:
     with T.sp.iteration([I], "S", "step") as [i]:
         Y[i] = X[i]
 """
-
 ALLOCATED = """
 @T.prim_func
 def main(n0: T.int64) -> None:
@@ -426,7 +270,6 @@ def main(n0: T.int64) -> None:
             B[i] = 0
         B[i] = 1
 """
-
 PADDED_ROW = """
 @T.prim_func
 def main(y: T.handle, indices_j: T.handle, n0: T.int64) -> None:
@@ -437,7 +280,6 @@ def main(y: T.handle, indices_j: T.handle, n0: T.int64) -> None:
     with T.sp.iteration([I, J], "SR", "step") as [i, j]:
         Y[i, i - 1] = Y[i, i - 1] + 1
 """
-
 PARTLY_KNOWN = """
 @T.prim_func
 def main(y: T.handle, p: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64) -> None:
@@ -450,7 +292,6 @@ def main(y: T.handle, p: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64)
     with T.sp.iteration([I, J], "SR", "step") as [i, j]:
         Y[P[i]] = Y[P[i]] + 1
 """
-
 MORE_ROWS = """
 @T.prim_func
 def main(y: T.handle, indptr_k: T.handle, n0: T.int64) -> None:
@@ -531,51 +372,4 @@ def main(y: T.handle, indptr_j: T.handle, indptr_k: T.handle, offsets: T.handle,
         B[i, j, k] = 1
     with T.sp.iteration([I], "S", "step") as [l]:
         Y[l] = 2
-"""
-ABSENT_ROW = """
-@T.prim_func
-def main(a: T.handle, indptr: T.handle, p: T.handle, y: T.handle, n: T.int64, nnz: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 1})
-    I = T.sp.dense_fixed(n)
-    J = T.sp.dense_varied(I, (8, nnz), indptr, "int32")
-    A = T.sp.match_buffer(a, (I, J), "int32", default=2)
-    P = T.match_buffer(p, (1,), "int64")
-    Y = T.match_buffer(y, (1,), "int32")
-    Y[0] = A[1, P[0]]
-"""
-UNREAD = """
-@T.prim_func
-def main(p: T.handle, y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    P = T.match_buffer(p, (n,), "int64")
-    Y = T.match_buffer(y, (1,), "int64")
-    R = T.alloc_buffer((4,), "int64")
-    for i in T.serial(4):
-        with T.block("make"):
-            vi = T.axis.spatial(4, i)
-            R[vi] = P[vi]
-    Y[0] = R[0]
-"""
-IDLE = """
-@T.prim_func
-def main(p: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    P = T.match_buffer(p, (n,), "int64")
-    for i in T.serial(P[0], P[0] + n):
-        pass
-"""
-UNUSED = """
-@T.prim_func
-def main(p: T.handle, y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    P = T.match_buffer(p, (n,), "int64")
-    Y = T.match_buffer(y, (n,), "int64")
-    for i in T.serial(P[1], P[1] + 1):
-        with T.block("step"):
-            vi = T.axis.spatial(64, P[2])
-            T.where(P[0] > %s)
-            Y[0] = vi
-    with T.block("idle"):
-        T.where(P[%s] > 0)
-        pass
 """
