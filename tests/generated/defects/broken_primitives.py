@@ -53,7 +53,7 @@ DEFECTS = (
     Defect(
         "iterations beyond the end of a loop run",
         of="split", home="primitives.loops.split",
-        line="        body = _bounded_body(cursor.node.body, loop, extent=cursor.node.extent)\n",
+        line="        body = _with_body_bounds(cursor.node.body, loop, extent=cursor.node.extent)\n",
         instead="        body = cursor.node.body\n",
     ),
     Defect(

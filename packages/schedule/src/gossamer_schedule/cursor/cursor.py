@@ -105,6 +105,11 @@ class Cursor(msgspec.Struct, frozen=True):
         return body
 
     @property
+    def index(self) -> int:
+        """The index of the statement in the body that contains it."""
+        return self.path[-1][2]
+
+    @property
     def place(self) -> Place:
         """The place of errors about the statement: its path from the module."""
         hops = [item for _, name, index in self.path for item in (name, index)]
@@ -138,6 +143,16 @@ class Cursor(msgspec.Struct, frozen=True):
             for name in ADDRESSABLE_BODIES.get(type(node), ())
             for index, child in enumerate(getattr(node, name))
         ][::-1]
+
+    def precedes(self, other: Cursor) -> bool:
+        """Return whether the statement comes before another one in the same body."""
+        parent, field, index = self.path[-1]
+        other_parent, other_field, other_index = other.path[-1]
+        return parent is other_parent and field == other_field and index < other_index
+
+    def siblings_until(self, other: Cursor) -> tuple[Stmt, ...]:
+        """Return the statements between the statement and a later one in the same body."""
+        return self.siblings[self.index + 1 : other.index]
 
     def with_function(self, new: Function) -> Cursor:
         """Return the cursor at `new`, in the module in which it replaces the function."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
-from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module, StageName
+from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, find_by_name, name_of
 from gossamer_schedule.errors import listing, schedule_error
@@ -84,28 +82,3 @@ def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
         f"There is no buffer '{buffer}' in '{cursor.function.name}'.",
         hint=listing("buffers", [candidate.name for candidate in all_buffers(cursor.function)]),
     )
-
-
-def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
-    """Refuse a module that is not at one of the stages."""
-    if module.stage not in stages:
-        raise schedule_error(
-            f"{primitive}.stage",
-            f"{primitive} applies to the {' or '.join(stages)} stage, and this module is of the "
-            f"{module.stage} stage.",
-        )
-
-
-LOOP_STAGES = ("position", "loop")
-"""The stages that have loops and blocks."""
-ANY_STAGE: tuple[str, ...] = get_args(StageName)
-
-
-def require_serial(cursor: Cursor) -> None:
-    """Refuse a loop that is already parallel, vectorized, unrolled or bound to threads."""
-    if cursor.node.kind != "serial":
-        raise schedule_error(
-            f"{cursor.primitive}.kind",
-            f"Loop '{cursor.node.var}' is {cursor.node.kind}, and {cursor.primitive} needs a serial loop.",
-            hint=f"Apply {cursor.primitive} before the loop is made {cursor.node.kind}.",
-        )

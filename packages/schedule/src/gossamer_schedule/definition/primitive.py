@@ -18,7 +18,8 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements_of, cursor_at, name_of
 from gossamer_schedule.cursor.declared_regions import with_true_regions
-from gossamer_schedule.cursor.resolve import find_function, require_stage
+from gossamer_schedule.cursor.requirements import require_stage
+from gossamer_schedule.cursor.resolve import find_function
 from gossamer_schedule.cursor.thread_scopes import escaping_private_buffers
 from gossamer_schedule.definition.arguments import (
     arguments_by_name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from gossamer_ir.analysis.accesses import parts_of
@@ -12,6 +12,7 @@ from gossamer_ir.nodes import (
     Block,
     Expr,
     Let,
+    Stmt,
     Store,
 )
 from gossamer_ir.traversal import effects
@@ -49,6 +50,18 @@ def buffers_used_by(statement: Any) -> set[str]:
     """Return the buffers that a statement uses, without the bodies of loops and conditions."""
     is_whole = isinstance(statement, (Block, Store))
     return buffers_accessed((statement,) if is_whole else parts_of(statement))
+
+
+def conflicting_buffers(first: Sequence[Stmt], second: Sequence[Stmt]) -> Set[str]:
+    """Return the buffers that both sequences of statements use, and at least one of them writes.
+
+    >>> from gossamer_testkit.examples import STAGED
+    >>> (loop,) = STAGED.functions[0].body
+    >>> sorted(conflicting_buffers(loop.body[:1], loop.body[1:]))
+    ['X_shared']
+    """
+    first_writes, second_writes = effects.outer_writes(first), effects.outer_writes(second)
+    return (first_writes & buffers_accessed(second)) | (buffers_accessed(first) & second_writes)
 
 
 def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -32,6 +33,17 @@ from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.dependence.access import buffers_named, values_at, values_in_block
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.produced import ProducedRange
+
+
+def updates_old_values(block: Block) -> bool:
+    """Return whether the block updates elements that already have a value.
+
+    It computes them from scratch if it only assigns them, or is a reduction with an init.
+    """
+    stored = outer_writes((block,))
+    is_reading = any(load.buffer in stored for load in collect(Load, *block.body))
+    has_reduction = any(item.kind == "R" for item in block.iters)
+    return is_recurrence(block) or ((is_reading or has_reduction) and not block.init)
 
 
 def is_recurrence(block: Block) -> bool:
@@ -114,9 +126,25 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
     return None
 
 
-def position_in_body(cursor: Cursor) -> int:
-    """Return the index of a statement in its body."""
-    return cursor.path[-1][2]
+def required_nest_beside(
+    cursor: Cursor, target: Cursor, own: Sequence[For], *, side: Literal["before", "after"]
+) -> Cursor:
+    """Return the cursor at the nest around a target loop, in the body that contains the block's nest.
+
+    The block, whose nest has the loops `own`, must be on the given side of the other nest.
+
+    Raises `.scope`.
+    """
+    moving = cursor.up(len(own))
+    top = nest_beside(target, moving)
+    if top is not None and (moving.precedes(top) if side == "before" else top.precedes(moving)):
+        return top
+    raise schedule_error(
+        f"{cursor.primitive}.scope",
+        f"Block '{cursor.node.name}' is not {side} the nest of loop '{target.node.var}', in the same body.",
+        hint=f"Choose a loop of a nest that {'follows' if side == 'before' else 'precedes'} the block.",
+        place=cursor.place,
+    )
 
 
 def path_between(target: Cursor, top: Cursor) -> tuple[For, ...]:
@@ -132,7 +160,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
 
     Raises `.scope`.
     """
-    between = top.siblings[position_in_body(top) + 1 : position_in_body(moving)]
+    between = top.siblings_until(moving)
     bound = {statement.var.name for statement in between if isinstance(statement, Let)}
     bound |= {statement.buffer.name for statement in between if isinstance(statement, Allocate)}
     late = bound & (free_vars(moving.node) | buffers_named((moving.node,)))

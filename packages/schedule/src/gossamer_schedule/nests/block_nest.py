@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
 from gossamer_ir.core.build import conjuncts
-from gossamer_ir.nodes import Block, Expr, For, If, Unary
+from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Unary
 from gossamer_schedule.cursor.cursor import Cursor, has_let
 from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.errors import listing, schedule_error
 
 
 class BlockNest(msgspec.Struct, frozen=True):
@@ -70,6 +72,24 @@ def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...
     return tuple(parts)
 
 
+def required_enclosing_nest(cursor: Cursor, top: Cursor) -> BlockNest:
+    """Return the nest of a block from the loop at `top` down, or refuse a loop that is not around the block.
+
+    Raises `.not_enclosing`, also if other statements are in between.
+    """
+    enclosing = enclosing_loops_and_conditions(cursor)
+    first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
+    if first is None:
+        loops = (part.var for part in enclosing if isinstance(part, For))
+        raise schedule_error(
+            f"{cursor.primitive}.not_enclosing",
+            f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
+            hint=listing("enclosing loops", loops),
+            place=cursor.place,
+        )
+    return BlockNest(cursor, enclosing[first:])
+
+
 def loop_nest(cursor: Cursor) -> BlockNest:
     """Return the nest of the loops directly around a block."""
     return BlockNest(cursor, cursor.nest)
@@ -91,3 +111,20 @@ def reduction_nest(cursor: Cursor) -> BlockNest:
     while start and isinstance(parts[start - 1], For):
         start -= 1
     return BlockNest(cursor, parts[start:])
+
+
+def single_block(body: tuple[Stmt, ...]) -> Block | None:
+    """Return the block of a body that consists of loops around one block, else None."""
+    while len(body) == 1 and isinstance(body[0], For):
+        body = body[0].body
+    return body[0] if len(body) == 1 and isinstance(body[0], Block) else None
+
+
+def with_single_block_replaced(
+    body: tuple[Stmt, ...], blocks: tuple[Block, ...]
+) -> tuple[Stmt, ...]:
+    """Return a body that consists of loops around one block, with other blocks in place of that block."""
+    (statement,) = body
+    if isinstance(statement, For):
+        return (replace(statement, body=with_single_block_replaced(statement.body, blocks)),)
+    return blocks

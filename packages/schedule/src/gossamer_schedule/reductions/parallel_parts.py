@@ -26,7 +26,6 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Load,
     Range,
-    Stmt,
     Store,
 )
 from gossamer_ir.traversal.names import Namer, namer_of
@@ -35,6 +34,7 @@ from gossamer_ir.traversal.substitute import resolve, substitute, substitute_bod
 from gossamer_schedule.bounds.predicates import less_than
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
 from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.nests.block_nest import with_single_block_replaced
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.sums import LoopReduction, required_loop_reduction
@@ -171,7 +171,7 @@ def _with_partial_results(
         (Store(buffer.name, element, total),),
         namer=namer,
     )
-    body = with_reassociation_marks(_with_block_replaced(loop.body, blocks))
+    body = with_reassociation_marks(with_single_block_replaced(loop.body, blocks))
     run = replace(loop, kind="parallel", body=body)
     function = function_with_replaced(parts.cursor, (fill, run, combine))
     return replace(function, buffers=(*function.buffers, partial))
@@ -228,11 +228,3 @@ def renamed_block(block: Block, names: dict[str, str], name: str) -> Block:
     predicate = None if block.predicate is None else substitute(block.predicate, variables)
     body = substitute_body(block.body, variables)
     return replace(block, name=name, iters=iters, body=body, predicate=predicate)
-
-
-def _with_block_replaced(body: tuple[Stmt, ...], blocks: tuple[Block, ...]) -> tuple[Stmt, ...]:
-    """Return loops around one block, with other blocks in its place."""
-    (inner,) = body
-    if isinstance(inner, For):
-        return (replace(inner, body=_with_block_replaced(inner.body, blocks)),)
-    return blocks

@@ -117,13 +117,6 @@ def _variable_indices(indices: Iterable[Expr]) -> tuple[Expr, ...]:
     return tuple(at for at in indices if integer_value(at) is None)
 
 
-def single_block(body: tuple[Stmt, ...]) -> Block | None:
-    """Return the block of a body that consists of loops around one block, else None."""
-    while len(body) == 1 and isinstance(body[0], For):
-        body = body[0].body
-    return body[0] if len(body) == 1 and isinstance(body[0], Block) else None
-
-
 def with_reassociation_marks(
     body: tuple[Stmt, ...], buffers: Set[str] | None = None
 ) -> tuple[Stmt, ...]:

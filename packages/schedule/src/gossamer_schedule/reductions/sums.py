@@ -16,7 +16,8 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.dependence.access import is_vector_access, values_at
 from gossamer_schedule.dependence.monotone import is_monotone
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of, single_block
+from gossamer_schedule.nests.block_nest import single_block
+from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
 
 class LoopReduction(msgspec.Struct, frozen=True):

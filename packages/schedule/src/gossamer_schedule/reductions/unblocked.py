@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.core.build import conjoined, conjuncts, index_var
-from gossamer_ir.nodes import Block, For, Stmt
+from gossamer_ir.nodes import Block
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.clones import is_clone
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.nests.block_nest import single_block, with_single_block_replaced
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
-from gossamer_schedule.reductions.reassociation import single_block
 
 
 def without_outer_blocks(cursor: Cursor) -> Cursor:
@@ -36,18 +36,10 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
     values = {item.var: item.value for item in outer.iters}
     predicate = conjoined((*conjuncts(outer.predicate), *conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)
-    changed = cursor.replaced_by(substitute_body(_with_block_replaced(outer.body, joined), values))
-    return without_outer_blocks(find_block(changed, block=inner.name))
-
-
-def _with_block_replaced(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
-    """Return loops around one block with that block replaced."""
-    (stmt,) = body
-    return (
-        (replace(stmt, body=_with_block_replaced(stmt.body, block)),)
-        if isinstance(stmt, For)
-        else (block,)
+    changed = cursor.replaced_by(
+        substitute_body(with_single_block_replaced(outer.body, (joined,)), values)
     )
+    return without_outer_blocks(find_block(changed, block=inner.name))
 
 
 def _with_outer_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
@@ -58,7 +50,7 @@ def _with_outer_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None
         return None
     values = {item.var: index_var(of.var) for item, of in zip(init_block.iters, iters, strict=True)}
     joined = replace(inner, init=substitute_body(init_block.body, values))
-    alone = replace(outer, init=(), body=_with_block_replaced(outer.body, joined))
+    alone = replace(outer, init=(), body=with_single_block_replaced(outer.body, (joined,)))
     without_init = find_block(cursor.replaced_by((alone,)), block=inner.name)
     kept = required_init_nest(without_init, without_init.nest)
     expected, _ = init_nest(without_init, kept, namer=namer_of(without_init.function))

@@ -17,7 +17,7 @@ from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.reductions.reassociation import single_block
+from gossamer_schedule.nests.block_nest import single_block
 
 INTRINSIC = "intrinsic"
 """The annotation of a block that an intrinsic computes: the name and digest of the intrinsic."""

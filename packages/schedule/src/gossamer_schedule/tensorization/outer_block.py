@@ -20,6 +20,7 @@ from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.nests.block_nest import single_block
 from gossamer_schedule.nests.init_checks import (
     loops_outside_reductions,
     reinitializing_loops,
@@ -27,7 +28,6 @@ from gossamer_schedule.nests.init_checks import (
     require_same_effect,
 )
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
-from gossamer_schedule.reductions.reassociation import single_block
 
 IteratorKind = Literal["S", "R"]
 

@@ -8,7 +8,8 @@ from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.analysis.software_pipelining import PIPELINE
 from gossamer_ir.verify.statements import UNSUPPORTED_ANNOTATIONS
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import ANY_STAGE, find_named
+from gossamer_schedule.cursor.requirements import ANY_STAGE
+from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import UNSAFE_KEY

@@ -8,7 +8,8 @@ from gossamer_ir.analysis.regions import block_regions
 from gossamer_ir.nodes import Block, Function, Region
 from gossamer_ir.verify.region_coverage import outside
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
@@ -52,12 +53,12 @@ def hide_buffer_access(
     cursor = find_block(root, block=block)
 
     _require_access(access)
-    regions = _regions(root.function, cursor.node, access)
+    regions = _declared_or_derived_regions(root.function, cursor.node, access)
     _require_regions(cursor.node, regions, buffers, access=access)
     remaining = tuple(region for region in regions if region.buffer not in buffers)
 
     changed: Block = replace(cursor.node, **{f"{access}s": remaining})
-    _require_within(changed)
+    _require_containing_regions(changed)
     return Change(cursor.replaced_by((changed,)), (block,))
 
 
@@ -71,7 +72,7 @@ def _require_access(access: str) -> None:
         )
 
 
-def _regions(owner: Function, block: Block, access: str) -> tuple[Region, ...]:
+def _declared_or_derived_regions(owner: Function, block: Block, access: str) -> tuple[Region, ...]:
     """Return the regions that a block declares, or else those that follow from its body."""
     declared: tuple[Region, ...] | None = block.reads if access == "read" else block.writes
     if declared is not None:
@@ -94,7 +95,7 @@ def _require_regions(
         )
 
 
-def _require_within(block: Block) -> None:
+def _require_containing_regions(block: Block) -> None:
     """Refuse regions that may not contain the accesses of the block.
 
     Regions that follow from the body end with the buffer, and an access may lie beyond it.

@@ -9,7 +9,8 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.filters import without_filter
-from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.tensorization.outer_block import outer_block, required_single_block

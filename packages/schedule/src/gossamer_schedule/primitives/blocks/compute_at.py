@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Stmt
+from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Stmt
 from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_writes
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
@@ -23,13 +23,12 @@ from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,
-    is_recurrence,
     moved_nest,
-    nest_beside,
     path_between,
-    position_in_body,
     require_plain_loops,
+    required_nest_beside,
     required_own_loops,
+    updates_old_values,
 )
 from gossamer_schedule.nests.init_checks import blocks_with_init
 from gossamer_schedule.regions.required import required_region
@@ -75,10 +74,10 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     cursor = find_block(root, block=block)
     target = find_loop(root, loop=loop)
 
-    produced = _require_repeatable(cursor)
+    produced = _required_products(cursor)
     require_plain_loops(target)
     own = required_own_loops(cursor)
-    top = _require_before(cursor, target, own=own)
+    top = required_nest_beside(cursor, target, own, side="before")
     _require_no_other_use(cursor, target, own=own, produced=produced)
     _require_no_write_between(cursor, top, own=own)
     _require_own_updates(cursor, top, target, produced=produced)
@@ -96,20 +95,14 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     return Change(inside.replaced_by((replace(inside.node, body=body),)), names)
 
 
-def _require_repeatable(cursor: Cursor) -> frozenset[str]:
+def _required_products(cursor: Cursor) -> frozenset[str]:
     """Return the buffers that the block writes, or refuse a block that does not compute them from scratch.
 
     Several iterations of the target loop may compute an element, so doing it again must have no effect.
     """
     block: Block = cursor.node
     produced = outer_writes((block,))
-    is_reading = any(
-        isinstance(node, Load) and node.buffer in produced
-        for stmt in block.body
-        for node in walk(stmt)
-    )
-    has_reduction = any(item.kind == "R" for item in block.iters)
-    if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
+    if updates_old_values(block):
         raise schedule_error(
             "compute_at.updates",
             f"Block '{block.name}' updates elements that already have a value, so it cannot be computed "
@@ -121,21 +114,6 @@ def _require_repeatable(cursor: Cursor) -> frozenset[str]:
     for name in produced:
         require_allocated(find_buffer(cursor.top, buffer=name), cursor)
     return produced
-
-
-def _require_before(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cursor:
-    """Return the cursor at the nest around the target loop, which must come after the nest of the block."""
-    moving = cursor.up(len(own))
-    top = nest_beside(target, moving)
-    if top is None or position_in_body(top) <= position_in_body(moving):
-        raise schedule_error(
-            "compute_at.scope",
-            f"Block '{cursor.node.name}' is not before the nest of loop '{target.node.var}', in the same "
-            "body.",
-            hint="Choose a loop of a nest that follows the block.",
-            place=cursor.place,
-        )
-    return top
 
 
 def _require_no_other_use(
@@ -152,7 +130,7 @@ def _require_no_other_use(
         if isinstance(statement, Block):
             used |= buffers_named(statement.init)
     for inner in blocks_with_init(target):
-        used |= _read_before_loop(inner, target)
+        used |= _buffers_read_before_loop(inner, target)
     if used & produced:
         raise schedule_error(
             "compute_at.other_access",
@@ -162,7 +140,7 @@ def _require_no_other_use(
         )
 
 
-def _read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
+def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
     """Return the buffers that determine where the init of a block runs, if it runs before the loop."""
     around = {loop.var for loop in (*target.scope, target.node)}
     if around.isdisjoint(reduction_loops(cursor.node, values_at(cursor))):
@@ -175,12 +153,11 @@ def _require_no_write_between(cursor: Cursor, top: Cursor, *, own: Sequence[For]
     """Refuse to move the block past a write of a buffer that it reads."""
     moving = cursor.up(len(own))
     reads = buffers_accessed((moving.node,)) - outer_writes((cursor.node,))
-    passed = top.siblings[position_in_body(moving) + 1 : position_in_body(top) + 1]
-    if reads & outer_writes(passed):
+    overwritten = reads & outer_writes((*moving.siblings_until(top), top.node))
+    if overwritten:
         raise schedule_error(
             "compute_at.other_access",
-            f"Block '{cursor.node.name}' cannot move past a write of {quoted(reads & outer_writes(passed))}, "
-            "which it reads.",
+            f"Block '{cursor.node.name}' cannot move past a write of {quoted(overwritten)}, which it reads.",
         )
 
 

@@ -30,7 +30,8 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, is_vector_access
@@ -45,7 +46,6 @@ from gossamer_schedule.motion.inline import (
     without_buffer,
 )
 from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values
-from gossamer_schedule.motion.move_block import position_in_body
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.regions.iterator_dimensions import determined_iterators
@@ -108,16 +108,14 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
     _require_uses_after(cursor, store)
     _require_unchanged_inputs(cursor)
 
-    inlined = replace(without, body=_Inliner(cursor, store).body(without.body))
+    inlined = replace(without, body=_LoadInliner(cursor, store).body(without.body))
     return Change(root.with_function(without_buffer(inlined, store.buffer)), ())
 
 
 def _require_unchanged_inputs(cursor: Cursor) -> None:
     """Refuse a block if a buffer that it reads is written later, since it is then read later."""
     nest = own_nest(cursor)
-    changed = buffers_accessed((cursor.node,)) & outer_writes(
-        nest.siblings[position_in_body(nest) + 1 :]
-    )
+    changed = buffers_accessed((cursor.node,)) & outer_writes(nest.siblings[nest.index + 1 :])
     if changed:
         raise schedule_error(
             "compute_inline.changed",
@@ -160,7 +158,7 @@ def _require_uses_after(cursor: Cursor, store: Store) -> None:
         )
 
 
-class _Inliner:
+class _LoadInliner:
     """Replaces loads of a buffer, and tracks the conditions that hold at each statement."""
 
     def __init__(self, cursor: Cursor, store: Store) -> None:

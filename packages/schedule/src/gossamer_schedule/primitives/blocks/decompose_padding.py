@@ -37,13 +37,14 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_used_by, statements_beside
 from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
-from gossamer_schedule.errors import listing, quoted, schedule_error
-from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
+from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_nest import init_nest
 
 
@@ -88,9 +89,9 @@ def decompose_padding(
     cursor = find_block(root, block=block)
     top = find_loop(root, loop=loop)
 
-    padded = _require_pattern(cursor)
-    nest = _require_enclosing(cursor, top)
-    _require_sole_user(nest, padded)
+    padded = _required_padded_store(cursor)
+    nest = required_enclosing_nest(cursor, top)
+    _require_no_other_use(nest, padded)
     _require_unchanged(nest, padded)
     require_distinct_stores(cursor, padded.buffer, nest=nest.loops)
 
@@ -114,7 +115,7 @@ class _PaddedStore(msgspec.Struct, frozen=True):
     padding: Expr
 
 
-def _require_pattern(cursor: Cursor) -> _PaddedStore:
+def _required_padded_store(cursor: Cursor) -> _PaddedStore:
     """Return the parts of the padded store; refuse other blocks.
 
     The fill takes the place of an init and runs before the whole loop. Elements that a padding reads may have
@@ -139,22 +140,7 @@ def _require_pattern(cursor: Cursor) -> _PaddedStore:
     )
 
 
-def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
-    """Return the loops and conditions from `top` down to the block."""
-    enclosing = enclosing_loops_and_conditions(cursor)
-    first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
-    if first is None:
-        loops = (part.var for part in enclosing if isinstance(part, For))
-        raise schedule_error(
-            "decompose_padding.not_enclosing",
-            f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
-            hint=listing("enclosing loops", loops),
-            place=cursor.place,
-        )
-    return BlockNest(cursor, enclosing[first:])
-
-
-def _require_sole_user(nest: BlockNest, padded: _PaddedStore) -> None:
+def _require_no_other_use(nest: BlockNest, padded: _PaddedStore) -> None:
     """Refuse other uses of the buffer in the loop: its padding is then stored before the loop."""
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
     conditions = tuple(part for part in (block.predicate, padded.inside) if part is not None)
@@ -194,14 +180,14 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     """Return the nest that stores the value, its loops shortened to the bounds that the condition gives."""
     block: Block = nest.block.node
     loops = _own_loops(nest)
-    parts = [(part, _bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
+    parts = [(part, _loop_bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
     remaining = [part for part, bound in parts if bound is None]
     predicate = conjoined((*conjuncts(block.predicate), *remaining))
     store = Store(padded.buffer, padded.indices, padded.value)
     interior: Stmt = replace(block, body=(store,), predicate=predicate)
     for loop in reversed(loops):
         bounds = [bound for _, bound in parts if bound is not None and bound.loop == loop.var]
-        interior = _shortened(loop, bounds, interior)
+        interior = _shortened_loop(loop, bounds, interior)
     return _with_statement(nest, nest.block.up(len(loops)), interior)
 
 
@@ -236,23 +222,23 @@ class _LoopBound(msgspec.Struct, frozen=True):
     is_lower: bool
 
 
-_SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_SWAPPED_OPS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 """The comparison that is equivalent after the operands are swapped."""
 
 
-def _bound_of(part: Expr, block: Block, loops: Sequence[For]) -> _LoopBound | None:
+def _loop_bound_of(part: Expr, block: Block, loops: Sequence[For]) -> _LoopBound | None:
     """Return the bound that a condition gives for one of the loops; None if it is not such a condition.
 
     The shortened loop replaces the condition.
     """
-    if not isinstance(part, Compare) or part.op not in _SWAPPED:
+    if not isinstance(part, Compare) or part.op not in _SWAPPED_OPS:
         return None
     op: str = part.op
     var, bound = part.lhs, part.rhs
     if isinstance(bound, Var) and any(item.var == bound.name for item in block.iters):
-        op, var, bound = _SWAPPED[op], part.rhs, part.lhs
+        op, var, bound = _SWAPPED_OPS[op], part.rhs, part.lhs
     loop = _loop_of(var, block, loops)
-    end = _end_of(op, bound)
+    end = _bound_value(op, bound)
     if loop is None or end is None or _is_varying(end, block, loops):
         return None
     return _LoopBound(loop, end, is_lower=op in ("gt", "ge"))
@@ -269,7 +255,7 @@ def _loop_of(var: Expr, block: Block, loops: Sequence[For]) -> str | None:
     return None
 
 
-def _end_of(op: str, bound: Expr) -> Expr | None:
+def _bound_value(op: str, bound: Expr) -> Expr | None:
     """Return the first value that `>= bound` or `> bound` allows, or that `< bound` or `<= bound` excludes.
 
     None if computing it may overflow.
@@ -286,14 +272,14 @@ def _is_varying(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
     return bool(free_vars(bound) & names) or contains(READS, bound)
 
 
-def _shortened(loop: For, bounds: Sequence[_LoopBound], body: Stmt) -> For:
+def _shortened_loop(loop: For, bounds: Sequence[_LoopBound], body: Stmt) -> For:
     """Return the loop over the iterations within bounds, starting at 0.
 
     Bounds are clamped to [0, extent], so their differences do not overflow.
     """
     low, end = ZERO, loop.extent
     for bound in bounds:
-        value = _clamped(bound.value, loop.extent)
+        value = _clamped_bound(bound.value, loop.extent)
         if bound.is_lower:
             low = simplify(Binary("max", low, value))
         else:
@@ -304,7 +290,7 @@ def _shortened(loop: For, bounds: Sequence[_LoopBound], body: Stmt) -> For:
     return replace(loop, extent=simplify(sub(end, low)), body=shifted)
 
 
-def _clamped(bound: Expr, extent: Expr) -> Expr:
+def _clamped_bound(bound: Expr, extent: Expr) -> Expr:
     """Return a bound, clamped to [0, extent]."""
     clamped: Expr = simplify(Binary("max", Binary("min", bound, extent), ZERO))
     return clamped

@@ -15,7 +15,8 @@ from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import (
@@ -24,8 +25,8 @@ from gossamer_schedule.dependence.access import (
     statements_beside,
     values_at,
 )
-from gossamer_schedule.errors import listing, quoted, schedule_error
-from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
+from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,
     buffers_read_by_init,
@@ -81,7 +82,7 @@ def decompose_reduction(
     top = find_loop(root, loop=loop)
 
     _require_init(cursor)
-    nest = _require_enclosing(cursor, top)
+    nest = required_enclosing_nest(cursor, top)
     _require_outside_reduction(cursor, top)
     kept = required_init_nest(cursor, nest.enclosing)
     read_around = {name for part in kept for name in buffers_accessed(_bounds_or_condition(part))}
@@ -106,21 +107,6 @@ def _require_init(cursor: Cursor) -> None:
             f"Block '{cursor.node.name}' has no init.",
             place=cursor.place,
         )
-
-
-def _require_enclosing(cursor: Cursor, top: Cursor) -> BlockNest:
-    """Return the loops and conditions from `top` down to the block."""
-    enclosing = enclosing_loops_and_conditions(cursor)
-    first = next((at for at, part in enumerate(enclosing) if part is top.node), None)
-    if first is None:
-        loops = (part.var for part in enclosing if isinstance(part, For))
-        raise schedule_error(
-            "decompose_reduction.not_enclosing",
-            f"Loop '{top.node.var}' is not a loop around block '{cursor.node.name}'.",
-            hint=listing("enclosing loops", loops),
-            place=cursor.place,
-        )
-    return BlockNest(cursor, enclosing[first:])
 
 
 def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:

@@ -20,7 +20,8 @@ from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
@@ -31,7 +32,7 @@ from gossamer_schedule.motion.inline import (
     without_block,
     without_buffer,
 )
-from gossamer_schedule.motion.move_block import nest_beside, position_in_body
+from gossamer_schedule.motion.move_block import nest_beside
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.nests.init_nest import conditions_of_init
@@ -104,11 +105,11 @@ def fuse_reduction_epilogue(
     cursor = find_block(root, block=block)
     after = find_block(root, block=epilogue)
 
-    reduction, start = _require_reduction(cursor)
+    reduction, start = _required_reduction(cursor)
     result = reduction.store.buffer
     require_allocated(find_buffer(root, buffer=result), root)
-    folded = _require_epilogue(cursor, after, reduction)
-    top, moving = _require_nests(cursor, after)
+    folded = _required_epilogue(cursor, after, reduction)
+    top, moving = _required_nests(cursor, after)
     _require_no_conflict(cursor, after, (top, moving), folded, result=result)
     _require_same_elements(cursor, after, (top, moving), folded, result=result)
 
@@ -120,7 +121,7 @@ def fuse_reduction_epilogue(
     )
 
 
-def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
+def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
     """Return the reduction that a block computes, and its initial value."""
     block: Block = cursor.node
     reduction = reduction_of(block)
@@ -133,7 +134,7 @@ def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
         or init.buffer != reduction.store.buffer
         or init.predicate is not None
         or reduction.store.predicate is not None
-        or sorted(_names(init.indices)) != sorted(spatial)
+        or sorted(_variable_names(init.indices)) != sorted(spatial)
     ):
         raise schedule_error(
             "fuse_reduction_epilogue.reduction",
@@ -144,23 +145,25 @@ def _require_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
     return reduction, init.value
 
 
-def _names(indices: Sequence[Expr]) -> list[str]:
+def _variable_names(indices: Sequence[Expr]) -> list[str]:
     """Return the names of indices that are variables; any other index has the empty name."""
     return [at.name if isinstance(at, Var) else "" for at in indices]
 
 
-def _require_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _Epilogue:
+def _required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _Epilogue:
     """Return the epilogue in terms of the iterators of the reduction, or refuse it."""
     store = required_assignment(after)
-    load, op, operand = _require_operation(after.node, store, reduction)
+    load, op, operand = _required_operation(after.node, store, reduction)
     own = {item.var: item for item in cursor.node.iters}
     theirs = {item.var: item for item in after.node.iters}
-    names = dict(zip(_names(load.indices), _names(reduction.store.indices), strict=True))
+    names = dict(
+        zip(_variable_names(load.indices), _variable_names(reduction.store.indices), strict=True)
+    )
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     known = own.keys() | BlockNest(cursor, cursor.nest).known_above
     if (
-        sorted(_names(load.indices)) != sorted(theirs)
-        or sorted(_names(store.indices)) != sorted(theirs)
+        sorted(_variable_names(load.indices)) != sorted(theirs)
+        or sorted(_variable_names(store.indices)) != sorted(theirs)
         or not free_vars(substitute(operand, renamed)) <= known
         or not all(
             _is_same_domain((after, theirs[old]), (cursor, own[names[old]]), renamed)
@@ -192,7 +195,7 @@ def _is_same_domain(
     )
 
 
-def _require_operation(
+def _required_operation(
     block: Block, store: Store, reduction: Reduction
 ) -> tuple[Load, BinaryOp, Expr]:
     """Return the load of the result in an epilogue, the operation, and the other operand."""
@@ -215,11 +218,11 @@ def _require_operation(
     )
 
 
-def _require_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
+def _required_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
     """Return the cursors at the nests of the reduction and of the epilogue, which follow in one body."""
     moving = own_nest(after)
     top = nest_beside(cursor, moving)
-    if top is None or position_in_body(top) >= position_in_body(moving):
+    if top is None or not top.precedes(moving):
         raise schedule_error(
             "fuse_reduction_epilogue.scope",
             f"Block '{after.node.name}' is not after the nest of block '{cursor.node.name}', in the same "
@@ -244,7 +247,7 @@ def _require_no_conflict(
     The reduction stores to the epilogue's buffer, and reads its operand, earlier than the epilogue did.
     """
     top, moving = nests
-    passed = top.siblings[position_in_body(top) : position_in_body(moving)]
+    passed = (top.node, *top.siblings_until(moving))
     target, reads = epilogue.store.buffer, buffers_accessed((epilogue.operand,))
     without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
     conflicts = ({target} & buffers_named(passed)) | (reads & outer_writes(passed))

@@ -14,21 +14,21 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, BlockIter, For, Stmt, Store
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import buffers_accessed, conflicting_buffers, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,
     is_recurrence,
     moved_nest,
-    nest_beside,
     path_between,
-    position_in_body,
     require_bound_before,
     require_plain_loops,
+    required_nest_beside,
     required_own_loops,
 )
 from gossamer_schedule.reductions.reassociation import is_reduction
@@ -99,12 +99,12 @@ def reverse_compute_at(
     _require_own_elements(cursor)
     require_plain_loops(target)
     own = required_own_loops(cursor)
-    top = _require_after(cursor, target, own=own)
+    top = required_nest_beside(cursor, target, own, side="after")
     require_bound_before(cursor.up(len(own)), top)
     path = path_between(target, top)
-    shared = _require_no_conflict(cursor, top, own=own)
-    produced = _require_producers(cursor, top, target=target)
-    ranges = _require_ranges(_Move(cursor, own, target, path), produced)
+    shared = _required_shared_buffers(cursor, top, own=own)
+    produced = _required_producers(cursor, top, target=target)
+    ranges = _required_ranges(_Move(cursor, own, target, path), produced)
     _require_same_order(cursor, own, path, ranges=ranges)
 
     nest, names = moved_nest(cursor, own, ranges)
@@ -136,33 +136,16 @@ def _require_own_elements(cursor: Cursor) -> None:
         )
 
 
-def _require_after(cursor: Cursor, target: Cursor, *, own: Sequence[For]) -> Cursor:
-    """Return the cursor at the nest around `target`, which must come before the nest of the block."""
-    moving = cursor.up(len(own))
-    top = nest_beside(target, moving)
-    if top is not None and position_in_body(top) < position_in_body(moving):
-        return top
-    raise schedule_error(
-        "reverse_compute_at.scope",
-        f"Block '{cursor.node.name}' is not after the nest of loop '{target.node.var}', in the same body.",
-        hint="Choose a loop of a nest that precedes the block.",
-        place=cursor.place,
-    )
-
-
-def _require_no_conflict(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Set[str]:
+def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Set[str]:
     """Refuse to move the block past conflicting accesses between the nest and the block.
 
     Return the buffers that the block writes and the nest uses, too.
     """
     consumer = cursor.up(len(own))
-    writes = outer_writes((cursor.node,))
-    reads = buffers_accessed((consumer.node,)) - writes
-    between = top.siblings[position_in_body(top) + 1 : position_in_body(consumer)]
-    conflicts = (writes & buffers_accessed(between)) | (reads & outer_writes(between))
+    conflicts = conflicting_buffers((consumer.node,), top.siblings_until(consumer))
     if conflicts:
         raise _conflict_error(cursor.node.name, conflicts)
-    return writes & buffers_accessed((top.node,))
+    return outer_writes((cursor.node,)) & buffers_accessed((top.node,))
 
 
 def _conflict_error(block: str, buffers: Set[str]) -> ScheduleError:
@@ -172,7 +155,7 @@ def _conflict_error(block: str, buffers: Set[str]) -> ScheduleError:
     )
 
 
-def _require_producers(
+def _required_producers(
     cursor: Cursor, top: Cursor, *, target: Cursor
 ) -> dict[str, list[AccessForm]]:
     """Return the stores in the loop to each buffer that the block reads and the nest writes.
@@ -181,8 +164,8 @@ def _require_producers(
     """
     reads = buffers_accessed((cursor.node,)) - outer_writes((cursor.node,))
     buffers = reads & outer_writes((top.node,))
-    inside = _stores(target.node.body, buffers, target)
-    is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))
+    inside = _stores_to(target.node.body, buffers, target)
+    is_all = top.node is target.node or len(inside) == len(_stores_to((top.node,), buffers, top))
     if not inside or not is_all:
         raise schedule_error(
             "reverse_compute_at.no_producer",
@@ -196,7 +179,7 @@ def _require_producers(
     return produced
 
 
-def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[AccessForm]:
+def _stores_to(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[AccessForm]:
     accesses = access_forms(body, buffers, values=values_at(at), function=at.function)
     return [access for access in accesses if access.is_store]
 
@@ -210,13 +193,13 @@ class _Move(msgspec.Struct, frozen=True):
     path: tuple[For, ...]
 
 
-def _require_ranges(
+def _required_ranges(
     move: _Move, produced: Mapping[str, list[AccessForm]]
 ) -> dict[str, ProducedRange]:
     """Return the range of each iterator of the block that one iteration of the loop produces."""
     ranges: dict[str, ProducedRange] = {}
     for buffer, stores in produced.items():
-        extended = _with_ranges(move, buffer, stores, known=ranges)
+        extended = _extended_ranges(move, buffer, stores, known=ranges)
         if extended is None:
             raise _ranges_error(move)
         ranges = extended
@@ -226,7 +209,7 @@ def _require_ranges(
     return ranges
 
 
-def _with_ranges(
+def _extended_ranges(
     move: _Move,
     buffer: str,
     stores: Sequence[AccessForm],
@@ -245,7 +228,7 @@ def _with_ranges(
         if ranges.setdefault(name, item_range) != item_range:
             return None
         captured |= item_range.path
-    for item, forms in _selections(move, buffer, stores):
+    for item, forms in _producer_forms(move, buffer, stores):
         produced = produced_range(move.block, item, forms=forms, path=move.path, known=ranges)
         if produced is None or ranges.setdefault(item.var, produced) != produced:
             return None
@@ -256,7 +239,7 @@ def _with_ranges(
     return ranges if all(loop.var in captured for loop in move.path) else None
 
 
-def _selections(
+def _producer_forms(
     move: _Move, buffer: str, stores: Sequence[AccessForm]
 ) -> Iterator[tuple[BlockIter, list[LinearForm | None]]]:
     """Yield iterators of the block, each with the index by which every store selects it."""

@@ -8,16 +8,17 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import conjoined, conjuncts
 from gossamer_ir.nodes import Block, Expr, Load, Store, Var
-from gossamer_ir.traversal.effects import READS, all_buffers, outer_writes
+from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, buffers_named
+from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, conflicting_buffers
 from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
@@ -29,7 +30,7 @@ from gossamer_schedule.motion.inline import (
     without_buffer,
 )
 from gossamer_schedule.motion.kept_values import is_computed_for, may_keep_values
-from gossamer_schedule.motion.move_block import position_in_body, require_bound_before
+from gossamer_schedule.motion.move_block import require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.regions.required import with_replaced_subexpressions
@@ -78,7 +79,7 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     cursor = find_block(root, block=block)
 
     store = required_assignment(cursor)
-    load = _require_own_element(cursor, store)
+    load = _required_own_load(cursor, store)
     producer = required_writer(root, load.buffer)
     produced = required_assignment(producer)
     _require_no_conflict(cursor, producer, between=load.buffer)
@@ -90,24 +91,28 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
         require_distinct_stores(producer, load.buffer)
     _require_produced(cursor, producer, load, produced=produced)
 
-    fused = _fused(cursor, producer, store, load, produced=produced)
+    fused = _fused_producer(cursor, producer, store, load, produced=produced)
     without = without_block(find_block(producer.replaced_by((fused,)), block=block))
     return Change(root.with_function(without_buffer(without, load.buffer)), ())
 
 
-def _fused(cursor: Cursor, producer: Cursor, store: Store, load: Load, *, produced: Store) -> Block:
+def _fused_producer(
+    cursor: Cursor, producer: Cursor, store: Store, load: Load, *, produced: Store
+) -> Block:
     """Return the producer, which stores the result of the consumer instead of its own."""
     iters = [at.name for at in load.indices if isinstance(at, Var)]
     point = dict(zip(iters, produced.indices, strict=True))
     inlined = _store_at_point(store, load, value=produced.value, point=point)
-    conditions = list(_unproved(cursor, producer, load, value=produced.value, point=point))
-    _require_scalar(producer, conditions)
+    conditions = list(
+        _unproved_conditions(cursor, producer, load, value=produced.value, point=point)
+    )
+    _require_no_vectorized_loop(producer, conditions)
     block: Block = producer.node
-    predicate = _predicate(block, conditions)
+    predicate = _extended_predicate(block, conditions)
     return replace(block, body=(inlined,), predicate=predicate, reads=None, writes=None)
 
 
-def _require_own_element(cursor: Cursor, store: Store) -> Load:
+def _required_own_load(cursor: Cursor, store: Store) -> Load:
     """Return the only load from an allocated buffer that the block indexes by all of its iterators."""
     allocated = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is None}
     block: Block = cursor.node
@@ -132,23 +137,18 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
     No other statement may use the buffer `between` the blocks.
     """
     moving, top = cursor.up(len(cursor.nest)), producer.up(len(producer.nest))
-    is_beside = moving.path[-1][0] is top.path[-1][0] and moving.path[-1][1] == top.path[-1][1]
-    is_after = is_beside and position_in_body(top) < position_in_body(moving)
-    if not is_after or any(len(loop.body) != 1 for loop in cursor.nest):
+    if not top.precedes(moving) or any(len(loop.body) != 1 for loop in cursor.nest):
         raise schedule_error(
             "reverse_compute_inline.scope",
             f"Block '{cursor.node.name}' is not in a nest of its own after that of block "
             f"'{producer.node.name}'.",
             place=cursor.place,
         )
-    passed = top.siblings[position_in_body(top) : position_in_body(moving)]
-    writes, reads = outer_writes((moving.node,)), buffers_accessed((moving.node,)) - {between}
+    passed = (top.node, *top.siblings_until(moving))
     others = buffers_named(
         without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body
     )
-    conflicts = (
-        (writes & buffers_accessed(passed)) | (reads & outer_writes(passed)) | ({between} & others)
-    )
+    conflicts = (conflicting_buffers((moving.node,), passed) - {between}) | ({between} & others)
     if conflicts:
         raise schedule_error(
             "reverse_compute_inline.other_access",
@@ -188,17 +188,17 @@ def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str
     """Return the consumer's store at a point, with the produced value in place of the load."""
     return replace(
         store,
-        indices=tuple(_at_point(at, load, value=value, point=point) for at in store.indices),
-        value=_at_point(store.value, load, value=value, point=point),
+        indices=tuple(_expr_at_point(at, load, value=value, point=point) for at in store.indices),
+        value=_expr_at_point(store.value, load, value=value, point=point),
     )
 
 
-def _at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
+def _expr_at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
     at_point: Expr = substitute(with_replaced_subexpressions(expr, {load: value}), point)
     return at_point
 
 
-def _unproved(
+def _unproved_conditions(
     cursor: Cursor, producer: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
 ) -> Iterator[Expr]:
     """Yield the unproved conditions under which the consumer reads the element that a point produces."""
@@ -213,13 +213,13 @@ def _unproved(
         for part in domain_conditions(item, point[item.var], point)
     ]
     for part in conjuncts(cursor.node.predicate):
-        parts.append(_at_point(part, load, value=value, point=point))
+        parts.append(_expr_at_point(part, load, value=value, point=point))
     for part in parts:
         if not known.proves(part):
             yield part
 
 
-def _require_scalar(producer: Cursor, conditions: Sequence[Expr]) -> None:
+def _require_no_vectorized_loop(producer: Cursor, conditions: Sequence[Expr]) -> None:
     """Refuse new conditions in a vectorized loop: they are not the predicate of its lanes."""
     for loop in producer.loops:
         if conditions and loop.kind == "vectorized":
@@ -231,7 +231,7 @@ def _require_scalar(producer: Cursor, conditions: Sequence[Expr]) -> None:
             )
 
 
-def _predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None:
+def _extended_predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None:
     """Return the conjunction of the conditions of a block and new ones.
 
     New conditions that read buffers are evaluated only where the others hold, since elsewhere the elements

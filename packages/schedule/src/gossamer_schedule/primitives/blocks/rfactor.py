@@ -14,7 +14,8 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
@@ -97,8 +98,8 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
     """
     top = find_loop(root, loop=loop)
     cursor = required_single_block(top)
-    reduction, element = _require_factorable(cursor, top, axis=axis)
-    results = _require_results(root, reduction)
+    reduction, element = _required_reduction(cursor, top, axis=axis)
+    results = _required_results(root, reduction)
 
     namer = namer_of(root.function)
     parts = partial_buffers(top.node, results, axis=axis, namer=namer)
@@ -108,7 +109,9 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
     )
     nest = BlockNest(find_block(changed, block=partial.name), reduction_nest(cursor).enclosing)
     require_init_of_nest(nest)
-    combination = _combination(nest, cursor, element, reduction=reduction, parts=parts, part=part)
+    combination = _combination_nest(
+        nest, cursor, element, reduction=reduction, parts=parts, part=part
+    )
     rewritten = nest.top.replaced_by((nest.top.node, combination))
 
     buffers = tuple(buffer.name for buffer in parts.buffers)
@@ -116,21 +119,21 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
     return Change(rewritten, (*buffers, partial.name, *names_of_nest(combination)))
 
 
-def _require_factorable(
+def _required_reduction(
     cursor: Cursor, top: Cursor, *, axis: int
 ) -> tuple[TermReduction, WrittenElement]:
     """Return the reduction of a block, and the first element that it updates."""
     _require_kind(top)
     _require_reduction_loop(cursor, top)
     _require_extent(top)
-    reduction = _require_reducer(cursor)
-    element = _require_elements(cursor, reduction)
+    reduction = _required_reducer(cursor)
+    element = _required_first_element(cursor, reduction)
     _require_one_init(cursor, top, element)
     _require_axis(reduction, axis)
     return reduction, element
 
 
-def _require_results(root: Cursor, reduction: TermReduction) -> list[AnyBuffer]:
+def _required_results(root: Cursor, reduction: TermReduction) -> list[AnyBuffer]:
     """Return the buffers that a reduction updates, whose sizes must be constant."""
     results = [find_buffer(root, buffer=term.buffer) for term in reduction.terms]
     for buffer in results:
@@ -203,7 +206,7 @@ def _require_extent(top: Cursor) -> None:
         )
 
 
-def _require_reducer(cursor: Cursor) -> TermReduction:
+def _required_reducer(cursor: Cursor) -> TermReduction:
     """Return the reduction of the block; refuse a block that is not a reduction.
 
     Partial results start at the identity of the reducer and are combined by its operation.
@@ -218,7 +221,7 @@ def _require_reducer(cursor: Cursor) -> TermReduction:
     return reduction
 
 
-def _require_elements(cursor: Cursor, reduction: TermReduction) -> WrittenElement:
+def _required_first_element(cursor: Cursor, reduction: TermReduction) -> WrittenElement:
     """Return the first element that the block updates; its iterators select the others, too.
 
     Refuse the block unless different points select different elements.
@@ -291,7 +294,7 @@ def _require_axis(reduction: TermReduction, axis: int) -> None:
         )
 
 
-def _combination(
+def _combination_nest(
     nest: BlockNest,
     cursor: Cursor,
     element: WrittenElement,

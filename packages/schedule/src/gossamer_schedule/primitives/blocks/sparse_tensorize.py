@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.tensorization.apply import with_intrinsic

@@ -19,7 +19,8 @@ from gossamer_ir.traversal.walk import children, collect, contains, walk
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of
@@ -105,8 +106,8 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
     block: Block = cursor.node
     varying = {item.var for item in block.iters if integer_value(item.domain.extent) != 1}
     lookups: dict[Expr, None] = {}
-    for index in _indices(block.body, buffer):
-        lookups |= dict.fromkeys(_lookups(index, block, varying))
+    for index in _access_indices(block.body, buffer):
+        lookups |= dict.fromkeys(_largest_lookups(index, block, varying))
     if not lookups:
         where = "" if buffer is None else f" of '{buffer}'"
         raise schedule_error(
@@ -117,7 +118,7 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
     return sorted(lookups, key=lambda lookup: -sum(1 for _ in walk(lookup)))
 
 
-def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
+def _access_indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
     """Yield the indices of all accesses in statements, except in the headers of loops and blocks."""
     for statement in addressable_statements(body):
         if isinstance(statement, HEADERS):
@@ -128,7 +129,7 @@ def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
                 yield from access.indices
 
 
-def _lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
+def _largest_lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
     """Yield the largest parts of an index that load or search and depend on only some `varying` iterators."""
     if not contains(READS, expr):
         return
@@ -139,7 +140,7 @@ def _lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
         yield expr
         return
     for child in children(expr):
-        yield from _lookups(cast(Expr, child), block, varying)
+        yield from _largest_lookups(cast(Expr, child), block, varying)
 
 
 def _bound_variables(block: Block) -> set[str]:
@@ -155,7 +156,7 @@ def _with_cached_lookup(
     block and loops."""
     cursor = find_block(root, block=block)
     nest = loop_nest(cursor)
-    iters, conditions = _required_points(cursor, lookup)
+    iters, conditions = _required_domain(cursor, lookup)
     dimensions = required_dimensions(cursor, iters, (), elements=())
 
     namer = namer_of(root.function)
@@ -168,14 +169,14 @@ def _with_cached_lookup(
         (Store(cache.name, indices, lookup),),
         namer=namer,
     )
-    body = _replaced(cursor.node.body, lookup, Load(cache.name, indices, "int64"))
+    body = _with_lookup_replaced(cursor.node.body, lookup, Load(cache.name, indices, "int64"))
     reading = replace(cursor.node, body=body, reads=None, writes=None)
 
     rewritten = with_cache(cache, nest=nest, block=reading, before=(fill,))
     return rewritten, (cache.name, *names_of_nest(fill))
 
 
-def _required_points(
+def _required_domain(
     cursor: Cursor, lookup: Expr
 ) -> tuple[tuple[BlockIter, ...], tuple[Expr, ...]]:
     """Return the iterators over which a lookup is computed, and the conditions under which it is.
@@ -204,7 +205,7 @@ def _required_points(
     return iters, conditions
 
 
-def _replaced(body: tuple[Stmt, ...], lookup: Expr, by: Expr) -> tuple[Stmt, ...]:
+def _with_lookup_replaced(body: tuple[Stmt, ...], lookup: Expr, by: Expr) -> tuple[Stmt, ...]:
     """Return statements with an expression replaced, except in the headers of loops and blocks."""
 
     def visit(node: Any) -> Any:

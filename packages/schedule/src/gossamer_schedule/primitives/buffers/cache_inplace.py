@@ -9,7 +9,7 @@ from gossamer_ir.traversal.effects import NAMING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
@@ -85,13 +85,13 @@ def cache_inplace(
                 C[vi_c_1, vl_c_1] = C_local[vi_c_1, vl_c_1]
     """
     cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
-    elements, stored = _elements_in_place(cursor, old)
+    elements, stored = _required_elements(cursor, old)
 
     require_constant_size(old, cursor)
     require_stored(cursor, old, elements)
 
     cache = cache_of(old, scope, namer=namer_of(cursor.function))
-    copies = _copies(cursor, elements, stored, buffer=buffer, cache=cache)
+    copies = _copy_nests(cursor, elements, stored, buffer=buffer, cache=cache)
 
     rewritten = with_cache(
         cache,
@@ -106,19 +106,19 @@ def cache_inplace(
     return Change(rewritten, names)
 
 
-def _elements_in_place(cursor: Cursor, old: AnyBuffer) -> tuple[ReadElements, ReadElements]:
+def _required_elements(cursor: Cursor, old: AnyBuffer) -> tuple[ReadElements, ReadElements]:
     """Return the elements of a buffer that a block reads or writes, and those that it writes."""
     nest = loop_nest(cursor)
     require_allocated_outside(nest, old.name)
-    _require_in_place(cursor, old.name)
-    _require_in_body(nest, old.name)
+    _require_loads_and_stores(cursor, old.name)
+    _require_uses_in_body_only(nest, old.name)
     used, stored = loads_and_stores_of(cursor, old.name, old.dtype)
     elements = elements_of(cursor, old.name, used)
     written = tuple(element for element in elements.reads if element.indices in stored)
     return elements, replace(elements, reads=written)
 
 
-def _copies(
+def _copy_nests(
     cursor: Cursor, elements: ReadElements, stored: ReadElements, *, buffer: str, cache: AnyBuffer
 ) -> tuple[Stmt, ...]:
     """Return the nests that copy elements in and out.
@@ -144,7 +144,7 @@ def _copies(
     )
 
 
-def _require_in_place(cursor: Cursor, buffer: str) -> None:
+def _require_loads_and_stores(cursor: Cursor, buffer: str) -> None:
     """Refuse a block whose body does not both load from the buffer and store to it."""
     nodes = [node for node in walk(*cursor.node.body) if isinstance(node, (Load, Store, Combine))]
     is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
@@ -160,7 +160,7 @@ def _require_in_place(cursor: Cursor, buffer: str) -> None:
         )
 
 
-def _require_in_body(nest: BlockNest, buffer: str) -> None:
+def _require_uses_in_body_only(nest: BlockNest, buffer: str) -> None:
     """Refuse accesses of the buffer in the nest other than loads and stores in the body of the block."""
     block: Block = nest.block.node
     if buffer in buffers_accessed(block.init):

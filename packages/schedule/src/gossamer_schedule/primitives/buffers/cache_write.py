@@ -13,7 +13,8 @@ from gossamer_ir.nodes import Block, For, Load, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive
@@ -94,21 +95,23 @@ def cache_write(
     cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
     writer = without_outer_blocks(cursor) if _is_written_by_inner(cursor, buffer) else cursor
     element = required_element(writer, buffer)
-    is_loading = _require_initialized(writer, element)
+    is_loading = _is_old_value_needed(writer, element)
     if is_loading and writer is not cursor:
         raise _initialization_error(writer, buffer)
 
     require_constant_size(old, cursor)
-    loading = _copied(element, buffer, to=buffer)
-    initialized = _with_init(writer, loading) if is_loading else writer
+    loading = _copy_statement(element, buffer, to=buffer)
+    initialized = _with_init_statement(writer, loading) if is_loading else writer
     _require_no_use_between_iterations(initialized, buffer)
 
     namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
     caching = with_redirected_accesses(cursor.node, buffer, to=cache.name)
     if is_loading:
-        caching = replace(caching, init=(*caching.init, _copied(element, buffer, to=cache.name)))
-    copied_back = (_copied(element, cache.name, to=buffer),)
+        caching = replace(
+            caching, init=(*caching.init, _copy_statement(element, buffer, to=cache.name))
+        )
+    copied_back = (_copy_statement(element, cache.name, to=buffer),)
     copy = copy_nest(copy_block_name(block, cache.name), element.points, copied_back, namer=namer)
 
     nest = _nest_around_outer(cursor, reduction_nest(writer))
@@ -116,7 +119,7 @@ def cache_write(
     return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
-def _copied(element: WrittenElement, buffer: str, *, to: str) -> Store:
+def _copy_statement(element: WrittenElement, buffer: str, *, to: str) -> Store:
     """Return the statement that copies an element from one buffer to another."""
     indices = element.store.indices
     return Store(to, indices, Load(buffer, indices, dtype_of(element.store.value)))
@@ -150,7 +153,7 @@ def _initialization_error(cursor: Cursor, buffer: str) -> ScheduleError:
     )
 
 
-def _require_initialized(cursor: Cursor, element: WrittenElement) -> bool:
+def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
     """Return whether the cache must first load the old value, or refuse a block for which it cannot."""
     block: Block = cursor.node
     store = element.store
@@ -165,7 +168,7 @@ def _require_initialized(cursor: Cursor, element: WrittenElement) -> bool:
     return True
 
 
-def _with_init(cursor: Cursor, store: Store) -> Cursor:
+def _with_init_statement(cursor: Cursor, store: Store) -> Cursor:
     """Return the cursor at the block after a statement is added to its init."""
     block: Block = cursor.node
     changed = cursor.replaced_by((replace(block, init=(*block.init, store)),))

@@ -33,18 +33,13 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_loop,
-    require_serial,
-)
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
+from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error, text_of
-from gossamer_schedule.motion.move_block import is_recurrence
+from gossamer_schedule.motion.move_block import updates_old_values
 from gossamer_schedule.nests.init_checks import reinitializing_loops
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 from gossamer_schedule.regions.sliding_window import SlidingWindow, required_window
@@ -111,26 +106,28 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
 
-    target = _require_loop(cursor, buffer)
+    target = _required_loop(cursor, buffer)
     require_serial(target)
-    own = _require_own_loops(cursor, target)
+    own = _required_own_loops(cursor, target)
     _require_repeatable(cursor, target, own, buffer=buffer)
     window = required_window(cursor, target, own, buffer=buffer)
     assert isinstance(old, Buffer)  # Only dense buffers are allocated by statements.
     _require_known_shape(old, target)
     _require_loads_after(cursor, target, buffer=buffer)
-    _require_within(target, window, old)
+    _require_accesses_in_window(target, window, old)
 
     shape = list(old.shape)
     shape[window.dim] = index(window.width)
     rolled = replace(old, shape=tuple(shape))
     changed, names = _with_new_elements_only(cursor, target, own, window)
     inside = find_loop(root.with_function(changed), loop=target.node.var)
-    loop = replace(inside.node, body=_rolled(inside.node.body, window, buffer=buffer))
+    loop = replace(
+        inside.node, body=_with_circular_indices(inside.node.body, window, buffer=buffer)
+    )
     return Change(inside.replaced_by((Allocate(rolled), loop)), (buffer, *names))
 
 
-def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
+def _required_loop(cursor: Cursor, buffer: str) -> Cursor:
     """Return the cursor at the loop around the block in whose body the buffer is allocated."""
     for below in cursor.top.below():
         if isinstance(below.node, Allocate) and below.node.buffer.name == buffer:
@@ -144,7 +141,7 @@ def _require_loop(cursor: Cursor, buffer: str) -> Cursor:
     )
 
 
-def _require_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
+def _required_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
     """Return the loops between the target loop and the block, which must contain nothing else."""
     between = [parent for parent, _, _ in cursor.path[len(target.path) + 1 :]]
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
@@ -163,16 +160,14 @@ def _require_repeatable(
     Only the block may write the buffer, and it may only read values that do not change in the loop.
     """
     block: Block = cursor.node
-    if outer_writes((block,)) != {buffer} or _stores(target.node.body, buffer) != _stores(
+    if outer_writes((block,)) != {buffer} or _store_count(target.node.body, buffer) != _store_count(
         (block,), buffer
     ):
         raise schedule_error(
             "rolling_buffer.writers",
             f"Block '{block.name}' is not the only writer of '{buffer}', or also writes another buffer.",
         )
-    is_reading = any(load.buffer == buffer for load in collect(Load, *block.body))
-    has_reduction = any(item.kind == "R" for item in block.iters)
-    if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
+    if updates_old_values(block):
         raise schedule_error(
             "rolling_buffer.updates",
             f"Block '{block.name}' updates elements that already have a value.",
@@ -191,7 +186,7 @@ def _require_repeatable(
         )
 
 
-def _stores(body: tuple[Stmt, ...], buffer: str) -> int:
+def _store_count(body: tuple[Stmt, ...], buffer: str) -> int:
     return sum(store.buffer == buffer for store in collect(Store, *body))
 
 
@@ -222,7 +217,7 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
         )
 
 
-def _require_within(target: Cursor, window: SlidingWindow, buffer: Buffer) -> None:
+def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: Buffer) -> None:
     """Refuse accesses that may be outside the window of the iteration, or outside the old buffer.
 
     `x % width` maps every index into the window, so an access out of bounds would silently use another
@@ -294,7 +289,9 @@ def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
         )
 
 
-def _rolled(body: tuple[Stmt, ...], window: SlidingWindow, *, buffer: str) -> tuple[Stmt, ...]:
+def _with_circular_indices(
+    body: tuple[Stmt, ...], window: SlidingWindow, *, buffer: str
+) -> tuple[Stmt, ...]:
     """Return the body of the loop, with indices of the circular buffer and without its allocation."""
 
     def rule(node: Any) -> Any | None:

@@ -13,7 +13,8 @@ from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
 from gossamer_schedule.bounds.sizes import COUNT_RANGE, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
@@ -64,7 +65,7 @@ def storage_align(
         )
     _require_axis(old, axis)
     _require_factor(factor, offset)
-    padded = _require_padding(old, axis + 1, factor=factor, offset=offset)
+    padded = _required_padded_extent(old, axis + 1, factor=factor, offset=offset)
 
     shape = (*old.shape[: axis + 1], padded, *old.shape[axis + 2 :])
     lost = {axis + 1: old.shape[axis + 1]} if padded != old.shape[axis + 1] else {}
@@ -99,7 +100,7 @@ def _require_factor(factor: int, offset: int) -> None:
         )
 
 
-def _require_padding(buffer: Buffer, dim: int, *, factor: int, offset: int) -> Expr:
+def _required_padded_extent(buffer: Buffer, dim: int, *, factor: int, offset: int) -> Expr:
     """Return the smallest extent of dimension `dim` that gives the dimension before it such a stride."""
     extent, later = buffer.shape[dim], buffer.shape[dim + 1 :]
     inner = [integer_value(size) for size in later]

@@ -40,7 +40,8 @@ from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
@@ -101,20 +102,20 @@ def transform_layout(
     old = find_buffer(root, buffer=buffer)
 
     require_allocated(old, root)
-    shape = _require_dense(root.function, old)
-    layout = _require_layout(index_map, old, shape, root.function)
-    value = _require_pad(pad, old, layout)
+    shape = _required_dense_shape(root.function, old)
+    layout = _required_layout(index_map, old, shape, root.function)
+    value = _required_padding_value(pad, old, layout)
     _require_only_elements(root.function, buffer)
-    _require_scalar(root.function, buffer, layout)
+    _require_no_vectors(root.function, buffer, layout)
 
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
-    nest, names = ((), ()) if value is None else _padding(root.function, new, layout, value)
+    nest, names = ((), ()) if value is None else _padding_nest(root.function, new, layout, value)
     lost = {dim: shape[dim] for dim in layout.unsafe_dimensions}
     moved = body_with_moved_accesses(root, buffer, layout.at, lost=lost)
-    return Change(root.with_function(_declared(root.function, moved, new, nest)), names)
+    return Change(root.with_function(_function_with_layout(root.function, moved, new, nest)), names)
 
 
-def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
+def _required_dense_shape(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
     """Return the extents of the buffer, all of whose axes must be dense."""
     if isinstance(buffer, Buffer):
         return buffer.shape
@@ -130,7 +131,7 @@ def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
     return lengths
 
 
-def _require_layout(
+def _required_layout(
     text: str, buffer: AnyBuffer, shape: tuple[Expr, ...], function: Function
 ) -> BufferLayout:
     """Return the layout that a map gives; refuse it if two elements may get one slot, where the second would
@@ -138,7 +139,7 @@ def _require_layout(
 
     The extents of the layout are checked as well as the map, since they are computed from it.
     """
-    parsed = _map_of(text, function)
+    parsed = _parsed_index_map(text, function)
     if parsed is None or len(parsed.vars) != len(shape) or len({*parsed.vars}) != len(shape):
         raise schedule_error(
             "transform_layout.map",
@@ -172,7 +173,7 @@ def _require_sizes(index_map: IndexMap, text: str) -> None:
             )
 
 
-def _map_of(text: str, function: Function) -> IndexMap | None:
+def _parsed_index_map(text: str, function: Function) -> IndexMap | None:
     from gossamer_ir.script import parse_expr  # Imported late: only texts need the parser.
 
     left, arrow, right = text.partition("->")
@@ -187,11 +188,13 @@ def _map_of(text: str, function: Function) -> IndexMap | None:
     return IndexMap(names, results) if arrow else None
 
 
-def _require_pad(pad: str | None, buffer: AnyBuffer, layout: BufferLayout) -> Const | None:
+def _required_padding_value(
+    pad: str | None, buffer: AnyBuffer, layout: BufferLayout
+) -> Const | None:
     """Return the value for slots that hold no element, or None if there are none."""
     if not layout.padded:
         return None
-    value = None if pad is None else _constant(pad, buffer.dtype)
+    value = None if pad is None else _parsed_constant(pad, buffer.dtype)
     if value is None:
         raise schedule_error(
             "transform_layout.padding",
@@ -202,7 +205,7 @@ def _require_pad(pad: str | None, buffer: AnyBuffer, layout: BufferLayout) -> Co
     return value
 
 
-def _constant(text: str, dtype: str) -> Const | None:
+def _parsed_constant(text: str, dtype: str) -> Const | None:
     try:
         return constant(float(text) if dtype.startswith(("float", "bfloat")) else int(text), dtype)
     except ValueError:
@@ -221,7 +224,7 @@ def _require_only_elements(function: Function, buffer: str) -> None:
         )
 
 
-def _require_scalar(function: Function, buffer: str, layout: BufferLayout) -> None:
+def _require_no_vectors(function: Function, buffer: str, layout: BufferLayout) -> None:
     """Refuse vectors of a buffer whose indices are divided into digits: digits of lanes are not supported."""
     if all(isinstance(result, Var) for result in layout.map.results):
         return
@@ -245,7 +248,7 @@ def _require_scalar(function: Function, buffer: str, layout: BufferLayout) -> No
         )
 
 
-def _padding(
+def _padding_nest(
     function: Function, new: Buffer, layout: BufferLayout, value: Const
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return the nest that fills the slots that hold no element, and the names of its block and loops."""
@@ -265,7 +268,7 @@ def _padding(
     return (nest,), (name, *loops)
 
 
-def _declared(
+def _function_with_layout(
     function: Function, body: tuple[Stmt, ...], new: Buffer, nest: tuple[Stmt, ...]
 ) -> Function:
     """Return the function that declares the new buffer, and pads it before it is first used."""

@@ -28,9 +28,8 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed
+from gossamer_schedule.dependence.access import buffers_accessed, conflicting_buffers
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.motion.move_block import position_in_body
 
 
 @primitive(stages=("coordinate",))
@@ -83,19 +82,21 @@ def sparse_compute_at(
     cursor = find_iteration(root, iteration=iteration)
     target = find_iteration(root, iteration=into)
 
-    shared = _require_shared(cursor, target, var=var)
+    shared = _required_shared_variables(cursor, target, var=var)
     _require_before(cursor, target)
     _require_no_conflict_between(cursor, target)
     _require_own_inits(cursor, shared)
     _require_own_inits(target, shared)
     _require_independent(cursor.node, target.node, shared)
 
-    outer = _joined(cursor.node, target.node, shared, name=f"{into}_{var}", function=root.function)
+    outer = _joined_iteration(
+        cursor.node, target.node, shared, name=f"{into}_{var}", function=root.function
+    )
     bare = cursor.replaced_by(())
     return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
 
 
-def _joined(
+def _joined_iteration(
     first: Iteration, second: Iteration, shared: tuple[str, ...], *, name: str, function: Function
 ) -> Iteration:
     """Return the iteration over the shared axes that contains both iterations."""
@@ -111,7 +112,7 @@ def _joined(
     return Iteration(fresh, second.axes[:count], "S" * count, shared, body)
 
 
-def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
+def _required_shared_variables(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
     """Return the target's variables of the shared axes; refuse axes that the iterations cannot share.
 
     Duplicate coordinates are refused, since a coordinate would then be visited by several iterations of
@@ -130,7 +131,7 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
         cursor.node.axes[:count] == into.axes[:count]
         and cursor.node.kinds[:count] == into.kinds[:count] == "S" * count
         and len(into.axes) >= count
-        and all(_is_unique(item, axes) for item in into.axes[:count])
+        and all(_has_unique_coordinates(item, axes) for item in into.axes[:count])
     )
     attached_to = {
         item.parent
@@ -148,7 +149,7 @@ def _require_shared(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, .
     return into.vars[:count]
 
 
-def _is_unique(item: object, axes: Mapping[str, Axis]) -> bool:
+def _has_unique_coordinates(item: object, axes: Mapping[str, Axis]) -> bool:
     """Return whether an entry is a single axis with unique coordinates."""
     return isinstance(item, OverAxis) and getattr(axes[item.axis], "unique", True)
 
@@ -159,9 +160,7 @@ def _require_before(cursor: Cursor, target: Cursor) -> None:
     In another order, the later iteration would use results before they are computed. In another body, one may
     run more often than the other.
     """
-    parent, name, _ = cursor.path[-1]
-    other, field, _ = target.path[-1]
-    if parent is not other or name != field or position_in_body(cursor) >= position_in_body(target):
+    if not cursor.precedes(target):
         raise schedule_error(
             "sparse_compute_at.scope",
             f"Iteration '{cursor.node.name}' does not precede iteration '{target.node.name}' in the same "
@@ -172,15 +171,12 @@ def _require_before(cursor: Cursor, target: Cursor) -> None:
 
 def _require_no_conflict_between(cursor: Cursor, target: Cursor) -> None:
     """Refuse statements between the iterations that use what the first one writes, or write what it reads."""
-    between = cursor.siblings[position_in_body(cursor) + 1 : position_in_body(target)]
-    writes = outer_writes((cursor.node,))
-    clash = (writes & buffers_accessed(between)) | (
-        buffers_accessed((cursor.node,)) & outer_writes(between)
-    )
-    if clash:
+    conflicts = conflicting_buffers((cursor.node,), cursor.siblings_until(target))
+    if conflicts:
         raise schedule_error(
             "sparse_compute_at.other_access",
-            f"Iteration '{cursor.node.name}' cannot move past other uses of '{', '.join(sorted(clash))}'.",
+            f"Iteration '{cursor.node.name}' cannot move past other uses of "
+            f"'{', '.join(sorted(conflicts))}'.",
         )
 
 

@@ -45,7 +45,7 @@ def sparse_fuse(
     """
     cursor = find_iteration(root, iteration=iteration)
 
-    start = _require_consecutive(cursor, axes)
+    start = _required_first_position(cursor, axes)
     _require_chain(cursor, axes)
 
     node: Iteration = cursor.node
@@ -57,7 +57,7 @@ def sparse_fuse(
     )
 
 
-def _require_consecutive(cursor: Cursor, axes: Sequence[str]) -> int:
+def _required_first_position(cursor: Cursor, axes: Sequence[str]) -> int:
     """Return the position of the first of the axes in the iteration's list; refuse others than two or more
     consecutive ones."""
     entries: tuple[IterationAxis, ...] = cursor.node.axes

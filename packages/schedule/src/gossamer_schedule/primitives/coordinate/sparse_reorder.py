@@ -61,16 +61,16 @@ def sparse_reorder(
     cursor = find_iteration(root, iteration=iteration)
 
     _require_permutation(cursor, order)
-    entries = _require_groups(cursor, order)
+    entries = _required_entries(cursor, order)
     _require_parents_first(cursor, entries)
-    reassociated = _require_exchangeable(cursor, order)
+    reassociated = _required_exchange(cursor, order)
 
     reordered = replace(
         cursor.node,
         axes=tuple(entry.axis for entry in entries),
         kinds="".join(entry.kinds for entry in entries),
         vars=tuple(name for entry in entries for name in entry.vars),
-        annotations=_annotations(cursor.node, order, is_reassociating=bool(reassociated)),
+        annotations=_reordered_annotations(cursor.node, order, is_reassociating=bool(reassociated)),
     )
 
     return Change(cursor.replaced_by((reordered,)), tuple(order))
@@ -97,7 +97,7 @@ def _entries(node: Iteration) -> Iterator[_AxisEntry]:
         start = end
 
 
-def _require_groups(cursor: Cursor, order: Sequence[str]) -> list[_AxisEntry]:
+def _required_entries(cursor: Cursor, order: Sequence[str]) -> list[_AxisEntry]:
     """Return the entries in the new order; refuse an order that separates a fused group."""
     by_first = {entry.vars[0]: entry for entry in _entries(cursor.node)}
     entries: list[_AxisEntry] = []
@@ -145,7 +145,7 @@ def _parents_of(entry: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]
             yield axis.parent
 
 
-def _require_exchangeable(cursor: Cursor, order: Sequence[str]) -> set[str]:
+def _required_exchange(cursor: Cursor, order: Sequence[str]) -> set[str]:
     """Return the buffers whose elements are combined in another order; refuse an illegal exchange."""
     top, chain = loops_over_coordinates(cursor)
     by_name = dict(zip(cursor.node.vars, chain, strict=True))
@@ -153,7 +153,9 @@ def _require_exchangeable(cursor: Cursor, order: Sequence[str]) -> set[str]:
     return required_exchange(top, chain, moved)
 
 
-def _annotations(node: Iteration, order: Sequence[str], *, is_reassociating: bool) -> Annotations:
+def _reordered_annotations(
+    node: Iteration, order: Sequence[str], *, is_reassociating: bool
+) -> Annotations:
     # A new order of the reduction axes alone changes the order in which terms are combined.
     reductions = [var for var, kind in zip(node.vars, node.kinds, strict=True) if kind == "R"]
     is_same_order = [var for var in order if var in reductions] == reductions

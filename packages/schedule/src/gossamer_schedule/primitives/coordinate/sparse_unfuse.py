@@ -43,7 +43,7 @@ def sparse_unfuse(
     """
     cursor = find_iteration(root, iteration=iteration)
 
-    position = _require_fused(cursor, axes)
+    position = _required_group_position(cursor, axes)
 
     node: Iteration = cursor.node
     single = tuple(OverAxis(name) for name in axes)
@@ -55,7 +55,7 @@ def sparse_unfuse(
     )
 
 
-def _require_fused(cursor: Cursor, axes: tuple[str, ...]) -> int:
+def _required_group_position(cursor: Cursor, axes: tuple[str, ...]) -> int:
     """Return the position of the fused group in the iteration's list; refuse axes that are not a group."""
     node: Iteration = cursor.node
     group = FuseAxes(tuple(axes))

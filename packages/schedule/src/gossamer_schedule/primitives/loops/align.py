@@ -16,7 +16,8 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import with_range_condition
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import find_buffer, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import require_serial, require_zero_start
+from gossamer_schedule.cursor.resolve import find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed
@@ -69,25 +70,25 @@ def align(
     assert isinstance(target, Buffer), "the loop stage has no other buffers"
 
     require_serial(cursor)
-    _require_zero_start(cursor)
+    require_zero_start(cursor)  # the predicate masks iterations outside of [0, extent)
     _require_lanes(lanes, cursor)
     _require_rows(target, lanes)
     _require_extent(cursor, lanes)
-    shift = _misalignment(target, lanes)
+    shift = _required_misalignment(target, lanes)
 
-    blocks = _require_blocks(cursor)
+    blocks = _required_blocks(cursor)
     require_unchanged_bounds((cursor.node,), at=root)
     _require_plain_values(blocks, cursor)
 
     extent = cursor.node.extent
     bounded = tuple(with_range_condition(block, loop, extent=extent) for block in blocks)
-    shifted = tuple(_shifted(block, loop, shift=shift, lanes=lanes) for block in bounded)
+    shifted = tuple(_shifted_block(block, loop, shift=shift, lanes=lanes) for block in bounded)
     aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=shifted)
 
     return Change(cursor.replaced_by((aligned,)), (loop,))
 
 
-def _shifted(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
+def _shifted_block(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
     """Return a block whose loop runs `shift` iterations ahead of the values that it had.
 
     An iterator that is bound to the loop itself follows it, and what uses the iterator is shifted: then a
@@ -98,7 +99,7 @@ def _shifted(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
     early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop, *followers)}
     moved: Block = substitute(block, early)
     iters = tuple(
-        replace(item, value=index_var(loop), domain=_longer(item.domain, lanes))
+        replace(item, value=index_var(loop), domain=_extended_domain(item.domain, lanes))
         if item.var in followers
         else item
         for item in moved.iters
@@ -106,22 +107,11 @@ def _shifted(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
     return replace(moved, iters=iters)
 
 
-def _longer(domain: Range, lanes: int) -> Range:
+def _extended_domain(domain: Range, lanes: int) -> Range:
     return replace(domain, extent=add(domain.extent, index(lanes)))
 
 
-def _require_zero_start(cursor: Cursor) -> None:
-    """Refuse another start: the predicate that masks the added iterations keeps the range [0, extent)."""
-    if integer_value(cursor.node.start) != 0:
-        raise schedule_error(
-            "align.start",
-            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and align needs a loop that "
-            "starts at 0.",
-            place=cursor.place,
-        )
-
-
-def _require_blocks(cursor: Cursor) -> tuple[Block, ...]:
+def _required_blocks(cursor: Cursor) -> tuple[Block, ...]:
     """Return the body of the loop, refused unless all statements are blocks: only these have predicates,
     which mask the added iterations."""
     blocks = tuple(statement for statement in cursor.node.body if isinstance(statement, Block))
@@ -189,7 +179,7 @@ def _require_rows(buffer: Buffer, lanes: int) -> None:
         )
 
 
-def _misalignment(buffer: Buffer, lanes: int) -> Expr:
+def _required_misalignment(buffer: Buffer, lanes: int) -> Expr:
     """Return the number of elements by which a buffer begins after a multiple of `lanes` elements."""
     if buffer.handle is None:
         raise schedule_error(

@@ -11,7 +11,8 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.races import require_no_race
@@ -19,7 +20,7 @@ from gossamer_schedule.errors import listing, schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.terms import is_reduction_loop, require_reducers
 
-TAGS: tuple[str, ...] = get_args(ThreadTag)
+THREAD_AXES: tuple[str, ...] = get_args(ThreadTag)
 MAX_THREADS = 1024
 """The largest number of threads of a block along one axis."""
 
@@ -64,8 +65,8 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
 
     require_serial(cursor)
     _require_axis(thread)
-    _require_start(cursor)
-    _require_unnested(cursor, thread=thread)
+    require_zero_start(cursor)  # as do the indices of threads, which replace the variable
+    _require_no_nested_axis(cursor, thread=thread)
     _require_extent(cursor, thread=thread)
     # Only the threads of one block can combine terms.
     is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
@@ -82,24 +83,15 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
 
 def _require_axis(thread: str) -> None:
     """Refuse a name that is not one of the thread axes of a grid: no launch has threads along it."""
-    if thread not in TAGS:
+    if thread not in THREAD_AXES:
         raise schedule_error(
-            "bind.thread", f"'{thread}' is not a thread axis.", hint=listing("thread axes", TAGS)
+            "bind.thread",
+            f"'{thread}' is not a thread axis.",
+            hint=listing("thread axes", THREAD_AXES),
         )
 
 
-def _require_start(cursor: Cursor) -> None:
-    """Refuse another start: the indices of threads, which the variable becomes, start at 0."""
-    if integer_value(cursor.node.start) != 0:
-        raise schedule_error(
-            "bind.start",
-            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and bind needs a loop that "
-            "starts at 0.",
-            place=cursor.place,
-        )
-
-
-def _require_unnested(cursor: Cursor, *, thread: str) -> None:
+def _require_no_nested_axis(cursor: Cursor, *, thread: str) -> None:
     """Refuse a second loop on the axis in a nest.
 
     A thread has one index along an axis, so both variables would be equal, and the other combinations of

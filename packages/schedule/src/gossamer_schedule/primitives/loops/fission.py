@@ -21,10 +21,16 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
+from gossamer_schedule.dependence.access import (
+    buffers_accessed,
+    buffers_named,
+    conflicting_buffers,
+    values_at,
+)
 from gossamer_schedule.dependence.dependence_distance import dependence_distance
 from gossamer_schedule.dependence.races import difference_text, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
@@ -79,7 +85,7 @@ def fission(
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    parts = _require_parts(cursor, after)
+    parts = _required_parts(cursor, after)
     _require_unchanged(cursor)
     for at in range(1, len(parts)):
         before: BodyPart = sum(parts[:at], ())
@@ -89,12 +95,14 @@ def fission(
 
     namer = namer_of(root.function)
     names = tuple(namer.fresh(f"{loop}_{at}") for at in range(len(parts)))
-    new_loops = tuple(_loop_of(cursor.node, *pair) for pair in zip(names, parts, strict=True))
+    new_loops = tuple(
+        _loop_over_part(cursor.node, *pair) for pair in zip(names, parts, strict=True)
+    )
 
     return Change(cursor.replaced_by(new_loops), names, {loop: names})
 
 
-def _require_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
+def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
     body: BodyPart = cursor.node.body
     names = [name_of(statement) for statement in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
@@ -146,11 +154,8 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
     """Refuse a part that accesses an element in an iteration, and an earlier part in a later one, if one of
     them writes it: the earlier part now runs all its iterations first."""
     loop, varying = cursor.node.var, loops_within((cursor.node,))
-    shared = (outer_writes(before) & buffers_accessed(part)) | (
-        buffers_accessed(before) & outer_writes(part)
-    )
-    for buffer in sorted(shared):
-        for later, earlier in _pairs(before, part, buffer, cursor):
+    for buffer in sorted(conflicting_buffers(before, part)):
+        for later, earlier in _access_pairs(before, part, buffer, cursor):
             pair = (later, earlier)
             if verdict(loop, pair, varying=varying, function=cursor.function) == "disjoint":
                 continue
@@ -162,7 +167,7 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
             raise _dependence_error(cursor, pair, distance)
 
 
-def _pairs(
+def _access_pairs(
     before: BodyPart, part: BodyPart, buffer: str, cursor: Cursor
 ) -> Iterator[tuple[AccessForm, AccessForm]]:
     """Yield the pairs of an access in earlier parts and one in this part that include a store."""
@@ -228,5 +233,5 @@ def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor) -> Non
             )
 
 
-def _loop_of(loop: For, name: str, part: Sequence[Stmt]) -> For:
+def _loop_over_part(loop: For, name: str, part: Sequence[Stmt]) -> For:
     return replace(loop, var=name, body=substitute_body(tuple(part), {loop.var: index_var(name)}))

@@ -17,7 +17,8 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import values_at
@@ -88,19 +89,19 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     _require_perfect_nest(cursors)
     for cursor in cursors:
         require_serial(cursor)
-        _require_zero_start(cursor)
+        require_zero_start(cursor)  # as do the quotients and remainders of the fused variable
     _require_independent(cursors)
     _require_iteration_count(cursors)
     _require_same_inits(cursors)
 
     name = namer_of(root.function).fresh(fused_name(loops))
-    fused = _fused([cursor.node for cursor in cursors], name)
+    fused = _fused_loop([cursor.node for cursor in cursors], name)
 
     forwards = dict.fromkeys(loops, (name,))
     return Change(cursors[0].replaced_by((fused,)), (name,), forwards)
 
 
-def _fused(chain: Sequence[For], name: str) -> For:
+def _fused_loop(chain: Sequence[For], name: str) -> For:
     """Return the loop over the iterations of a nest, given outermost first."""
     # Where several loops have the same annotation, the value of the outermost one is kept.
     annotations = {key: value for loop in reversed(chain) for key, value in loop.annotations}
@@ -126,17 +127,6 @@ def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
                 hint="Name the loops of a perfect nest from the outermost to the innermost.",
                 place=outer.place,
             )
-
-
-def _require_zero_start(cursor: Cursor) -> None:
-    """Refuse another start: the quotients and remainders that replace the variables start at 0."""
-    if integer_value(cursor.node.start) != 0:
-        raise schedule_error(
-            "fuse.start",
-            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and fuse needs a loop that "
-            "starts at 0.",
-            place=cursor.place,
-        )
 
 
 def _require_independent(cursors: Sequence[Cursor]) -> None:

@@ -11,7 +11,8 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
@@ -56,17 +57,17 @@ def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    block = _require_block(cursor)
+    block = _required_block(cursor)
     _require_unchanged(cursor, block)
     _require_no_reduction(cursor, block)
 
     iterator = namer_of(root.function).fresh(f"v{loop}")
-    lifted = _around(cursor.node, block, iterator)
+    lifted = _loop_around_block(cursor.node, block, iterator)
 
     return Change(cursor.up(1).replaced_by((lifted,)), (loop,))
 
 
-def _require_block(cursor: Cursor) -> Block:
+def _required_block(cursor: Cursor) -> Block:
     """Return the block around the loop; refuse other statements or an init in it.
 
     Outside of the block, the loop would repeat them in each iteration. An init would then overwrite what
@@ -127,7 +128,7 @@ def _is_in_block(cursor: Cursor, top: Cursor) -> bool:
     return any(isinstance(parent, Block) for parent in cursor.parents[len(top.path) :])
 
 
-def _around(loop: For, block: Block, iterator: str) -> For:
+def _loop_around_block(loop: For, block: Block, iterator: str) -> For:
     """Return the loop around the block, with the block's iterators in its bounds replaced by their values."""
     values = {item.var: item.value for item in block.iters}
     start, extent = substitute(loop.start, values), substitute(loop.extent, values)

@@ -23,7 +23,8 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute_body
 from gossamer_schedule.cursor.clones import Clone, clones_of, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
@@ -83,34 +84,34 @@ def loop_partition(
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    cuts = _require_points(points, cursor)
+    cuts = _required_cuts(points, cursor)
     _require_unchanged(cursor, cuts)
-    once = _require_inits(cursor, cuts)
+    once = _required_once_initialized(cursor, cuts)
 
     copies = clones_of((cursor.node,), len(cuts) + 1, namer_of(root.function))
-    with _point_around(cursor) as point:
-        starts, extents = _ranges(cuts, cursor, point=point)
+    with _program_point_around(cursor) as point:
+        starts, extents = _part_ranges(cuts, cursor, point=point)
     require_inits_with_added_factors(cursor, {loop}, starts)
-    parts = _parts(copies, starts, extents, once=once)
+    parts = _part_loops(copies, starts, extents, once=once)
 
     names = tuple(copy.variables[loop] for copy in copies)
     return Change(cursor.replaced_by(parts), names, forwards_of(copies))
 
 
-def _require_points(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, ...]:
+def _required_cuts(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, ...]:
     """Return the cuts; refuse constants that decrease or are negative.
 
     Such parts would always be empty, which is a mistake of the caller. A point that depends on parameters may
     leave a part empty in some calls only.
     """
-    cuts = tuple(_cut(point, cursor) for point in points)
+    cuts = tuple(_required_cut(point, cursor) for point in points)
     known = [value for value in map(integer_value, cuts) if value is not None]
     if not cuts or min(known, default=0) < 0 or known != sorted(known):
         raise _points_error(f"the points {tuple(points)} are none, negative or decreasing", cursor)
     return cuts
 
 
-def _cut(point: int | str, cursor: Cursor) -> Expr:
+def _required_cut(point: int | str, cursor: Cursor) -> Expr:
     if isinstance(point, int):
         if not 0 <= point < 2**63:
             raise _points_error(f"point {point} is negative or does not fit int64", cursor)
@@ -133,22 +134,22 @@ def _points_error(reason: str, cursor: Cursor) -> ScheduleError:
 
 def _require_unchanged(cursor: Cursor, cuts: Sequence[Expr]) -> None:
     """Refuse bounds and points that the loop may change: each part evaluates them again."""
-    bounds = _resolved((cursor.node.start, cursor.node.extent, *cuts), cursor)
+    bounds = _resolved_exprs((cursor.node.start, cursor.node.extent, *cuts), cursor)
     require_unchanged(cursor.node, bounds, at=cursor, what="a bound or point")
 
 
-def _resolved(exprs: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
+def _resolved_exprs(exprs: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
     """Return expressions in terms of parameters and loop variables."""
     values = values_at(cursor)
     return tuple(resolve(expr, values) for expr in exprs)
 
 
-def _require_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
+def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
     """Return the blocks whose init does not run once per iteration of the loop: only the first part keeps
     it. Refuse the cuts if an init may not run as before."""
     require_independent_inits(cursor)
     loop, once = cursor.node.var, set()
-    cut_variables = {name for cut in _resolved(cuts, cursor) for name in free_vars(cut)}
+    cut_variables = {name for cut in _resolved_exprs(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
         if loop in loops_outside_init(block):
             once.add(block.node.name)
@@ -173,7 +174,7 @@ def _require_cuts_before(block: Cursor, reducing: Set[str]) -> None:
 
 
 @contextmanager
-def _point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
+def _program_point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
     """Yield what holds before the loop, both where it runs for a block and where it runs for an init.
 
     Inits run before the reduction loops, so nothing is assumed of these and of loops inside them.
@@ -191,7 +192,7 @@ def _point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
         yield point
 
 
-def _ranges(
+def _part_ranges(
     cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """Return the start and the number of iterations of each part.
@@ -199,13 +200,13 @@ def _ranges(
     No sum or difference overflows: all lie between the start of the loop and its end.
     """
     loop: For = cursor.node
-    ends = (*_clamped(cuts, cursor, point=point), loop.extent)
+    ends = (*_clamped_cuts(cuts, cursor, point=point), loop.extent)
     starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
     first = _capped_at_extent(cuts[0], cursor, point=point)
     return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
 
 
-def _parts(
+def _part_loops(
     copies: Sequence[Clone], starts: Sequence[Expr], extents: Sequence[Expr], *, once: Set[str]
 ) -> tuple[Stmt, ...]:
     """Return the copies of a loop, each over its part of the iterations."""
@@ -226,7 +227,7 @@ def _parts(
     return tuple(parts)
 
 
-def _clamped(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> list[Expr]:
+def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> list[Expr]:
     """Return the number of iterations before each cut, at least that before the preceding cut and at most
     the extent."""
     clamped: list[Expr] = []
@@ -255,7 +256,7 @@ def _is_at_most(lesser: Expr, greater: Expr, cursor: Cursor, *, point: ProgramPo
     """Return whether lesser <= greater is proved."""
     if lesser == greater:
         return True
-    return point.is_at_most(*_resolved((lesser, greater), cursor))
+    return point.is_at_most(*_resolved_exprs((lesser, greater), cursor))
 
 
 def _is_floor(cut: Binary, extent: Expr) -> bool:

@@ -11,13 +11,8 @@ from gossamer_ir.nodes import Block, Expr, For, Function
 from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.bounds.sizes import COUNT_RANGE, is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import (
-    LOOP_STAGES,
-    find_function,
-    find_loop,
-    require_serial,
-    require_stage,
-)
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_stage
+from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.primitive import primitive
@@ -108,7 +103,7 @@ def parallel(
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
     if accumulate is not None or parts is not None:
-        _require_form(accumulate, parts, weight or grain)
+        _require_accumulation_form(accumulate, parts, weight or grain)
         if accumulate == ATOMIC:
             return parallelize_loop(
                 root, loop, weight, grain=grain, require=require_nothing, accumulate=ATOMIC
@@ -117,7 +112,9 @@ def parallel(
     return parallelize_loop(root, loop, weight, grain=grain, require=require_no_race)
 
 
-def _require_form(accumulate: str | None, parts: int | None, weight: str | int | None) -> None:
+def _require_accumulation_form(
+    accumulate: str | None, parts: int | None, weight: str | int | None
+) -> None:
     """Refuse arguments that have no effect in a form: parts are equal, so their work is not balanced by a
     weight, and with atomic updates there are no parts."""
     if accumulate is None:
@@ -167,12 +164,12 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
     in_parts = find_function(divided.module, root.primitive, function=root.function.name)
     outer = find_loop(in_parts, loop=divided.names[0])
     changed = with_parallel_parts(reduction, outer, dim=dim, count=parts)
-    old = set(_blocks(in_parts.function))
-    added = (name for name in _blocks(changed) if name not in old)
+    old = set(_block_names(in_parts.function))
+    added = (name for name in _block_names(changed) if name not in old)
     return Change(in_parts.with_function(changed), (*divided.names, *added), divided.forwards)
 
 
-def _blocks(function: Function) -> tuple[str, ...]:
+def _block_names(function: Function) -> tuple[str, ...]:
     return tuple(
         statement.name
         for statement in addressable_statements(function.body)
@@ -195,7 +192,7 @@ def parallelize_loop(
     require_serial(cursor)
     require(cursor)
     shared = required_shared_buffers(cursor) if accumulate == ATOMIC else ()
-    work = None if weight is None else _require_weight(weight, cursor)
+    work = None if weight is None else _required_weight(weight, cursor)
     _require_grain(grain, cursor)
 
     min_work = None if grain is None else index(grain)
@@ -221,7 +218,7 @@ def _require_not_nested(cursor: Cursor) -> None:
             )
 
 
-def _require_weight(text: str, cursor: Cursor) -> Expr:
+def _required_weight(text: str, cursor: Cursor) -> Expr:
     place = cursor.place
     names = (*(loop.var for loop in cursor.loops), cursor.node.var)
     weight = expression_of(text, cursor, names, argument="weight", place=place)

@@ -16,7 +16,8 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Allocate, For, Stmt
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
@@ -56,7 +57,7 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
 
     require_serial(cursor)
     _require_stages(stages)
-    copies = _require_copies(cursor)
+    copies = _required_copies(cursor)
     _require_own_values(cursor, copies)
 
     others = tuple(item for item in cursor.node.annotations if item[0] != PIPELINE)
@@ -75,7 +76,7 @@ def _require_stages(stages: int) -> None:
         )
 
 
-def _require_copies(cursor: Cursor) -> tuple[Stmt, ...]:
+def _required_copies(cursor: Cursor) -> tuple[Stmt, ...]:
     """Return the first statements of the loop's body that may run ahead; refuse a loop without any."""
     copies = copies_ahead(cursor.node, cursor.function)
     if not copies:

@@ -102,8 +102,8 @@ def prefetch(
 
     _require_distance(distance, cursor)
     _require_allocated_outside(target, cursor)
-    reads = _require_reads(inside, target, cursor=cursor)
-    spans = [_require_span(read, target, cursor=cursor) for read in reads]
+    reads = _required_read_indices(inside, target, cursor=cursor)
+    spans = [_required_span(read, target, cursor=cursor) for read in reads]
     _require_unchanged(spans, cursor)
 
     namer = namer_of(root.function)
@@ -144,10 +144,12 @@ def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
         )
 
 
-def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tuple[Expr, ...]]:
+def _required_read_indices(
+    inside: Cursor, buffer: Buffer, *, cursor: Cursor
+) -> list[tuple[Expr, ...]]:
     """Return the different indices at which the block reads the buffer, in terms of loop variables."""
     node: Block = inside.node
-    own = list(_own_nodes(node.body))
+    own = list(_nodes_outside_inner_blocks(node.body))
     values = values_in_block(inside)
     values |= {let.var.name: let.value for let in own if isinstance(let, Let)}
     reads: list[tuple[Expr, ...]] = []
@@ -168,19 +170,19 @@ def _require_reads(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tu
     return reads
 
 
-def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
+def _nodes_outside_inner_blocks(body: Iterable[Node]) -> Iterator[Node]:
     """Yield the nodes of a block's body, without those of blocks inside it."""
     for node in body:
         if not isinstance(node, Block):
             yield node
-            yield from _own_nodes(children(node))
+            yield from _nodes_outside_inner_blocks(children(node))
 
 
 def _require_unchanged(spans: list[ElementSpan], cursor: Cursor) -> None:
     """Refuse spans that depend on buffers which the loop writes or allocates: their values may still change
     between the prefetch and the access."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
-    if any(_count_varies(span, cursor) for span in spans):
+    if any(_has_varying_count(span, cursor) for span in spans):
         parts += [cursor.node.start, cursor.node.extent]
     changing = changed_in(cursor.node.body, *parts, function=cursor.function)
     if changing:
@@ -192,7 +194,7 @@ def _require_unchanged(spans: list[ElementSpan], cursor: Cursor) -> None:
         )
 
 
-def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> ElementSpan:
+def _required_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> ElementSpan:
     """Return the elements over which the loops inside run; refuse them if they may not be consecutive."""
     span = span_below(cursor, read)
     if span is None:
@@ -251,7 +253,7 @@ def _guarded_prefetch(
     indices = tuple(substitute(at, later) for at in span.indices)
     count = substitute(span.count, later)
     needed = [
-        *_within_loop(cursor, span, later[var]),
+        *_later_iteration_condition(cursor, span, later[var]),
         *with_bounds_checks(cursor, conditions, (*indices, count)),
     ]
     condition = short_circuit_and(needed)
@@ -259,17 +261,17 @@ def _guarded_prefetch(
     return prefetches if condition is None else If(condition, (prefetches,))
 
 
-def _within_loop(cursor: Cursor, span: ElementSpan, later: Expr) -> Iterator[Expr]:
+def _later_iteration_condition(cursor: Cursor, span: ElementSpan, later: Expr) -> Iterator[Expr]:
     """Yield the condition that the later iteration exists, if the number of elements depends on the loop.
 
     Past the last iteration that number may be anything. A number that is loaded needs no such condition:
     its bounds check ends with the array.
     """
-    if _count_varies(span, cursor):
+    if _has_varying_count(span, cursor):
         yield Compare("lt", later, add(cursor.node.start, cursor.node.extent))
 
 
-def _count_varies(span: ElementSpan, cursor: Cursor) -> bool:
+def _has_varying_count(span: ElementSpan, cursor: Cursor) -> bool:
     """Return whether the number of elements depends on the loop variable other than through loads."""
     bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
     return cursor.node.var in free_vars(bare)

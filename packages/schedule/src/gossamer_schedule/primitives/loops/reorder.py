@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
@@ -55,7 +56,7 @@ def reorder(root: Cursor, *loops: str, function: str | None = None) -> Change:
                         C[vi, vl] = 0.0
                     C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
-    return reorder_loops(root, loops, require=_require_exchangeable)
+    return reorder_loops(root, loops, require=_required_exchanged_body)
 
 
 ReorderCheck: TypeAlias = Callable[[Cursor, Sequence[For], Sequence[For]], tuple[Stmt, ...]]
@@ -69,14 +70,14 @@ def reorder_loops(root: Cursor, loops: tuple[str, ...], *, require: ReorderCheck
     cursors = [find_loop(root, loop=name) for name in loops]
 
     _require_distinct(loops)
-    chain = _require_nest(cursors)
-    moved = _permuted(chain, loops)
+    chain = _required_nest(cursors)
+    moved = _permuted_loops(chain, loops)
     _require_kinds(chain, moved)
     _require_bounds(moved)
     top = min(cursors, key=lambda cursor: len(cursor.path))
     body = require(top, chain, moved)
 
-    nest = _nest(moved, body)
+    nest = _nest_of(moved, body)
 
     return Change(top.replaced_by((nest,)), loops)
 
@@ -90,7 +91,7 @@ def _require_distinct(loops: Sequence[str]) -> None:
         )
 
 
-def _require_nest(cursors: Sequence[Cursor]) -> tuple[For, ...]:
+def _required_nest(cursors: Sequence[Cursor]) -> tuple[For, ...]:
     """Return the loops of a nest from the outermost to the innermost of those at the cursors."""
     bottom = max(cursors, key=lambda cursor: len(cursor.path))
     chain = (*bottom.nest, bottom.node)
@@ -115,7 +116,7 @@ def _require_nest(cursors: Sequence[Cursor]) -> tuple[For, ...]:
     return chain[first:]
 
 
-def _permuted(chain: Sequence[For], loops: Sequence[str]) -> tuple[For, ...]:
+def _permuted_loops(chain: Sequence[For], loops: Sequence[str]) -> tuple[For, ...]:
     by_name = {loop.var: loop for loop in chain}
     order = iter(loops)
     return tuple(by_name[next(order)] if loop.var in loops else loop for loop in chain)
@@ -146,7 +147,7 @@ def _require_bounds(moved: Sequence[For]) -> None:
                 )
 
 
-def _require_exchangeable(
+def _required_exchanged_body(
     top: Cursor, chain: Sequence[For], moved: Sequence[For]
 ) -> tuple[Stmt, ...]:
     """Return the body, with reassociated blocks annotated; refuse an order in which an iteration may read an
@@ -156,7 +157,7 @@ def _require_exchangeable(
     return with_reassociation_marks(body, reassociated) if reassociated else body
 
 
-def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:
+def _nest_of(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:
     for loop in reversed(loops[1:]):
         body = (replace(loop, body=body),)
     return replace(loops[0], body=body)

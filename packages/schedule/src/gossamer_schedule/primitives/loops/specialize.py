@@ -33,7 +33,8 @@ from gossamer_ir.traversal.substitute import resolve, substitute, substitute_bod
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.clones import clones_of, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor, name_of
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_named
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_at
@@ -85,7 +86,7 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
     """
     cursor = find_named(root, name=name)
 
-    test = _require_condition(condition, cursor)
+    test = _required_condition(condition, cursor)
     _require_inits(cursor, test)
 
     versions = clones_of((cursor.node,), 2, namer_of(root.function))
@@ -97,7 +98,7 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
     return Change(cursor.replaced_by((branch,)), names, forwards_of(versions))
 
 
-def _require_condition(condition: str, cursor: Cursor) -> Expr:
+def _required_condition(condition: str, cursor: Cursor) -> Expr:
     """Return the condition; refuse one that is not a bool, since it selects the version that runs."""
     test = expression_at(condition, cursor, argument="condition")
     if dtype_of(test) != "bool":
@@ -142,7 +143,7 @@ def _blocks_with_init(cursor: Cursor) -> Iterable[Cursor]:
     return [cursor][: bool(cursor.node.init)] if is_block else blocks_with_init(cursor)
 
 
-def _values_in(condition: Expr) -> dict[str, Expr]:
+def _constant_variables(condition: Expr) -> dict[str, Expr]:
     """Return the variables that are integer constants where a condition holds, with these constants."""
     values: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
@@ -151,7 +152,7 @@ def _values_in(condition: Expr) -> dict[str, Expr]:
     return values
 
 
-def _extents_in(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
+def _constant_expressions(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
     """Return the expressions that are constants where a condition holds, such as lengths of rows.
 
     Those that read a mutable buffer are left out, since their value may change after the test.
@@ -165,7 +166,7 @@ def _extents_in(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr]:
     }
 
 
-def _multiples_in(condition: Expr) -> dict[str, Expr]:
+def _multiple_variables(condition: Expr) -> dict[str, Expr]:
     """Return `n // 8 * 8` for each variable `n` that is a multiple of 8 where a condition holds."""
     multiples: dict[str, Expr] = {}
     for lhs, rhs in _equalities(condition):
@@ -192,8 +193,8 @@ def _simplified_under(
     condition: Expr, body: tuple[Stmt, ...], mutable: Set[str]
 ) -> tuple[Stmt, ...]:
     """Return a body simplified under a condition: its equations are substituted in expressions and ranges."""
-    values, multiples = _values_in(condition), _multiples_in(condition)
-    extents = _extents_in(condition, mutable)
+    values, multiples = _constant_variables(condition), _multiple_variables(condition)
+    extents = _constant_expressions(condition, mutable)
     if not values and not multiples and not extents:
         return body
 

@@ -29,7 +29,8 @@ from gossamer_schedule.bounds.predicates import (
 )
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.made_names import split_loop_names
@@ -81,24 +82,24 @@ def split(
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    _require_zero_start(cursor)
-    counts = _require_factors(factors, cursor)
+    require_zero_start(cursor)  # as does the sum of digits that replaces the variable
+    counts = _required_factors(factors, cursor)
 
     namer = namer_of(root.function)
     names = tuple(map(namer.fresh, split_loop_names(loop, len(factors))))
-    extents = _extents(cursor, counts)
+    extents = _loop_extents(cursor, counts)
     _require_inits(cursor, extents)
     digits = dict(zip(names, places(extents), strict=True))
     if _is_exact(cursor, counts):
         body = split_variable(cursor.node.body, loop, digits)
     else:
         _require_unchanged(cursor)
-        body = _bounded_body(cursor.node.body, loop, extent=cursor.node.extent)
+        body = _with_body_bounds(cursor.node.body, loop, extent=cursor.node.extent)
         if _may_wrap(cursor, _product_of_known(counts)):
             # Past the largest int64 the old variable wraps around to a negative number, below the extent.
             body = (If(Compare("ge", index_var(loop), ZERO), body),)
-        body = _bounded_digits(split_variable(body, loop, digits), set(names))
-    nest = _nest(cursor.node, names, extents, body=body)
+        body = _with_digit_bounds(split_variable(body, loop, digits), set(names))
+    nest = _nest_of(cursor.node, names, extents, body=body)
 
     return Change(cursor.replaced_by((nest,)), names, {loop: names})
 
@@ -120,18 +121,7 @@ def _require_unchanged(cursor: Cursor) -> None:
     require_unchanged(cursor.node, domains, at=cursor, what="an iterator's domain")
 
 
-def _require_zero_start(cursor: Cursor) -> None:
-    """Refuse another start: the sum of digits that replaces the variable starts at 0."""
-    if integer_value(cursor.node.start) != 0:
-        raise schedule_error(
-            "split.start",
-            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and split needs a loop that "
-            "starts at 0.",
-            place=cursor.place,
-        )
-
-
-def _require_factors(
+def _required_factors(
     factors: Sequence[int | str | None], cursor: Cursor
 ) -> tuple[Affine | None, ...]:
     """Return the factors; refuse them if they do not determine all extents, or if the loop may be cut short.
@@ -219,7 +209,7 @@ def _is_power_of_two(divisor: Affine) -> bool:
     return divisor.is_constant and divisor.constant.bit_count() == 1
 
 
-def _extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
+def _loop_extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
     inferred = _inferred_extent(cursor, _product_of_known(counts))
     extents = tuple(inferred if count is None else product_of(count) for count in counts)
     iterations = integer_value(cursor.node.extent)
@@ -247,7 +237,7 @@ def _may_wrap(cursor: Cursor, divisor: Affine) -> bool:
     return not _is_power_of_two(divisor) and not overflow_of(cursor.function).is_exact(end)
 
 
-def _nest(
+def _nest_of(
     loop: For, names: tuple[str, ...], extents: tuple[Expr, ...], *, body: tuple[Stmt, ...]
 ) -> For:
     for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
@@ -255,7 +245,7 @@ def _nest(
     return replace(loop, var=names[0], extent=extents[0], body=body)
 
 
-def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
+def _with_digit_bounds(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
     """Return the body with bounds on the iterators that only some of the new loops feed.
 
     An iterator may be a digit of a fused loop. The init of a block runs without the loops that feed the
@@ -274,22 +264,22 @@ def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]
     return rewrite_body(body, rule, leaves=False)
 
 
-def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
+def _with_body_bounds(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
     """Return the body, restricted to iterations below the extent of the old loop."""
-    inner = tuple(_bounded(statement, loop, extent=extent) for statement in body)
+    inner = tuple(_with_bounds(statement, loop, extent=extent) for statement in body)
     # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
-    if all(isinstance(outside, (For, Block)) for outside in _outside_blocks(body)):
+    if all(isinstance(outside, (For, Block)) for outside in _statements_outside_blocks(body)):
         return inner
     return (If(less_than(index_var(loop), extent), inner),)
 
 
-def _outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
+def _statements_outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
     """Return the statements of a body and of the loops in it, without those inside blocks."""
     statements: list[Any] = []
     for child in body:
         statements.append(child)
         if isinstance(child, For):
-            statements += _outside_blocks(child.body)
+            statements += _statements_outside_blocks(child.body)
     return statements
 
 
@@ -297,7 +287,7 @@ def _loads_depend_on(loop: For) -> bool:
     """Return whether further iterations of a loop may load further elements that no predicate protects: in
     loop bounds, iterator values and predicates themselves."""
     names = {loop.var}
-    for statement in _outside_blocks(loop.body):
+    for statement in _statements_outside_blocks(loop.body):
         if isinstance(statement, For):
             names.add(statement.var)
         elif isinstance(statement, Block):
@@ -308,30 +298,34 @@ def _loads_depend_on(loop: For) -> bool:
     return False
 
 
-def _is_reduced(node: Any, loop: str) -> bool:
+def _is_reduction_loop_of(node: Any, loop: str) -> bool:
     """Return whether a loop is a reduction loop of a block, whose init runs without conditions on it."""
     return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
 
 
-def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
+def _with_bounds(node: Any, loop: str, *, extent: Expr) -> Any:
     """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
     if isinstance(node, Block):
         return with_upper_bound(node, loop, extent=extent)
     changed: dict[str, Any] = {
-        name: tuple(_bounded(statement, loop, extent=extent) for statement in getattr(node, name))
+        name: tuple(
+            _with_bounds(statement, loop, extent=extent) for statement in getattr(node, name)
+        )
         for name in ADDRESSABLE_BODIES.get(type(node), ())
     }
     if isinstance(node, For):
         changed["start"] = zero_beyond_end(node.start, loop, extent=extent)
-        changed["extent"] = _bounded_extent(node, loop, extent=extent)
+        changed["extent"] = _extent_within_bounds(node, loop, extent=extent)
     return replace(node, **changed) if changed else node
 
 
-def _bounded_extent(inner: For, loop: str, *, extent: Expr) -> Expr:
+def _extent_within_bounds(inner: For, loop: str, *, extent: Expr) -> Expr:
     """Return the extent of an inner loop, 0 past the end of the split loop if it would otherwise load
     elements that may not exist, or run an init."""
     is_read = _loads_depend_on(inner)
     if is_read and loop in free_vars(inner.start):
         return IfThenElse(less_than(index_var(loop), extent), inner.extent, ZERO)
-    is_rerun = any(_is_reduced(statement, loop) for statement in addressable_statements(inner.body))
+    is_rerun = any(
+        _is_reduction_loop_of(statement, loop) for statement in addressable_statements(inner.body)
+    )
     return zero_beyond_end(inner.extent, loop, extent=extent, always=is_rerun or is_read)

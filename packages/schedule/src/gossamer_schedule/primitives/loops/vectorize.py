@@ -8,7 +8,8 @@ from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import For, VScale
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop, require_serial, require_stage
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_stage
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement

@@ -6,7 +6,7 @@ from random import Random
 
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import ANY_STAGE
+from gossamer_schedule.cursor.requirements import ANY_STAGE
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.sampled_values import require_value_name
@@ -51,7 +51,7 @@ def sample_categorical(
     require_value_name(name, root)
     chances = weights or (1,) * len(candidates)
     _require_weights(candidates, chances)
-    chosen = _drawn(chances, f"{seed}/{name}") if decision is None else decision
+    chosen = _drawn_index(chances, f"{seed}/{name}") if decision is None else decision
     _require_decision(chosen, candidates)
 
     return Change(
@@ -59,7 +59,7 @@ def sample_categorical(
     )
 
 
-def _drawn(chances: tuple[int, ...], seed: str) -> int:
+def _drawn_index(chances: tuple[int, ...], seed: str) -> int:
     return Random(seed).choices(range(len(chances)), chances)[0]
 
 

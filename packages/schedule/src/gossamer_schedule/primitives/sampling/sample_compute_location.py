@@ -9,7 +9,8 @@ from random import Random
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import For, Function
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.sampled_values import require_value_name
@@ -17,7 +18,7 @@ from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.primitives.blocks.compute_at import compute_at
 from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
 
-_MOVES = {"compute_at": compute_at, "reverse_compute_at": reverse_compute_at}
+_MOVING_PRIMITIVES = {"compute_at": compute_at, "reverse_compute_at": reverse_compute_at}
 
 
 @primitive(stages=LOOP_STAGES)
@@ -78,11 +79,11 @@ def sample_compute_location(
 
 def _require_move(move: str) -> None:
     """Refuse other primitives: the loops to draw from are those that the move accepts for the block."""
-    if move not in _MOVES:
+    if move not in _MOVING_PRIMITIVES:
         raise schedule_error(
             "sample_compute_location.move",
             f"'{move}' is not a primitive that moves a block into a loop.",
-            hint=listing("primitives", _MOVES),
+            hint=listing("primitives", _MOVING_PRIMITIVES),
         )
 
 
@@ -92,7 +93,7 @@ def _possible_loops(owner: Function, cursor: Cursor, *, move: str) -> Iterator[s
     for statement in addressable_statements(owner.body):
         if isinstance(statement, For) and statement.var not in around:
             with suppress(ScheduleError):
-                _MOVES[move](
+                _MOVING_PRIMITIVES[move](
                     cursor.module, cursor.node.name, loop=statement.var, function=owner.name
                 )
                 yield statement.var

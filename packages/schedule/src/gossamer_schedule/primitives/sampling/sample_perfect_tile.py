@@ -9,7 +9,8 @@ from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_loop
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.sampled_values import require_value_name
@@ -68,10 +69,10 @@ def sample_perfect_tile(
     _require_parts(parts, largest)
     extent = cursor.node.extent
     if decision is None:
-        chosen = _drawn(extent, parts, largest=largest, random=Random(f"{seed}/{name}"))
+        chosen = _drawn_factors(extent, parts, largest=largest, random=Random(f"{seed}/{name}"))
     else:
         _require_decision(decision, parts)
-        chosen = _fitting(decision, extent)
+        chosen = _fitting_factors(decision, extent)
 
     values: dict[str, int | str | None] = {
         f"{name}_{position}": factor for position, factor in enumerate(chosen)
@@ -108,7 +109,7 @@ def _require_decision(decision: TileFactors, parts: int) -> None:
         )
 
 
-def _fitting(decision: TileFactors, extent: Expr) -> TileFactors:
+def _fitting_factors(decision: TileFactors, extent: Expr) -> TileFactors:
     """Return the factors, with None as the first one if their product is not the extent."""
     first, *inner = decision
     count, atoms = factored(affine_of(extent))
@@ -117,7 +118,7 @@ def _fitting(decision: TileFactors, extent: Expr) -> TileFactors:
     return decision if is_perfect else (None, *inner)
 
 
-def _drawn(extent: Expr, parts: int, *, largest: int, random: Random) -> TileFactors:
+def _drawn_factors(extent: Expr, parts: int, *, largest: int, random: Random) -> TileFactors:
     count, atoms = factored(affine_of(extent))
     if atoms and count == 1:
         powers = [1 << shift for shift in range(largest.bit_length())]

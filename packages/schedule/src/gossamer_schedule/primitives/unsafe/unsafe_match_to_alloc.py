@@ -12,7 +12,8 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.filters import filter_of, is_selected
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_buffer
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe
@@ -58,18 +59,19 @@ def unsafe_match_to_alloc(
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
 
-    _require_passed(old)
+    _require_parameter(old)
     _require_written(cursor.node, old.name)
-    _require_chosen(cursor.node, root.function)
+    _require_selected(cursor.node, root.function)
 
     new = replace(old, name=namer_of(root.function).fresh(f"{buffer}_alloc"), handle=None)
     changed = replace(
-        _redirected(root.function, buffer, to=new.name), buffers=(*root.function.buffers, new)
+        _function_with_redirected(root.function, buffer, to=new.name),
+        buffers=(*root.function.buffers, new),
     )
     return marked_unsafe(Change(root.with_function(changed), (new.name,)))
 
 
-def _require_passed(buffer: AnyBuffer) -> None:
+def _require_parameter(buffer: AnyBuffer) -> None:
     """Refuse an allocated buffer: there is no array of the caller to replace."""
     if buffer.handle is None:
         raise schedule_error(
@@ -87,7 +89,7 @@ def _require_written(block: Block, buffer: str) -> None:
         )
 
 
-def _require_chosen(block: Block, owner: Function) -> None:
+def _require_selected(block: Block, owner: Function) -> None:
     """Refuse a block that the filter leaves out: its stores would still go to the array of the caller."""
     if not is_selected(block, owner):
         raise schedule_error(
@@ -97,7 +99,7 @@ def _require_chosen(block: Block, owner: Function) -> None:
         )
 
 
-def _redirected(owner: Function, buffer: str, *, to: str) -> Function:
+def _function_with_redirected(owner: Function, buffer: str, *, to: str) -> Function:
     """Return the function with accesses moved to another buffer: all, or those of the filtered blocks."""
 
     def use(node: Any) -> Any | None:

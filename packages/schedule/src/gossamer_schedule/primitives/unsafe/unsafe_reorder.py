@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Stmt
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe
@@ -33,9 +33,9 @@ def unsafe_reorder(root: Cursor, *loops: str, function: str | None = None) -> Ch
     >>> result.module.functions[0].annotations
     (('unsafe', 'reorder(l, i)'),)
     """
-    return marked_unsafe(reorder_loops(root, loops, require=_unchecked))
+    return marked_unsafe(reorder_loops(root, loops, require=_reordered_body))
 
 
-def _unchecked(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:
+def _reordered_body(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:
     """Return the body of the nest, whose reductions may be combined in another order, without any check."""
     return with_reassociation_marks(chain[-1].body)

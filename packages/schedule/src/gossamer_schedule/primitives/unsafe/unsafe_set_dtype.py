@@ -29,7 +29,8 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_buffer
+from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe
@@ -94,7 +95,7 @@ def unsafe_set_dtype(
     _require_numbers(old, dtype)
     _require_plain(root.function, buffer)
 
-    new = _of_dtype(old, dtype)
+    new = _buffer_with_dtype(old, dtype)
     conversion = _Conversion(buffer, dtype, is_wider=_is_wider(dtype, old.dtype))
     body = tuple(conversion.visit(statement) for statement in root.function.body)
 
@@ -135,7 +136,7 @@ def _require_plain(function: Function, buffer: str) -> None:
             )
 
 
-def _of_dtype(old: AnyBuffer, dtype: str) -> AnyBuffer:
+def _buffer_with_dtype(old: AnyBuffer, dtype: str) -> AnyBuffer:
     if not isinstance(old, SparseBuffer) or old.fill is None:
         return replace(old, dtype=dtype)
     try:

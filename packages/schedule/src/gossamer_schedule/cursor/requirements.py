@@ -1,0 +1,49 @@
+"""Requirements of modules and loops that many primitives share."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.nodes import Module, StageName
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.errors import schedule_error, text_of
+
+LOOP_STAGES = ("position", "loop")
+"""The stages that have loops and blocks."""
+ANY_STAGE: tuple[str, ...] = get_args(StageName)
+"""All stages of modules."""
+
+
+def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
+    """Refuse a module that is not at one of the stages."""
+    if module.stage not in stages:
+        raise schedule_error(
+            f"{primitive}.stage",
+            f"{primitive} applies to the {' or '.join(stages)} stage, and this module is of the "
+            f"{module.stage} stage.",
+        )
+
+
+def require_serial(cursor: Cursor) -> None:
+    """Refuse a loop that is already parallel, vectorized, unrolled or bound to threads."""
+    if cursor.node.kind != "serial":
+        raise schedule_error(
+            f"{cursor.primitive}.kind",
+            f"Loop '{cursor.node.var}' is {cursor.node.kind}, and {cursor.primitive} needs a serial loop.",
+            hint=f"Apply {cursor.primitive} before the loop is made {cursor.node.kind}.",
+        )
+
+
+def require_zero_start(cursor: Cursor) -> None:
+    """Refuse a loop that does not start at 0.
+
+    Raises `.start`.
+    """
+    if integer_value(cursor.node.start) != 0:
+        raise schedule_error(
+            f"{cursor.primitive}.start",
+            f"Loop '{cursor.node.var}' starts at {text_of(cursor.node.start)}, and {cursor.primitive} needs "
+            "a loop that starts at 0.",
+            place=cursor.place,
+        )
