@@ -184,8 +184,8 @@ def _compiled(text: str) -> Any:
     return compile(text, text, "eval")
 
 
-def random_statement(rng: Any) -> tuple[Known, str]:
-    """Random premises and a claim, of few variables, so that every small case can be checked."""
+def random_premises(rng: Any) -> Known:
+    """Random premises about few variables, so that every small case can be checked."""
     ranges = [
         ("i", rng.choice(("0", "0", "-1", "2")), rng.choice(("m", "4", "m - 1", "(m + 1) // 2"))),
         ("j", rng.choice(("0", "i")), rng.choice(_EXTENTS)),
@@ -194,9 +194,13 @@ def random_statement(rng: Any) -> tuple[Known, str]:
         f"{_random_sum(rng)} {rng.choice(_COMPARED)} {_random_sum(rng)}"
         for _ in range(rng.randrange(3))
     ]
-    claim = f"{_random_sum(rng)} {rng.choice(_COMPARED)} {_random_sum(rng)}"
-    known = (*ranges[: rng.randrange(3)], *conditions)
-    return tuple(known), claim
+    return (*ranges[: rng.randrange(3)], *conditions)
+
+
+def random_expression(rng: Any) -> str:
+    """An operand of such sums, or the sum or difference of two: simple enough that a bound is often proved."""
+    first = rng.choice(_ATOMS)
+    return first if rng.random() < 0.4 else f"{first} {rng.choice('+-')} {rng.choice(_ATOMS)}"
 
 
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
