@@ -198,7 +198,7 @@ def random_premises(rng: Any) -> Known:
 
 
 def random_expression(rng: Any) -> str:
-    """An operand of such sums, or the sum or difference of two: simple enough that a bound is often proved."""
+    """An operand of such sums, or the sum or difference of two: simple enough for proofs to be frequent."""
     first = rng.choice(_ATOMS)
     return first if rng.random() < 0.4 else f"{first} {rng.choice('+-')} {rng.choice(_ATOMS)}"
 
