@@ -7,6 +7,7 @@ from math import gcd
 
 import numpy as np
 import pytest
+from refused import code_of
 
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
@@ -22,12 +23,6 @@ from gossamer_testkit import examples
 
 def loop_named(module, name: str) -> For:
     return loops_of(module.functions[0])[name]
-
-
-def code_of(primitive, /, *args, **keywords) -> str:
-    with pytest.raises(ScheduleError) as caught:
-        primitive(*args, **keywords)
-    return caught.value.code
 
 
 @pytest.mark.parametrize("features", [0, 1, 7])

@@ -1,0 +1,54 @@
+"""The registry lists every primitive of the folder, with its documentation."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from pathlib import Path
+
+import gossamer_schedule
+from gossamer_schedule import PRIMITIVES, ScheduleBuilder
+from gossamer_testkit import examples
+
+GENERATOR = Path(__file__).parents[1] / "generate_registry.py"
+FOLDER = Path(gossamer_schedule.__file__).parent / "primitives"
+
+
+def test_every_primitive_is_a_documented_method():
+    for name, primitive in PRIMITIVES.items():
+        assert getattr(ScheduleBuilder, name).__doc__ == primitive.__doc__ is not None
+
+
+def test_the_lists_of_primitives_follow_from_the_folder():
+    spec = importlib.util.spec_from_file_location("generate_registry", GENERATOR)
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    assert len(PRIMITIVES) == len(generator.primitives())
+    for path, text in generator.files().items():
+        assert path.read_text() == text, "run python packages/schedule/generate_registry.py"
+
+
+def test_every_module_of_primitives_is_registered():
+    for path in FOLDER.rglob("*.py"):
+        is_helper = path.stem == "__init__" or path.parent.name == "accumulation"
+        assert (path.stem in PRIMITIVES) is not is_helper, path
+
+
+def test_every_primitive_is_in_the_table_of_the_readme():
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    rows = "".join(line for line in readme.splitlines() if line.startswith("| `"))
+    assert [name for name in PRIMITIVES if f"`{name}" not in rows] == []
+
+
+def test_a_primitive_is_shown_with_the_module_that_it_takes():
+    shown = inspect.signature(PRIMITIVES["unroll"])
+    assert list(shown.parameters) == ["module", "loop", "function"]
+    assert (shown.parameters["module"].annotation, shown.return_annotation) == ("Module", "Result")
+
+
+def test_a_step_records_the_decision_and_no_defaults():
+    drawn = PRIMITIVES["sample_categorical"](
+        examples.SCALE, "t", candidates=[2, 4], seed=5, function=None
+    )
+    assert list(drawn.step.args) == ["name", "candidates", "decision"]
+    assert drawn.step.args["candidates"] == (2, 4)
