@@ -126,7 +126,7 @@ ORDER = TopologicalSorter(
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
 UNWIRED = (
-    "benchmarks_*", "broken_primitives", "differential", "errors", "fuzzer", "monorepo",
+    "benchmarks_*", "broken_primitives", "differential", "errors", "fuzzer", "generated", "monorepo",
     "lowered_defects", "lowered_programs", "public_names", "sequences", "total",
     *(f"gossamer_{name}" for name in (
         "attention", "bsr", "cache", "exits", "forks", "layers", "listed_programs", "lookups",
@@ -283,6 +283,14 @@ def run_tests(
 
 
 @nox.session(requires=["build"])
+def generate(session: nox.Session) -> None:
+    """Write generated files that have changed: `python -m tools.generate` with the arguments after --."""
+    install(session, DISTRIBUTIONS, *group("test"))
+    env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
+    session.run("python", "-m", "tools.generate", *session.posargs, env=env)
+
+
+@nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
     """Run the tests that serialize everything that packages exchange; see tests/wire.py."""
     install(session, DISTRIBUTIONS, *group("test"))
@@ -377,7 +385,7 @@ def types(session: nox.Session) -> None:
     """Run mypy --strict on each distribution, then on the files beside them."""
     install(session, DISTRIBUTIONS, *group("types"))
     targets = {d.short: [f"{d.place}/src"] for d in DISTRIBUTIONS}
-    targets["repository"] = ["noxfile.py", "benchmarks", "docs"]
+    targets["repository"] = ["noxfile.py", "benchmarks", "docs", "tools"]
     wrong = []
     for name, paths in targets.items():
         session.log(f"types of {name}")

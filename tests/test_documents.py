@@ -1,9 +1,8 @@
-"""The examples in the documents run, their links are valid, and generated pages are up to date."""
+"""The examples in the documents run, and their links are valid."""
 
 from __future__ import annotations
 
 import fnmatch
-import importlib.util
 import re
 import subprocess
 import sys
@@ -18,9 +17,10 @@ from scipy import sparse
 import gossamer
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Schedule
-from tests.error_recorder import ALSO_REFUSED
 from tests.examples import PYTHON, run_examples
-from tests.test_errors import codes_of
+from tools.error_recorder import ALSO_REFUSED
+from tools.generators import unsupported
+from tools.generators.errors import codes_of_source, stored_examples
 
 ROOT = Path(__file__).resolve().parents[1]
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -70,69 +70,34 @@ def test_the_links_lead_somewhere(root):
     assert broken == []
 
 
-def generator(root, name):
-    """The module that generates a page."""
-    path = root / f"docs/generate_{name}.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-@pytest.mark.parametrize("name", ["language", "accepted", "command_line", "unsupported"])
-def test_a_generated_page_is_up_to_date(root, name):
-    path = root / f"docs/{name.replace('_', '-')}.md"
-    if path.read_text() != generator(root, name).page():
-        pytest.fail(f"run: python docs/generate_{name}.py")
-
-
-def test_the_tables_of_passes_are_up_to_date(root):
-    passes = generator(root, "passes")
-    for path in passes.HEADERS:
-        if path.read_text() != passes.with_table(path):
-            pytest.fail("run: python docs/generate_passes.py")
-
-
-def test_the_pictures_are_up_to_date(root):
-    drawn = {f"{name}.svg": text for name, text in generator(root, "pictures").pictures().items()}
-    stored = {path.name: path.read_text() for path in root.glob("docs/pictures/*.svg")}
-    if drawn != stored:
-        pytest.fail("run: python docs/generate_pictures.py")
-
-
-def test_what_is_refused_is_listed(root):
+def test_what_is_refused_is_listed():
     """Every code of an unsupported construct in the source has an entry, and every entry a code."""
-    sources = (*root.glob("packages/*/src/**/*.py"), *root.glob("plugins/*/src/**/*.py"))
-    raised = {code for path in sources for code in codes_of(path, kind="UnsupportedError")}
-    raised |= {*ALSO_REFUSED}
-    generate = generator(root, "unsupported")
+    raised = codes_of_source(kind="UnsupportedError") | {*ALSO_REFUSED}
     assert len(raised) > 50
-    assert generate.without_entry(raised) == []
-    listed = generate.patterns()
+    assert unsupported.without_entry(raised) == []
+    listed = unsupported.patterns()
     assert [code for code in listed if not any(fits(code, found) for found in raised)] == []
-    assert generate.without_entry(["lower.a_refusal_that_is_new"]) != []
+    assert unsupported.without_entry(["lower.a_refusal_that_is_new"]) != []
 
 
-def test_every_listed_refusal_is_met_by_a_program(root):
-    """The programs are those of the examples of errors, which `test_errors.py` runs."""
-    generate = generator(root, "unsupported")
-    examples = generate.rows()
+def test_every_listed_refusal_is_met_by_a_program():
+    """The programs are those of the examples of errors, which `test_generated.py` runs."""
+    examples = stored_examples()
     met = {
         code: row
         for code, row in examples.items()
-        if any(fits(code, p) for p in generate.patterns())
+        if any(fits(code, p) for p in unsupported.patterns())
     }
-    assert [p for p in generate.patterns() if not fnmatch.filter(met, p)] == []
-    without = {code for code, row in met.items() if "program" not in row} - {*generate.FOREIGN}
-    assert without <= generate.WITHOUT_PROGRAM.keys()
+    assert [p for p in unsupported.patterns() if not fnmatch.filter(met, p)] == []
+    without = {code for code, row in met.items() if "program" not in row} - {*unsupported.FOREIGN}
+    assert without <= unsupported.WITHOUT_PROGRAM.keys()
     refused = {code for code, row in examples.items() if "program" in row}
-    assert generate.without_entry(refused - {*generate.FOREIGN}) == []
+    assert unsupported.without_entry(refused - {*unsupported.FOREIGN}) == []
 
 
-def test_compile_says_what_the_list_says_that_it_says(root):
-    generate = generator(root, "unsupported")
-    rows = generate.rows()
-    for code in sorted(generate.BY_COMPILE):
+def test_compile_says_what_the_list_says_that_it_says():
+    rows = stored_examples()
+    for code in sorted(unsupported.BY_COMPILE):
         with pytest.raises(GossamerError) as caught:
             gossamer.compile(rows[code]["program"], schedule=Schedule())
         assert caught.value.code == code

@@ -210,7 +210,7 @@ def test_one_command_installs_everything_for_development(distributions, root):
 
 
 PATH = re.compile(
-    r"`((?:packages|plugins|tests|docs|benchmarks|\.ci)(?:/[\w.-]+)*|[\w-]+\.(?:toml|txt|md|py))`"
+    r"`((?:packages|plugins|tests|tools|docs|benchmarks|\.ci)(?:/[\w.-]+)*|[\w-]+\.(?:toml|txt|md|py))`"
 )
 
 

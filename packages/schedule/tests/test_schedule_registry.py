@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from pathlib import Path
 
@@ -10,22 +9,12 @@ import gossamer_schedule
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder
 from gossamer_testkit import examples
 
-GENERATOR = Path(__file__).parents[1] / "generate_registry.py"
 FOLDER = Path(gossamer_schedule.__file__).parent / "primitives"
 
 
 def test_every_primitive_is_a_documented_method():
     for name, primitive in PRIMITIVES.items():
         assert getattr(ScheduleBuilder, name).__doc__ == primitive.__doc__ is not None
-
-
-def test_the_lists_of_primitives_follow_from_the_folder():
-    spec = importlib.util.spec_from_file_location("generate_registry", GENERATOR)
-    generator = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generator)
-    assert len(PRIMITIVES) == len(generator.primitives())
-    for path, text in generator.files().items():
-        assert path.read_text() == text, "run python packages/schedule/generate_registry.py"
 
 
 def test_every_module_of_primitives_is_registered():

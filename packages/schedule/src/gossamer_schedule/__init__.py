@@ -1,6 +1,6 @@
 """Schedule primitives, traces, and the rules for default schedules.
 
-`python packages/schedule/generate_registry.py` writes the imports of primitives and `__all__`.
+`python -m tools.generate primitives` writes the imports of primitives and `__all__`.
 """
 
 from gossamer_schedule.builder import ScheduleBuilder

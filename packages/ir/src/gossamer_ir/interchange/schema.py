@@ -1,7 +1,4 @@
-"""The JSON schema of serialized text, kept in `schema.json`, and the classification of its changes.
-
-`python -m gossamer_ir.interchange.schema` updates the file.
-"""
+"""The JSON schema of serialized text, kept in `schema.json`, and the classification of its changes."""
 
 from __future__ import annotations
 
@@ -77,11 +74,6 @@ class Change(msgspec.Struct, frozen=True):
     where: str
 
 
-def schema_text() -> str:
-    """Return the text of `schema.json` for the current nodes."""
-    return msgspec.json.format(msgspec.json.encode(schema()), indent=1).decode() + "\n"
-
-
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
     """Return the differences between two results of `schema`, classified.
 
@@ -134,12 +126,3 @@ def _choices(shape: Any) -> frozenset[str]:
     if shape.get("type") == "array" and isinstance(shape.get("items"), Mapping):
         return frozenset(f"array {choice}" for choice in _choices(shape["items"]))
     return frozenset({_encode(shape).decode()})
-
-
-def main() -> None:
-    """Write `schema.json`."""
-    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """The primitives by name, and as methods of builders.
 
-`python packages/schedule/generate_registry.py` writes the imports and the methods, one for each module in
-`primitives` that defines a primitive.
+`python -m tools.generate primitives` writes the imports and the methods, one for each module in `primitives`
+that defines a primitive.
 """
 
 from __future__ import annotations

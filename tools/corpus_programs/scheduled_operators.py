@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from corpus_programs.program_source import Source
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import lowered
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules import choose
+from tools.corpus_programs.program_source import Source
 
 TARGET = Target.parse("generic-cpu:vector_bits=512")
 """A fixed target, so that the corpus does not depend on the machine that generates it."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
-from corpus_programs.program_source import Source
-from gossamer_ir.core.build import constant, index, index_var, mul
+from gossamer_ir.core.build import index, index_var, mul
+from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import with_lanes
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
+    BinaryOp,
     Broadcast,
     Buffer,
     Call,
     Cast,
     Compare,
+    CompareOp,
     Expr,
     For,
     Function,
@@ -28,14 +31,16 @@ from gossamer_ir.nodes import (
     Select,
     Store,
     Unary,
+    UnaryOp,
 )
+from tools.corpus_programs.program_source import Source
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
 HALVES = ("float16", "bfloat16")
 NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
-COMPARES = ("eq", "ne", "lt", "le", "gt", "ge")
+COMPARES: tuple[CompareOp, ...] = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMON = ("add", "sub", "mul", "min", "max", "select")
 OF_INTEGERS = ("floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr", "bitnot")
 ROUNDINGS = ("sqrt", "floor", "ceil", "trunc")
@@ -141,7 +146,7 @@ def _operation(name: str, x: Expr, z: Expr, lanes: int, *, output: str) -> Expr:
     if name in COMPARES:
         return Compare(name, x, z)
     if name in ("neg", "not", "bitnot"):
-        return Unary(name, x)
+        return Unary(cast(UnaryOp, name), x)
     if name in ("abs", *ROUNDINGS):
         return Call(name, (x,), dtype)
     if name == "select":
@@ -152,7 +157,7 @@ def _operation(name: str, x: Expr, z: Expr, lanes: int, *, output: str) -> Expr:
         z = Binary("bitor", z, _literal(1, dtype, lanes))
     if name in ("shl", "shr"):
         z = Binary("floormod", z, _literal(_bits(dtype) - 1, dtype, lanes))
-    return Binary(name, x, z)
+    return Binary(cast(BinaryOp, name), x, z)
 
 
 def _literal(value: int, dtype: str, lanes: int) -> Expr:

@@ -1,20 +1,19 @@
-"""Writes `unsupported.md`, the errors for unsupported constructs, each with a program that raises it.
+"""`docs/unsupported.md`: the errors for unsupported constructs, each with a program that raises it.
 
-`python docs/generate_unsupported.py` rewrites the file; a test fails if it is out of date. Messages and
-programs are those of `tests/golden/errors.json`, which `pytest tests/test_errors.py --update-golden` records.
+Messages and programs are those of `tests/golden/errors.json`.
 """
 
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "unsupported.md"
-EXAMPLES = ROOT / "tests" / "golden" / "errors.json"
-NOTE = "<!-- Generated from tests/golden/errors.json by docs/generate_unsupported.py. -->"
+from tools import ROOT
+from tools.generators.errors import Row, stored_examples
+
+PAGE = ROOT / "docs/unsupported.md"
+NOTE = "<!-- Generated from tests/golden/errors.json by tools/generators/unsupported.py. -->"
 INTRODUCTION = """\
 Constructs of the language that cannot be lowered yet raise an `UnsupportedError`. Its code is in this list,
 its message names the construct, and its hint says what to do instead. Nothing is dropped or guessed. Tests
@@ -153,22 +152,15 @@ WITHOUT_PROGRAM = {
 FOREIGN = ("llvm.toy",)
 """The codes of backends that only tests define."""
 
-Row = dict[str, str]
-
-
-def rows() -> dict[str, Row]:
-    """Return the recorded example of each code."""
-    return {row["code"]: row for row in json.loads(EXAMPLES.read_text())}
-
 
 def patterns() -> tuple[str, ...]:
     """Return the codes that the page lists, as patterns."""
     return tuple(code for section in SECTIONS.values() for code in section)
 
 
-def page() -> str:
+def files() -> dict[Path, str]:
     """Return the whole document."""
-    known = {code: row for code, row in rows().items() if code not in FOREIGN}
+    known = {code: row for code, row in stored_examples().items() if code not in FOREIGN}
     lines = ["# Unsupported constructs\n", NOTE, "", INTRODUCTION, ""]
     for title, section in SECTIONS.items():
         lines += [f"## {title}\n", "| code | construct |", "|---|---|"]
@@ -177,7 +169,7 @@ def page() -> str:
         for pattern in section:
             for code in fnmatch.filter(known, pattern):
                 lines += entry(known[code])
-    return "\n".join(lines)
+    return {PAGE: "\n".join(lines)}
 
 
 def entry(row: Row) -> Iterator[str]:
@@ -208,7 +200,3 @@ def without_entry(codes: Iterable[str]) -> list[str]:
         for code in sorted(codes)
         if not any(fnmatch.fnmatch(code, found) or fnmatch.fnmatch(found, code) for found in listed)
     ]
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

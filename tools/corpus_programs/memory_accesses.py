@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from corpus_programs.program_source import Source, flat, function
+from tools.corpus_programs.program_source import Source, flat, function
 
 LANES = (
     ("float32", 4),

@@ -1,10 +1,9 @@
-"""Writes the lists of primitives: `python packages/schedule/generate_registry.py`.
+"""The lists of primitives in `gossamer_schedule`.
 
 The folder `primitives` is the only list that is kept by hand: a primitive is a module with a function
 of its own name under `@primitive`. From the folder follow the imports and the methods of
 `trace/registry.py`, and the imports and `__all__` of the package. They are written out, not computed when
-the package is imported, so that type checkers and the documentation site see each of them. A test
-compares the files with what this gives.
+the package is imported, so that type checkers and the documentation site see each of them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent / "src" / "gossamer_schedule"
+from tools import ROOT
+
+PACKAGE = ROOT / "packages/schedule/src/gossamer_schedule"
 _IMPORTS = re.compile(r"(?:from gossamer_schedule\.primitives\..*\n)+")
 _METHODS = re.compile(r"(?:    \w+ = fluent\(\w+\)\n)+")
 _EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
@@ -32,7 +33,7 @@ def _primitives() -> Iterator[tuple[str, str]]:
 
 
 def files() -> dict[Path, str]:
-    """The text of each file that lists primitives."""
+    """Return the text of each file that lists primitives."""
     found = primitives()
     imports = "".join(f"from {module} import {name}\n" for module, name in found)
     methods = "".join(
@@ -56,8 +57,3 @@ def _listed(names: Sequence[str]) -> str:
     """`__all__` with these names: constants and classes first, as `ruff` sorts imports."""
     ordered = sorted(names, key=lambda name: (not name.isupper(), name))
     return "".join(["__all__ = [\n", *(f'    "{name}",\n' for name in ordered), "]\n"])
-
-
-if __name__ == "__main__":
-    for path, text in files().items():
-        path.write_text(text)

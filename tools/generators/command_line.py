@@ -1,7 +1,4 @@
-"""Writes `command-line.md`, the reference of the commands, from the command line itself.
-
-`python docs/generate_command_line.py` rewrites the file; a test fails if it is out of date.
-"""
+"""`docs/command-line.md`: the reference of the commands, from the command line itself."""
 
 from __future__ import annotations
 
@@ -13,12 +10,13 @@ from typing import Any
 from typer.main import get_command
 
 from gossamer.cli.app import app
+from tools import ROOT
 
-TARGET = Path(__file__).parent / "command-line.md"
+PAGE = ROOT / "docs/command-line.md"
 HEAD = """\
 # Command line
 
-<!-- Generated from gossamer/cli by docs/generate_command_line.py. -->
+<!-- Generated from gossamer/cli by tools/generators/command_line.py. -->
 
 `gossamer COMMAND --help` prints the same text. The exit code is 0 for success, 1 if a check failed, and 2 for
 bad input or output that cannot be written, which one sentence on standard error explains (none if a pipe
@@ -26,11 +24,11 @@ is broken).
 """
 
 
-def page() -> str:
-    """The whole page."""
+def files() -> dict[Path, str]:
+    """Return the whole page."""
     group: Any = get_command(app)
     own = section("gossamer", group)
-    return "\n".join([HEAD, own, *sections_of("gossamer", group.commands)])
+    return {PAGE: "\n".join([HEAD, own, *sections_of("gossamer", group.commands)])}
 
 
 def sections_of(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
@@ -76,7 +74,3 @@ def default_of(parameter: Any) -> str:
         return "required"
     value = parameter.default
     return "" if value in (None, False, "", (), []) else f"`{value}`"
-
-
-if __name__ == "__main__":
-    TARGET.write_text(page())

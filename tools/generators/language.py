@@ -1,7 +1,4 @@
-"""Writes `language.md`, the reference of node kinds, from the source of the nodes.
-
-`python docs/generate_language.py` rewrites the file; a test fails if it is out of date.
-"""
+"""`docs/language.md`: the reference of node kinds, from the source of the nodes."""
 
 from __future__ import annotations
 
@@ -14,10 +11,11 @@ from pathlib import Path
 
 from gossamer_ir import nodes
 from gossamer_ir.core.math_functions import FUNCTIONS
+from tools import ROOT
 
-TARGET = Path(__file__).parent / "language.md"
+PAGE = ROOT / "docs/language.md"
 SECTION = re.compile(r"# --- (.+?) -+")
-NOTE = "<!-- Generated from gossamer_ir/nodes.py by docs/generate_language.py. -->"
+NOTE = "<!-- Generated from gossamer_ir/nodes.py by tools/generators/language.py. -->"
 
 
 def fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
@@ -82,11 +80,7 @@ def describe_functions() -> Iterator[str]:
     yield "| function | arguments | operands |\n|---|---|---|\n" + "\n".join(rows)
 
 
-def page() -> str:
+def files() -> dict[Path, str]:
     """Return the text of `language.md`."""
     parts = [*describe_module(inspect.getsource(nodes)), *describe_functions()]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-if __name__ == "__main__":
-    TARGET.write_text(page())
+    return {PAGE: "\n\n".join(part.strip() for part in parts) + "\n"}

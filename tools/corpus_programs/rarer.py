@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from corpus_programs.control import over_vectors
-from corpus_programs.every_operation import FLOATS
-from corpus_programs.program_source import Source
+from tools.corpus_programs.control import over_vectors
+from tools.corpus_programs.every_operation import FLOATS
+from tools.corpus_programs.program_source import Source
 
 FUNCTIONS = ("exp", "log", "tanh", "erf", "sin", "cos", "round")
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from corpus_programs.program_source import Source
-from corpus_programs.scheduled_operators import scheduled
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_testkit import retyped, script
+from tools.corpus_programs.program_source import Source
+from tools.corpus_programs.scheduled_operators import scheduled
 
 CSR = """
     I = T.sp.dense_fixed(m)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from corpus_programs.every_operation import FLOATS, NUMBERS
-from corpus_programs.program_source import Source, flat, function
+from tools.corpus_programs.every_operation import FLOATS, NUMBERS
+from tools.corpus_programs.program_source import Source, flat, function
 
 SEARCHES = {
     "lower": ("lower_positions", "KEYS[middle] < V[i]"),
@@ -265,7 +265,7 @@ def _fma(dtype: str) -> Source:
 
 
 def over_vectors(
-    name: str, says: str, oracle: str, arrays: dict[str, list[object]], body: str, *,
+    name: str, says: str, oracle: str, arrays: Mapping[str, Sequence[object]], body: str, *,
     shapes: dict[str, str] | None = None, options: dict[str, object] | None = None,
     sizes: list[int] | None = None,
 ) -> Source:  # fmt: skip

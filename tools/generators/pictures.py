@@ -1,7 +1,6 @@
-"""Draws the pictures of the documentation: formats and stages, as SVG.
+"""`docs/pictures`: formats and stages, as SVG.
 
-`python docs/generate_pictures.py` rewrites them; a test fails if they are out of date. Each picture has its
-own background, in light and dark, so it is readable on any page.
+Each picture has its own background, in light and dark, so it is readable on any page.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ from pathlib import Path
 from gossamer_ir import Module, parse_module
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_testkit.show import body_text
+from tools import ROOT
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = ROOT / "docs/pictures"
 MATRIX = ((1, 2, 0, 0, 0, 0), (0, 3, 0, 0, 0, 0), (4, 0, 5, 6, 0, 7), (0, 0, 8, 0, 0, 0))
 """The matrix that all pictures of formats store; zeros are not stored."""
 CELL, GAP, MARGIN = 30, 22, 24
@@ -262,17 +262,13 @@ def arrow(x: float, start: float, end: float, label: str) -> list[str]:
     ]
 
 
-def pictures() -> dict[str, str]:
-    """The content of every picture by its name."""
-    return {
+def files() -> dict[Path, str]:
+    """Return the content of every picture."""
+    drawings = {
         "csr": picture_of_format("CSR: rows dense, columns compressed", csr()),
         "ell": picture_of_format("ELL: equally many slots in each row", ell()),
         "bsr": picture_of_format("BSR: dense blocks, stored as in CSR", bsr()),
         "hyb": picture_of_format("HYB: buckets of rows, an ELL matrix for each width", hyb()),
         "stages": picture_of_stages(),
     }
-
-
-if __name__ == "__main__":
-    for name, content in pictures().items():
-        (FOLDER / f"{name}.svg").write_text(content)
+    return {FOLDER / f"{name}.svg": content for name, content in drawings.items()}

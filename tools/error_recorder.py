@@ -1,8 +1,8 @@
 """A pytest plugin that records the message of every error with a code that a test raises.
 
-`pytest -p error_recorder` with `GOSSAMER_ERRORS` set to a folder writes one file for each process, with lines
-`{"code", "test", "text"}` for the first tests of each code. For an unsupported construct, `program` is the
-module (or script, or format description) that was passed to the outermost function of gossamer.
+`pytest -p tools.error_recorder` with `GOSSAMER_ERRORS` set to a folder writes one file for each process, with
+lines `{"code", "test", "text"}` for the first tests of each code. For an unsupported construct, `program` is
+the module (or script, or format description) that was passed to the outermost function of gossamer.
 """
 
 from __future__ import annotations
@@ -113,8 +113,9 @@ def _file() -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    Context.report = _record_report  # type: ignore[method-assign]  # as below
-    CodedError.__init__ = _record  # type: ignore[method-assign]  # for this run of the tests only
+    # Replaced for this run of the tests only.
+    Context.report = _record_report  # type: ignore[method-assign, assignment]
+    CodedError.__init__ = _record  # type: ignore[method-assign, assignment]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,7 +1,4 @@
-"""Writes `accepted.md`, the table that shows which scripts of the testkit each pass accepts.
-
-`python docs/generate_accepted.py` rewrites the file; a test fails if it is out of date.
-"""
+"""`docs/accepted.md`: which scripts of the testkit each pass accepts."""
 
 from __future__ import annotations
 
@@ -23,9 +20,10 @@ from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES, apply_pass
 from gossamer_schedule.rules import choose
 from gossamer_testkit import script, script_names
+from tools import ROOT
 
-PAGE = Path(__file__).parent / "accepted.md"
-NOTE = "<!-- Generated from the scripts of the testkit by docs/generate_accepted.py. -->"
+PAGE = ROOT / "docs/accepted.md"
+NOTE = "<!-- Generated from the scripts of the testkit by tools/generators/accepted.py. -->"
 TARGET = Target.parse("generic-cpu:vector_bits=512")
 """A fixed target, so that the table does not depend on the machine that generates it."""
 ACCEPTED, ABSENT = "+", " "
@@ -149,14 +147,10 @@ def refusals(signs: Iterable[Signs]) -> Iterator[str]:
             yield f"| {letter} | `{code}` | {passes} | {why} |"
 
 
-def page() -> str:
+def files() -> dict[Path, str]:
     """Return the whole document."""
     signs = {name: signs_of_script(name) for name in script_names()}
     lines = ["# Programs that each pass accepts\n", NOTE, "", INTRODUCTION, ""]
     for stage in STAGES:
         lines += table(stage, signs)
-    return "\n".join([*lines, *refusals(signs.values()), ""])
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())
+    return {PAGE: "\n".join([*lines, *refusals(signs.values()), ""])}

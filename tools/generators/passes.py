@@ -1,7 +1,6 @@
-"""Writes the tables of passes in `packages/lower/README.md` and `architecture.md`.
+"""The tables of passes in `packages/lower/README.md` and `docs/architecture.md`.
 
 They are derived from the list of passes, what each declares, and the first sentence of its docstring.
-`python docs/generate_passes.py` rewrites the tables; a test fails if they are out of date.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from pathlib import Path
 
 from gossamer_lower.lower_to_flat import LISTED
 from gossamer_lower.lowering_pass import Pass
+from tools import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PIPELINE = tuple(record for record in LISTED if not record.on_request)
 HEADERS = {
     ROOT / "packages/lower/README.md": "| pass | from, to | does |",
@@ -57,11 +56,6 @@ def with_table(path: Path) -> str:
     return before + "\n".join([header, rule, *rows]) + "\n\n" + after
 
 
-def main() -> None:
-    """Rewrites the tables."""
-    for path in HEADERS:
-        path.write_text(with_table(path))
-
-
-if __name__ == "__main__":
-    main()
+def files() -> dict[Path, str]:
+    """Return the documents with their tables as they should be."""
+    return {path: with_table(path) for path in HEADERS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from corpus_programs.program_source import Source, flat, function
+from tools.corpus_programs.program_source import Source, flat, function
 
 NUMBERS = ("int8", "uint16", "int32", "int64", "float32", "float64")
 COMBINED = {"add": NUMBERS, "min": (*NUMBERS, "float16"), "max": (*NUMBERS, "float16")}

@@ -1,0 +1,212 @@
+"""`tests/golden/errors.json`: for each error code of the source, a test that raises it and its exact message.
+
+The tests that the file names run again, and their messages are stored as they are now. Only for codes without
+an example do all tests run, which takes minutes; the shortest message is chosen. To choose all examples
+again, delete the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from gossamer.cli.bench import mkl
+from tools import ROOT
+
+GOLDEN = ROOT / "tests/golden/errors.json"
+CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
+MISSING = re.compile(r"^ERROR: (?:file or directory )?not found: (.+)$", re.MULTILINE)
+RAISERS = ("report", "Diagnostic", "_too_deep")
+"""The functions that take a code, besides the error classes."""
+WITHOUT_EXAMPLES = (
+    "fuzz",
+    "random",
+    "damaged",
+    "mutations",
+    "generated",
+    "benchmarks",
+    "differential",
+    "test_conformance",
+    "test_errors.py",
+    "prove",
+    "simplify_rules",
+)
+"""Parts of the names of test files that raise no errors of their own and take long, or run this generator."""
+
+Row: TypeAlias = dict[str, str]
+"""An example: the code, the test, the text of the message, and for an unsupported construct the program."""
+Shown: TypeAlias = tuple[str, str]
+"""The parts of an example that are compared: the message and the program."""
+Recorded: TypeAlias = Mapping[str, Mapping[str, list[Shown]]]
+"""What each test raised, by code and by test."""
+
+
+def files() -> dict[Path, str]:
+    """Return the file with the examples as the tests raise them now."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = current_examples(Path(folder))
+    return {GOLDEN: json.dumps(rows, indent=1, ensure_ascii=False) + "\n"}
+
+
+def current_examples(folder: Path) -> list[Row]:
+    """Return an example of each code, sorted by code."""
+    stored, patterns = stored_examples(), codes_of_source()
+    record = recorded_messages(folder / "stored", [row["test"] for row in stored.values()])
+    rows = {}
+    for code, row in stored.items():
+        if not is_covered(code, patterns):
+            continue
+        again = record[code][row["test"]]
+        is_kept = shown(row) in again or code in codes_of_missing_packages()
+        example = row if is_kept else shortest_example(code, {row["test"]: again})
+        if example is not None:
+            rows[code] = example
+    lost = [code for code in stored.keys() - rows.keys() if is_covered(code, patterns)]
+    new = [pattern for pattern in patterns if not fnmatch.filter(rows, pattern)]
+    if lost or new:
+        rows |= searched_examples(folder, [*lost, *new])
+    return [rows[code] for code in sorted(rows)]
+
+
+def searched_examples(folder: Path, patterns: Iterable[str]) -> dict[str, Row]:
+    """Return examples of these codes from all tests, if they raise the same message when they run alone."""
+    record = recorded_messages(folder / "all", files_with_examples())
+    codes = {code for pattern in patterns for code in fnmatch.filter(record, pattern)}
+    chosen = [shortest_example(code, record[code]) for code in sorted(codes)]
+    rows = [row for row in chosen if row is not None]
+    again = recorded_messages(folder / "again", [row["test"] for row in rows])
+    return {row["code"]: row for row in rows if shown(row) in again[row["code"]][row["test"]]}
+
+
+def stored_examples() -> dict[str, Row]:
+    """Return the stored example of each code."""
+    rows = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else []
+    return {row["code"]: row for row in rows}
+
+
+def recorded_messages(folder: Path, tests: Iterable[str]) -> Recorded:
+    """Run pytest and return what the tests raise; tests that do not exist any more are left out."""
+    remaining = list(dict.fromkeys(tests))
+    while remaining:
+        done = run_recorder(folder, remaining)
+        missing = {place.removeprefix(f"{ROOT}/") for place in MISSING.findall(done.stderr)}
+        existing = [
+            test for test in remaining if missing.isdisjoint((test, test.partition("[")[0]))
+        ]
+        if existing == remaining:
+            if done.returncode:
+                raise RuntimeError(f"the tests that raise errors fail:\n{done.stdout[-3000:]}")
+            break
+        remaining = existing
+    record: dict[str, dict[str, list[Shown]]] = defaultdict(lambda: defaultdict(list))
+    for path in folder.glob("*.jsonl"):
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            record[row["code"]][row["test"]].append(shown(row))
+    return record
+
+
+def run_recorder(folder: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    """Run pytest with the plugin that records errors in a folder."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.error_recorder"]
+    env = {**os.environ, "GOSSAMER_ERRORS": str(folder)}
+    return subprocess.run(
+        [*command, "-p", "no:cacheprovider", *tests],
+        cwd=ROOT, env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def files_with_examples() -> list[str]:
+    """Return the test files that may be run for their errors."""
+    places = ("packages/*/tests/test_*.py", "plugins/*/tests/test_*.py", "tests/test_*.py")
+    paths = [path for place in places for path in sorted(ROOT.glob(place))]
+    return [
+        path.relative_to(ROOT).as_posix()
+        for path in paths
+        if not any(part in path.name for part in WITHOUT_EXAMPLES)
+    ]
+
+
+def shown(row: Row) -> Shown:
+    """Return the compared parts of an example: the message, and the program of an unsupported construct."""
+    return row["text"], row.get("program", "")
+
+
+def shortest_example(code: str, tests: Mapping[str, Iterable[Shown]]) -> Row | None:
+    """Return the shortest example whose message does not depend on the machine, one with a program if
+    possible."""
+    rows = [
+        {"code": code, "test": test, "text": text} | ({"program": program} if program else {})
+        for test, examples in sorted(tests.items())
+        for text, program in examples
+        if sys.prefix not in text
+    ]
+    return min(rows, key=_order, default=None)
+
+
+def _order(row: Row) -> tuple[bool, int, str]:
+    text, program = shown(row)
+    return not program, len(program) + len(text), row["test"]
+
+
+def codes_of_missing_packages() -> tuple[str, ...]:
+    """Return the codes whose examples need packages that this environment does not have."""
+    return () if mkl.library_path() is not None else ("peers.mkl",)
+
+
+def codes_of_source(kind: str = "Error") -> set[str]:
+    """Return the codes that the sources pass to errors (of one kind); `*` stands for parts that are only
+    known at run time."""
+    sources = (*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py"))
+    return {code for path in sources for code in codes_of_file(path, kind)}
+
+
+def codes_of_file(path: Path, kind: str) -> Iterator[str]:
+    """Yield the codes that a file passes to errors."""
+    for call in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(call, ast.Call):
+            continue
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        prefix = ""
+        if kind != "Error" and name != kind:
+            continue
+        if name == "schedule_error":
+            prefix = "schedule."
+        elif name == "error" and "script" in path.parts:
+            prefix = "parse."
+        elif not name.endswith("Error") and name not in RAISERS:
+            continue
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        for text in (text for argument in arguments[:1] for text in texts_of(argument)):
+            if CODE.fullmatch(prefix + text):
+                yield prefix + text
+
+
+def texts_of(node: ast.expr) -> Iterator[str]:
+    """Yield the values that a text argument may have."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr():
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values
+            )
+        case ast.IfExp():
+            yield from texts_of(node.body)
+            yield from texts_of(node.orelse)
+
+
+def is_covered(code: str, patterns: Iterable[str]) -> bool:
+    """True if one of the codes of the source, which may have `*`, fits a code."""
+    return any(fnmatch.fnmatch(code, pattern) for pattern in patterns)
