@@ -176,7 +176,7 @@ def test_it_uses_no_private_names_of_others(distribution, tmp_path):
         for path in distribution.source.rglob("*.py")
     }
     allowed = {"gossamer_generic_cpu/target/machine.py": ["llvm.ffi.lib._lock"]}
-    # A forked child needs that lock, and the callbacks that llvmlite offers come too late for it.
+    # The reason is written there.
     wrong = {name: names for name, names in found.items() if names != allowed.get(name, [])}
     assert wrong == {}
     for text in ("import os\nos._lock", "from os import _x", "import a.b as c\nc.d._e.f"):
