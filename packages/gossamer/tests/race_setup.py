@@ -62,6 +62,14 @@ def compile_for_ever():
         compile_new()
 
 
+def use_llvm_for_ever():
+    """Calls LLVM as another library would: without the locks of gossamer."""
+    from llvmlite import binding
+
+    for _ in itertools.count():
+        binding.parse_assembly("define void @nothing() { ret void }")
+
+
 def start(*works):
     """Daemon threads that run the functions in endless loops."""
     for work in works:

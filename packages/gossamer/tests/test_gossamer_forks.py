@@ -34,6 +34,7 @@ BEFORE = {
     "during first imports": "start(call, compile_new)",
     "during calls": "start(call_for_ever, call_for_ever)",
     "during compiling": "start(compile_for_ever, compile_for_ever)",
+    "while another library uses LLVM": "compile_new(); start(use_llvm_for_ever)",
     "during both": "call(); start(call_for_ever, compile_for_ever)",
     "in a child": "assert forked(lambda: [call(), forked(call)]) == 0",
 }
