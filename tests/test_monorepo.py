@@ -235,6 +235,21 @@ def test_the_layering_contracts_know_every_package(distributions, root):
     assert {name for layer in layers for name in layer.split(" | ")} == packages
 
 
+def test_every_folder_of_helpers_is_private_to_its_folder(distributions, root):
+    linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
+    private = {
+        tuple(found["protected_modules"]): found["allowed_importers"]
+        for found in linter["contracts"]
+        if found["type"] == "protected"
+    }
+    folders = [
+        ".".join(path.relative_to(found.folder / "src").parts)
+        for found in distributions
+        for path in (found.folder / "src").rglob("helpers")
+    ]
+    assert private == {(name,): [name.removesuffix(".helpers")] for name in folders}
+
+
 @pytest.mark.parametrize("session", ["demo", "tests"])
 def test_the_readme_opens_with_a_command_that_runs(session, root):
     opening = (root / "README.md").read_text().partition("```sh\n")[2].partition("```")[0]

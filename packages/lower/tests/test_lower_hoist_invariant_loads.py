@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from example_programs import program
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Let, Load
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower import hoist_invariant_loads
-from gossamer_lower.examples import program
 from gossamer_lower.vector.hoist_invariant_loads import MOST_VECTORS
 
 RUN = "X[T.ramp({0}, 1, 4)]"

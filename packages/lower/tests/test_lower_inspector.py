@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_programs import body_text, program
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import GuardFailed, run
@@ -22,7 +23,6 @@ from gossamer_lower import (
     specialize_buffer,
     use_inspector_results,
 )
-from gossamer_lower.examples import body_text, program
 
 HEAD = """
 @T.prim_func

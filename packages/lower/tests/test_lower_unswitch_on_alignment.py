@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from example_programs import body_text, program
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Binary, For, If, Load, ParallelFor, Ramp
@@ -15,7 +16,6 @@ from gossamer_lower import (
     unswitch_on_alignment,
     vectorize_loops,
 )
-from gossamer_lower.examples import body_text, program
 
 EARLY = 'T.reinterpret("int64", x) // 4 % 4'
 SUMS = f"""

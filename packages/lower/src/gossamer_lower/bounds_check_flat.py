@@ -24,7 +24,6 @@ def bounds_check_flat(module: Module) -> Module:
     need the conditions of its caller.
 
     >>> from gossamer_ir.script import parse_module
-    >>> from gossamer_lower.examples import body_text
     >>> before = parse_module('''
     ... @T.prim_func
     ... def f(x: T.handle, n: T.int64) -> None:

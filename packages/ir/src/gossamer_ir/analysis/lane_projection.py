@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Lanes,
     Load,
     Ramp,
+    Store,
     TransposeReduce,
     Var,
     VScale,
@@ -46,6 +47,13 @@ def lanes_of(expr: Expr) -> Lanes | None:
 def _lanes(dtype: str) -> Lanes | None:
     kind = DType.parse(dtype)
     return Lanes(kind.lanes, kind.scalable) if kind.is_vector else None
+
+
+def lanes_of_access(access: Load | Store) -> Lanes | None:
+    """Return the lanes of an access; None for an access of a single element."""
+    parts = (*access.indices, access.predicate)
+    vectors = (lanes_of(part) for part in parts if part is not None)
+    return next((lanes for lanes in vectors if lanes is not None), None)
 
 
 def count_of(lanes: Lanes) -> Expr:

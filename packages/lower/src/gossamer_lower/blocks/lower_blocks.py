@@ -49,7 +49,7 @@ from gossamer_lower.blocks.helpers.conflicting_inits import InitPlace, feeds, pl
 from gossamer_lower.blocks.helpers.inline_lets import inline_lets
 from gossamer_lower.blocks.helpers.marked_inits import Marks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 
 @lowering_pass(takes=("loop",), removes=("blocks",))
@@ -62,7 +62,6 @@ def lower_blocks(module: Module) -> Module:
     loop).
 
     >>> from gossamer_lower import lower_buffers, lower_iterations
-    >>> from gossamer_lower.examples import ROW_SUMS, body_text
     >>> before = lower_buffers(lower_iterations(ROW_SUMS))
     >>> print(body_text(before))
     for i in T.serial(m):
@@ -97,7 +96,7 @@ class _BlockLowerer:
         self._units: dict[str, Expr] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return each(body, self._statement)
+        return map_statements(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:

@@ -32,14 +32,13 @@ from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect, contains, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_bounds_checks(module: Module) -> Module:
     """Move bounds checks of indices that are affine in a loop variable before the loop.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n):
     ...     for j in T.serial(i):
@@ -76,7 +75,7 @@ class _BoundsCheckHoister:
         self._point = ProgramPoint(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return each(body, self._statement)
+        return map_statements(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:

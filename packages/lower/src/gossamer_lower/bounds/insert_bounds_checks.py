@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
+from gossamer_ir.analysis.lane_projection import lanes_of_access
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
@@ -33,10 +34,9 @@ from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.bounds.helpers.guard_list import GuardList, either
-from gossamer_lower.bounds.helpers.lane_checks import lanes_of_access
 from gossamer_lower.bounds.helpers.unproved_accesses import UnprovedAccesses
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import with_body, with_sides
+from gossamer_lower.statements.rebuild import with_body, with_sides
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -46,7 +46,6 @@ def insert_bounds_checks(module: Module) -> Module:
     It runs before vectorization, where there is one index to check; an access that is already a vector is
     checked as a whole.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n):
     ...     Y[i] = X[P[i]]

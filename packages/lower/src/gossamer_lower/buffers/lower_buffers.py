@@ -38,14 +38,14 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.region_coverage import without_false_regions
+from gossamer_lower.axes.index_buffers import Varied
+from gossamer_lower.axes.subset_relations import relations_of_fibres
 from gossamer_lower.buffers.helpers.fibre_conditions import FibreConditions, ranges_of
 from gossamer_lower.buffers.helpers.fibre_positions import element, relative
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.helpers.ordinary_facts import facts_of_axes, stated_facts
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks
 from gossamer_lower.buffers.helpers.proved_conditions import without_proved
-from gossamer_lower.iterations.helpers.index_buffers import Varied
-from gossamer_lower.iterations.helpers.subset_relations import relations_of_fibres
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 A = TypeVar("A", Load, Store, Prefetch)
@@ -60,7 +60,6 @@ def lower_buffers(module: Module) -> Module:
     Raises `UnsupportedError` (`lower.storage`) for a buffer whose layout needs `offsets` and has none.
 
     >>> from gossamer_lower import lower_iterations
-    >>> from gossamer_lower.examples import ROW_SUMS, body_text
     >>> before = lower_iterations(ROW_SUMS)
     >>> print(body_text(before))
     for i in T.serial(m):

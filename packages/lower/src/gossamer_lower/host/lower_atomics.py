@@ -28,7 +28,7 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.vector.helpers.accumulated_by_lane import accumulated_by_lane
+from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
 
 
 @lowering_pass(takes=("flat",))
@@ -40,7 +40,6 @@ def lower_atomics(module: Module) -> Module:
 
     >>> from gossamer_ir.script import print_module
     >>> from gossamer_lower import outline_parallel
-    >>> from gossamer_lower.examples import program
     >>> before = program('''
     ... for i in T.parallel(n, annotations={"atomic": True}):
     ...     Y[P[i]] = Y[P[i]] + X[i]

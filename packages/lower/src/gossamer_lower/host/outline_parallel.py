@@ -36,7 +36,7 @@ from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
 from gossamer_lower.lowering_pass import lowering_pass
-from gossamer_lower.statement_utils import each, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 
 @lowering_pass(
@@ -49,7 +49,6 @@ def outline_parallel(module: Module) -> Module:
     """Outline parallel loops into functions, which are called for chunks of the range.
 
     >>> from gossamer_ir.script import print_module
-    >>> from gossamer_lower.examples import program
     >>> before = program('''
     ... for i in T.parallel(n, grain=1000):
     ...     Y[i] = X[i] * 2.0
@@ -126,7 +125,7 @@ class _LoopOutliner:
         return with_bodies(stmt, self.body)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return each(body, lambda stmt: (self.statement(stmt),))
+        return map_statements(body, lambda stmt: (self.statement(stmt),))
 
     def _outline(self, loop: For) -> ParallelFor:
         loop = _with_serial_loops(loop)
@@ -209,7 +208,7 @@ def _with_serial_loops(loop: For) -> For:
 
 
 def _in_order(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return each(body, lambda stmt: (_serial(with_bodies(stmt, _in_order)),))
+    return map_statements(body, lambda stmt: (_serial(with_bodies(stmt, _in_order)),))
 
 
 def _serial(stmt: Stmt) -> Stmt:

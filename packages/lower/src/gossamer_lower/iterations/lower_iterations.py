@@ -35,22 +35,22 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children, rewrite
+from gossamer_lower.axes.element_location import ElementLocation
+from gossamer_lower.axes.index_buffers import IndexBuffers
+from gossamer_lower.axes.subset_relations import relations_of_fibres
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AccessIndex,
     AxisIterators,
-    ElementLocation,
     Lookups,
-    under,
+    value_if,
 )
 from gossamer_lower.iterations.helpers.fused_axes import (
     init_visits_others,
     where_searchable,
     with_init_apart,
 )
-from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.iterator_kinds import IteratorKinds
 from gossamer_lower.iterations.helpers.loop_nest import NestBuilder
-from gossamer_lower.iterations.helpers.subset_relations import relations_of_fibres
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
@@ -62,7 +62,6 @@ def lower_iterations(module: Module) -> Module:
     of all of them run before the first. Raises `UnsupportedError` (`lower.unsorted_lookup`,
     `lower.parent`) for iterations that cannot be lowered.
 
-    >>> from gossamer_lower.examples import ROW_SUMS, body_text
     >>> print(body_text(ROW_SUMS))
     with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
         with T.init():
@@ -203,7 +202,7 @@ class _IterationLowerer:
         )
         load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
         present = place.is_found(_coordinates(indices))
-        return under(present, load, otherwise=fill)
+        return value_if(present, load, otherwise=fill)
 
     def _place(
         self, node: Load | Store | Prefetch, indices: Sequence[AccessIndex]

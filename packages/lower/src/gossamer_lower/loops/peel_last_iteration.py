@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE, simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
-from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import of_kind
 from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import (
+    with_body,
+    with_hoisted_start,
+)
 
 LAST_APART = ("last", "apart")
 """The annotation of a loop to peel: a serial loop with a constant trip count."""
@@ -27,7 +29,6 @@ def peel_last_iteration(module: Module) -> Module:
 
     It runs before vectorization, which would turn the conditions into masks.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(5, annotations={"last": "apart"}):
     ...     for j in T.vectorized(4):
@@ -51,25 +52,14 @@ def _peel_function(function: Function) -> Function:
     return with_body(function, _LastIterationPeeler(function).body(function.body))
 
 
-class _LastIterationPeeler:
-    """Visits the statements in order and tracks the conditions that hold at each of them."""
+class _LastIterationPeeler(PointVisitor):
+    """Peels the loops of one function."""
 
-    def __init__(self, function: Function) -> None:
-        self._function, self._namer = function, namer_of(function)
-        self._point = ProgramPoint(function)
-
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        with self._point.scope():
-            return each(body, self._statement)
-
-    def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
-        if isinstance(stmt, For):
-            with self._point.inside(stmt):
-                inner = with_body(stmt, self.body(stmt.body))
-            yield from self._peeled(inner) if LAST_APART in inner.annotations else (inner,)
-        else:
-            yield with_bodies(stmt, self.body)
-        self._point.after(stmt)
+    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+        inner = self.inside(stmt)
+        if isinstance(inner, For) and LAST_APART in inner.annotations:
+            return self._peeled(inner)
+        return (inner,)
 
     def _peeled(self, loop: For) -> Iterator[Stmt]:
         count = build.integer_value(loop.extent)
@@ -78,16 +68,16 @@ class _LastIterationPeeler:
             yield msgspec.structs.replace(loop, annotations=kept)
             return
         most = build.index(count - 1)
-        starts, loop = starting_before(loop, self._function, self._namer)
+        starts, loop = with_hoisted_start(loop, self.function, self.namer)
         yield from starts
         whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
         yield self._without_conditions(whole)
         last = {loop.var: build.add(loop.start, most)}
-        yield from simplify_body(with_fresh_names(loop.body, self._namer, values=last))
+        yield from simplify_body(with_fresh_names(loop.body, self.namer, values=last))
 
     def _without_conditions(self, loop: For) -> For:
         """Return a loop without the conditions that are proved to hold in it."""
-        with self._point.inside(loop):
+        with self.point.inside(loop):
             body = tuple(inner for stmt in loop.body for inner in self._unconditional(stmt))
         return msgspec.structs.replace(loop, body=body)
 
@@ -97,7 +87,7 @@ class _LastIterationPeeler:
                 return (self._without_conditions(stmt),)
             case If():
                 parts = build.conjuncts(stmt.condition)
-                left = [part for part in parts if not self._point.proves(part)]
+                left = [part for part in parts if not self.point.proves(part)]
                 body = tuple(
                     kept for inner in stmt.then_body for kept in self._unconditional(inner)
                 )

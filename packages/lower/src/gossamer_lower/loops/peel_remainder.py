@@ -41,7 +41,7 @@ from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import with_bodies, with_body
+from gossamer_lower.statements.rebuild import with_bodies, with_body
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -52,7 +52,6 @@ def peel_remainder(module: Module) -> Module:
     do buffers that only they access. A bound that depends on unrolled loops only becomes a constant when
     these are unrolled, so it stays.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial((n + 3) // 4):
     ...     for u in T.unroll(4):

@@ -6,12 +6,11 @@ split the loop itself: it cannot prove that the bound is invariant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from gossamer_ir.analysis.linear_form import along
-from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core import build
@@ -27,18 +26,20 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )  # fmt: skip
-from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import Body, each, with_bodies, with_body, with_sides
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import (
+    Body,
+    with_body,
+)
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def split_index_set(module: Module) -> Module:
     """Split a serial loop whose body is one choice by a loop-invariant affine bound.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... if n > 0:
     ...     for i in T.serial((n + 3) // 4):
@@ -64,32 +65,14 @@ def _split_function(function: Function) -> Function:
     return with_body(function, _IndexSetSplitter(function).body(function.body))
 
 
-class _IndexSetSplitter:
-    """Visits the statements in order and tracks the conditions that hold at each of them."""
+class _IndexSetSplitter(PointVisitor):
+    """Splits the loops of one function."""
 
-    def __init__(self, function: Function) -> None:
-        self._namer = namer_of(function)
-        self._point = ProgramPoint(function)
+    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+        inner = self.inside(stmt)
+        return self._split(inner) if isinstance(inner, For) else (inner,)
 
-    def body(self, body: Body) -> Body:
-        with self._point.scope():
-            return each(body, self._statement)
-
-    def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
-        match stmt:
-            case For():
-                with self._point.inside(stmt):
-                    inside = self.body(stmt.body)
-                yield from self._loop(with_body(stmt, inside))
-            case If():
-                with self._point.under(stmt.condition, stmt.then_body):
-                    then_body = self.body(stmt.then_body)
-                yield with_sides(stmt, then_body, self.body(stmt.else_body))
-            case _:
-                yield with_bodies(stmt, self.body)
-        self._point.after(stmt)
-
-    def _loop(self, loop: For) -> Iterator[Stmt]:
+    def _split(self, loop: For) -> Iterator[Stmt]:
         choice = _choice_of(loop)
         bound = None if choice is None else _bound_of(choice.condition, loop.var)
         end = build.add(loop.start, loop.extent)
@@ -112,27 +95,27 @@ class _IndexSetSplitter:
         second loop evaluates them again.
         """
         end = build.add(loop.start, loop.extent)
-        with self._point.inside(loop):
-            is_exact = self._point.is_exact(condition, bound, end)
-        is_same = self._point.is_invariant(end, loop.body)
-        return is_exact and is_same and self._point.is_known_before(bound, loop)
+        with self.point.inside(loop):
+            is_exact = self.point.is_exact(condition, bound, end)
+        is_same = self.point.is_invariant(end, loop.body)
+        return is_exact and is_same and self.point.is_known_before(bound, loop)
 
     def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
         """Return the loop from the bound on; a statement under a condition if it has at most one
         iteration."""
-        var, left = self._namer.fresh(loop.var), build.sub(end, bound)
+        var, left = self.namer.fresh(loop.var), build.sub(end, bound)
         body = substitute_body(body, {loop.var: build.index_var(var)})
-        if self._point.is_at_most(left, build.ONE):
+        if self.point.is_at_most(left, build.ONE):
             return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
         return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
 
     def _less(self, one: Expr, other: Expr) -> Expr:
         """Return the smaller of two values."""
-        return one if self._point.is_at_most(one, other) else Binary("min", one, other)
+        return one if self.point.is_at_most(one, other) else Binary("min", one, other)
 
     def _greater(self, one: Expr, other: Expr) -> Expr:
         """Return the larger of two values."""
-        return one if self._point.is_at_most(other, one) else Binary("max", one, other)
+        return one if self.point.is_at_most(other, one) else Binary("max", one, other)
 
 
 def _choice_of(loop: For) -> If | None:

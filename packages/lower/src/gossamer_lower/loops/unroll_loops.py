@@ -12,7 +12,12 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.loops.helpers.cse_unrolled import cse_unrolled
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
+from gossamer_lower.statements.rebuild import (
+    map_statements,
+    with_bodies,
+    with_body,
+    with_hoisted_start,
+)
 
 MAX_NODES = 25_000
 """The maximum size of one unrolled loop. The largest of the default schedules, for wide blocks, has 18,000.
@@ -32,7 +37,6 @@ def unroll_loops(module: Module) -> Module:
     Raises `UnsupportedError`: `lower.unroll` (an extent is not constant), `lower.unroll_size` (more than
     `MAX_NODES` nodes).
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for u in T.unroll(2):
     ...     Y[u] = X[u] * 2.0
@@ -51,12 +55,12 @@ def _unroll_function(function: Function) -> Function:
 
 
 def _body(body: tuple[Stmt, ...], function: Function, namer: Namer) -> tuple[Stmt, ...]:
-    return each(body, lambda stmt: _statement(stmt, function, namer))
+    return map_statements(body, lambda stmt: _statement(stmt, function, namer))
 
 
 def _statement(stmt: Stmt, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     if isinstance(stmt, For) and stmt.kind == "unrolled":
-        starts, loop = starting_before(stmt, function, namer)
+        starts, loop = with_hoisted_start(stmt, function, namer)
         return (*starts, *_copies(loop, function, namer))
     return (with_bodies(stmt, lambda body: _body(body, function, namer)),)
 

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import Body, each, with_bodies, with_body
+from gossamer_lower.statements.rebuild import Body, map_statements, with_bodies, with_body
 
 
 @lowering_pass(takes=("flat",))
@@ -23,7 +23,6 @@ def unswitch_on_alignment(module: Module) -> Module:
     flat stage, where the address of an array is a parameter of the function.
 
     >>> from gossamer_lower import outline_parallel
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n):
     ...     Y[i] = X[i]
@@ -50,7 +49,7 @@ def _unswitch_function(function: Function) -> Function:
 
 
 def _body(body: Body, function: Function, namer: Namer) -> Body:
-    return each(body, lambda stmt: (_statement(stmt, function, namer),))
+    return map_statements(body, lambda stmt: (_statement(stmt, function, namer),))
 
 
 def _statement(stmt: Stmt, function: Function, namer: Namer) -> Stmt:

@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
+from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body, with_sides
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -35,7 +35,6 @@ def unswitch_uniform_conditions(module: Module) -> Module:
     nothing else and leave them invariant. A part that reads memory moves only out of loops with at least
     one iteration; otherwise it stays inside, before the part that depends on the lane.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n):
     ...     for l in T.vectorized(4):
@@ -57,7 +56,7 @@ def _unswitch_function(function: Function) -> Function:
 
 
 def _body(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
-    return each(body, lambda stmt: (_statement(stmt, function),))
+    return map_statements(body, lambda stmt: (_statement(stmt, function),))
 
 
 def _statement(stmt: Stmt, function: Function) -> Stmt:

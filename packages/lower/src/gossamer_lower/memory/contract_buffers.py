@@ -46,7 +46,7 @@ from gossamer_lower.memory.helpers.index_ranges import (
     intervals_of,
     shrunk,
 )
-from gossamer_lower.statement_utils import with_bodies
+from gossamer_lower.statements.rebuild import with_bodies
 
 Intervals = list[Interval | None]
 """One range for each dimension; None for a dimension that is not contracted."""
@@ -56,7 +56,6 @@ Intervals = list[Interval | None]
 def contract_buffers(module: Module) -> Module:
     """Allocate buffers where they are live, with the extents that are live there.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... Z = T.decl_buffer((n,), "float32", scope="local")
     ... for i in T.serial(n):

@@ -38,7 +38,7 @@ from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import same, with_bodies, with_body
+from gossamer_lower.statements.rebuild import reuse_if_same, with_bodies, with_body
 
 
 @lowering_pass(takes=("flat",))
@@ -48,7 +48,6 @@ def hoist_allocations(module: Module) -> Module:
     The size must be computable before the loops: it may read only memory that the function does not write.
 
     >>> from gossamer_lower import outline_parallel
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n - 1):
     ...     row = T.alloc_buffer((P[i + 1] - P[i],), "float32")
@@ -128,7 +127,7 @@ class _AllocationHoister:
                     kept += self._placed(allocation)
             kept += () if new is None else (new,)
         self._conditional = outer
-        return same(body, tuple(kept)), tuple(leaving)
+        return reuse_if_same(body, tuple(kept)), tuple(leaving)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_HoistedBuffer, ...]]:
         """Return the statement without hoisted allocations, and the buffers to allocate before it."""

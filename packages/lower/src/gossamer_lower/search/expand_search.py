@@ -34,7 +34,7 @@ from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.search.helpers.search_expansion import SearchCells, buffer_dtypes, cell, where
-from gossamer_lower.statement_utils import with_bodies
+from gossamer_lower.statements.rebuild import with_bodies
 
 _Window = tuple[str, str, Expr, Expr]
 """The kind of comparison, the buffer, begin and end: searches that agree in these share a cursor."""
@@ -44,7 +44,6 @@ _Window = tuple[str, str, Expr, Expr]
 def expand_search(module: Module) -> Module:
     """Expand searches into loops. Each search must be the value of a let (`hoist_searches`).
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... at: T.int64 = T.search("lower", P, begin=0, end=n, value=5)
     ... Y[0] = X[at]

@@ -48,7 +48,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import with_bodies
+from gossamer_lower.statements.rebuild import with_bodies
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -58,7 +58,6 @@ def hoist_searches(module: Module) -> Module:
     It runs after vectorization and unrolling. Raises `UnsupportedError` (`lower.search`) if a weight, or the
     condition of a while loop, contains a search that depends on the loop.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n):
     ...     for k in T.serial(n):

@@ -37,7 +37,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.search.helpers.search_expansion import SearchCells, buffer_dtypes, cell, where
-from gossamer_lower.statement_utils import each, with_bodies
+from gossamer_lower.statements.rebuild import map_statements, with_bodies
 
 STEPS = 8
 """The number of elements that a search walks before it halves the rest: a cache line of int64, and the steps
@@ -52,7 +52,6 @@ def merge_searches(module: Module) -> Module:
     in a serial loop, and the value must be proved not to decrease from one iteration to the next. Each run
     of the loop has its own cursor, so the loops around it may be parallel. The results do not change.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... T.assume(monotone(P))
     ... for i in T.serial(n):
@@ -114,7 +113,7 @@ class _SearchMerger:
         self._loops: list[_EnclosingLoop] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return each(body, self._statement)
+        return map_statements(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:

@@ -34,7 +34,6 @@ def remove_unused_args(module: Module) -> Module:
     The index arrays of declared axes stay.
 
     >>> from gossamer_ir.script import print_module
-    >>> from gossamer_lower.examples import program
     >>> before = program("for i in T.serial(n): Y[i] = 0")
     >>> print(print_module(remove_unused_args(before)))
     @T.prim_func

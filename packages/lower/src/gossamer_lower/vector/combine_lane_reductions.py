@@ -38,7 +38,7 @@ from gossamer_ir.traversal.effects import INDEXING, buffers_named, buffers_writt
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, with_bodies, with_body
+from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 MIN_VALUES = 4
 """Fewer reductions are not combined."""
@@ -55,7 +55,6 @@ def combine_lane_reductions(module: Module) -> Module:
     no statement in between may access the elements. The stores may go through a local element that starts
     at the identity of the reducer.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... Y[n] = T.lane_reduce("add", X[T.ramp(0, 1, 2)])
     ... Y[n + 1] = T.lane_reduce("add", X[T.ramp(2, 1, 2)])
@@ -100,7 +99,7 @@ class _LaneReductionCombiner:
         self._changing = changing
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        body = each(body, lambda stmt: (with_bodies(stmt, self.body),))
+        body = map_statements(body, lambda stmt: (with_bodies(stmt, self.body),))
         if sum(1 for stmt in body if _ends_in_sum(stmt)) < MIN_VALUES:
             return body
         direct = self._forwarded(self._without_starts(list(body)))

@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_ir.analysis.lane_projection import in_lane
-from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Buffer, Compare, For, Function, If, Let, Load, Module, Ramp, Stmt, Var
-from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import with_body
 
 MOST_VECTORS = 16
 """The maximum number of vectors hoisted out of one loop: half of the 32 vector registers of AVX-512, so
@@ -32,7 +31,6 @@ def hoist_invariant_loads(module: Module) -> Module:
     It runs after vectorization and unrolling. Only loads of consecutive elements are hoisted that the
     function does not write and that are in bounds whenever the loop has an iteration.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... if n > 7:
     ...     for i in T.serial(n // 8):
@@ -56,51 +54,29 @@ def _hoist_function(function: Function) -> Function:
     return with_body(function, _LoadHoister(function).body(function.body))
 
 
-class _LoadHoister:
-    """Visits the statements in order and tracks the conditions that hold at each of them."""
+class _LoadHoister(PointVisitor):
+    """Hoists the loads of one function."""
 
     def __init__(self, function: Function) -> None:
-        self._namer = namer_of(function)
-        self._point = ProgramPoint(function)
-        written = self._point.written
+        super().__init__(function)
+        written = self.point.written
         self._shapes = {
             buffer.name: buffer.shape
             for buffer in function.buffers
             if isinstance(buffer, Buffer) and buffer.handle and buffer.name not in written
         }
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        with self._point.scope():
-            return each(body, self._statement_at_point)
-
-    def _statement_at_point(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        new = self._statement(stmt)
-        self._point.after(stmt)
-        return new
-
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        match stmt:
-            case For():
-                return self._loop(stmt)
-            case If():
-                with self._point.under(stmt.condition, stmt.then_body):
-                    then_body = self.body(stmt.then_body)
-                return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
-        return (with_bodies(stmt, self.body),)
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        return self._loop(stmt) if isinstance(stmt, For) else (self.inside(stmt),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         lets = self._lets(loop) if _is_serial(loop) else {}
         if not lets:
-            return (self._with_inside(loop),)
+            return (self.inside(loop),)
         kept = rewrite(loop, lambda node: _variable(node, lets))
         runs = Compare("gt", loop.extent, build.ZERO)
-        both: tuple[Stmt, ...] = (*lets.values(), self._with_inside(kept))
+        both: tuple[Stmt, ...] = (*lets.values(), self.inside(kept))
         return both if build.integer_value(loop.extent) else (If(runs, both),)
-
-    def _with_inside(self, loop: For) -> For:
-        with self._point.inside(loop):
-            body = self.body(loop.body)
-        return with_body(loop, body)
 
     def _lets(self, loop: For) -> dict[Load, Let]:
         """Return the loads to hoist before a loop, with their lets; none if there are too many."""
@@ -109,7 +85,7 @@ class _LoadHoister:
         hoisted = [load for load in dict.fromkeys(loads) if self._is_same(load, around)]
         if not hoisted:
             return {}
-        with self._point.inside(loop):
+        with self.point.inside(loop):
             hoisted = [load for load in hoisted if self._exists(load)]
         return {load: self._let(load) for load in hoisted} if len(hoisted) <= MOST_VECTORS else {}
 
@@ -125,24 +101,24 @@ class _LoadHoister:
 
     def _is_same(self, load: Load, around: tuple[For]) -> bool:
         """Return whether a load is loop invariant, and none of its indices is loaded."""
-        return self._point.is_invariant(load, around) and len(collect(Load, load)) == 1
+        return self.point.is_invariant(load, around) and len(collect(Load, load)) == 1
 
     def _exists(self, load: Load) -> bool:
         """Return whether a load is proved in bounds, given that the loop has an iteration."""
         *_, last = load.indices
         assert isinstance(last, Ramp)
-        lane = build.index_var(self._namer.fresh("lane"))
+        lane = build.index_var(self.namer.fresh("lane"))
         lanes = For(lane.name, build.ZERO, build.index(last.lanes.count), ())
-        with self._point.inside(lanes):
+        with self.point.inside(lanes):
             if load.predicate is not None:
-                self._point.assume(in_lane(load.predicate, lane))
+                self.point.assume(in_lane(load.predicate, lane))
             return all(
-                self._point.is_in_range(in_lane(index, lane), extent)
+                self.point.is_in_range(in_lane(index, lane), extent)
                 for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
             )
 
     def _let(self, load: Load) -> Let:
-        return Let(Var(self._namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
+        return Let(Var(self.namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
 
 
 def _is_serial(loop: For) -> bool:

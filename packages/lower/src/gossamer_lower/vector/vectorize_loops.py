@@ -15,18 +15,20 @@ from gossamer_ir.analysis.atomic_accumulation import (
     is_shared,
     plain_update,
 )
-from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Module, Ramp, Stmt, Store
+from gossamer_ir.nodes import Allocate, Expr, For, Function, Module, Ramp, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_allocated
-from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body, with_sides
-from gossamer_lower.vector.helpers.accumulated_by_lane import accumulated_by_lane
+from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import (
+    with_body,
+    with_hoisted_start,
+)
 from gossamer_lower.vector.helpers.lane_reductions import (
     LaneReducer,
     lane_reduction,
@@ -41,7 +43,6 @@ def vectorize_loops(module: Module) -> Module:
 
     Raises `UnsupportedError` (`lower.vectorize`) for statements and expressions without a vector form.
 
-    >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n // 8):
     ...     for l in T.vectorized(8):
@@ -59,27 +60,16 @@ def _vectorize_function(function: Function) -> Function:
     return with_body(function, vectorizer.body(function.body))
 
 
-class _LoopVectorizer:
-    """Vectorizes the loops of one function, and tracks the conditions that hold at each statement."""
+class _LoopVectorizer(PointVisitor):
+    """Vectorizes the loops of one function."""
 
     def __init__(self, function: Function) -> None:
-        self._function = function
-        self._namer = namer_of(function)
-        self._point = ProgramPoint(function)
-        self._reducer = LaneReducer(self._point, self._namer)
+        super().__init__(function)
+        self._reducer = LaneReducer(self.point, self.namer)
         self._locals: dict[str, tuple[Expr, ...]] = {}
         self._allocated = buffers_allocated(function.body)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        with self._point.scope():
-            return each(body, self._statement_at_point)
-
-    def _statement_at_point(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        new = self._statement(stmt)
-        self._point.after(stmt)
-        return new
-
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Allocate():
                 if stmt.buffer.scope == "local":
@@ -88,20 +78,15 @@ class _LoopVectorizer:
                 return self._vectorized(stmt)
             case For():
                 return self._loop(stmt)
-            case If():
-                with self._point.under(stmt.condition, stmt.then_body):
-                    then_body = self.body(stmt.then_body)
-                return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
-        return (with_bodies(stmt, self.body),)
+        return (self.inside(stmt),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         is_ordered = loop.kind in ("serial", "unrolled")
         partial = self._reducer.with_partial_results(loop) if is_ordered else None
         if partial is not None:
             return partial
-        with self._point.inside(loop):
-            body = self.body(loop.body)
-        return (with_body(loop, self._in_turn(body, loop) if is_atomic(loop) else body),)
+        inner = self.inside_loop(loop)
+        return (with_body(inner, self._in_turn(inner.body, loop)) if is_atomic(loop) else inner,)
 
     def _in_turn(self, body: tuple[Stmt, ...], loop: For) -> tuple[Stmt, ...]:
         """Return the body of an atomic loop with accumulations of vectors into shared elements done lane by
@@ -111,16 +96,16 @@ class _LoopVectorizer:
             is_shared_store = isinstance(node, Store) and is_shared(loop, node.buffer)
             if not is_shared_store or node.buffer in self._allocated or is_atomic_update(node):
                 return None
-            return accumulated_by_lane(node, self._namer, plain_update)
+            return accumulated_by_lane(node, self.namer, plain_update)
 
         return rewrite_body(body, rule)
 
     def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
         reduction = lane_reduction(loop)
         if reduction is not None:
-            return reduced_at_once(loop, reduction, self._namer)
-        starts, loop = starting_before(loop, self._function, self._namer)
-        vectors = Vectors(loop, self._namer, is_whole=self.is_whole)
+            return reduced_at_once(loop, reduction, self.namer)
+        starts, loop = with_hoisted_start(loop, self.function, self.namer)
+        vectors = Vectors(loop, self.namer, is_whole=self.is_whole)
         return (*starts, *simplify_body(vectors.body(self.body(loop.body), None)))
 
     def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
@@ -136,4 +121,4 @@ class _LoopVectorizer:
         ):
             return False
         end = build.add(last.base, build.index(last.lanes.count - 1))
-        return self._point.is_nonnegative(last.base) and self._point.is_in_range(end, shape[-1])
+        return self.point.is_nonnegative(last.base) and self.point.is_in_range(end, shape[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.lane_projection import LANE, count_of, lanes_of
+from gossamer_ir.analysis.lane_projection import LANE, count_of
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -14,20 +14,11 @@ from gossamer_ir.nodes import (
     Expr,
     LaneReduce,
     Lanes,
-    Load,
     Ramp,
-    Store,
     Unary,
 )  # fmt: skip
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
-
-
-def lanes_of_access(access: Load | Store) -> Lanes | None:
-    """Return the lanes of an access; None for an access of a single element."""
-    parts = (*access.indices, access.predicate)
-    each = (lanes_of(part) for part in parts if part is not None)
-    return next((lanes for lanes in each if lanes is not None), None)
 
 
 def at_the_ends(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:

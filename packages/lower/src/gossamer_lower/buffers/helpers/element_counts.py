@@ -9,8 +9,8 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, CompressedVaried, DenseVaried, Expr, SparseBuffer
+from gossamer_lower.axes.index_buffers import Varied, width_of
 from gossamer_lower.buffers.helpers.fibre_positions import element
-from gossamer_lower.iterations.helpers.index_buffers import Varied, width_of
 
 ReadOffset = Callable[[str, Expr], Expr]
 """Reads an element, as int64, of the array of offsets with this handle."""

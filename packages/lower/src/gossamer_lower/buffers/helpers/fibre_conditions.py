@@ -22,10 +22,10 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements
+from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.buffers.helpers.fibre_positions import found_by_search
 from gossamer_lower.buffers.helpers.position_checks import Check
 from gossamer_lower.buffers.helpers.storage_layout import Fibre, StorageLayout
-from gossamer_lower.iterations.helpers.coordinate_lookup import ElementLocation
 
 
 class FibreConditions:

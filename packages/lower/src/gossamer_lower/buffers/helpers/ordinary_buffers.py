@@ -11,8 +11,8 @@ from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuf
 from gossamer_ir.traversal.names import Namer, namer_of, names_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import walk
+from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.buffers.helpers.storage_layout import StorageLayout
-from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
 
 
 class OrdinaryBuffers:

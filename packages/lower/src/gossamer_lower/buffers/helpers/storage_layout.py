@@ -24,9 +24,9 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )  # fmt: skip
+from gossamer_lower.axes.index_buffers import width_of
 from gossamer_lower.buffers.helpers.element_counts import Dimension, ElementCounts, ReadOffset
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks
-from gossamer_lower.iterations.helpers.index_buffers import width_of
 
 
 class Fibre(msgspec.Struct, frozen=True):

@@ -8,29 +8,24 @@ coordinates of the fibre finds the position; if the search finds none, the eleme
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
-from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
-    Cast,
     Compare,
     DenseFixed,
     DenseVaried,
     Expr,
     IfThenElse,
-    Load,
     Relation,
     Search,
 )  # fmt: skip
-from gossamer_ir.traversal.effects import READS
-from gossamer_ir.traversal.walk import children, contains, walk
-from gossamer_lower.iterations.helpers.index_buffers import Compressed, IndexBuffers
+from gossamer_lower.axes.element_location import ElementLocation
+from gossamer_lower.axes.index_buffers import Compressed, IndexBuffers
 
 
 class AxisIterator(msgspec.Struct, frozen=True):
@@ -46,49 +41,15 @@ class AxisIterator(msgspec.Struct, frozen=True):
         return None if self.above is None else (*self.above, self.position)
 
 
+AxisIterators: TypeAlias = dict[str, AxisIterator]
+"""Iterated axes by the variable of the iteration."""
+
+
 class AccessIndex(msgspec.Struct, frozen=True):
     """An index of an access: its coordinate, and the iterator if the index is just its variable."""
 
     coordinate: Expr
     iterator: AxisIterator | None = None
-
-
-class ElementLocation(msgspec.Struct):
-    """The positions of an element, and the conditions under which it is present.
-
-    A condition may read memory that exists only if the earlier ones hold, so each is evaluated only then.
-    """
-
-    positions: tuple[Expr, ...] = ()
-    conditions: tuple[Expr, ...] = ()
-
-    def add(self, *conditions: Expr) -> None:
-        """Append the conditions that are not present yet."""
-        self.conditions += tuple(
-            condition for condition in conditions if condition not in self.conditions
-        )
-
-    def is_present(self) -> Expr | None:
-        """Return the conjunction of the conditions; None if the element is always present."""
-        result: Expr | None = None
-        for condition in reversed(self.conditions):
-            result = condition if result is None else _both(condition, result)
-        return result
-
-    def is_found(self, indices: Iterable[Expr]) -> Expr | None:
-        """Return `is_present` for an access with these indices.
-
-        The program evaluates all indices of an access, so an index that reads out of bounds must stop it
-        even if an earlier condition already fails. Such indices are therefore evaluated first.
-        """
-        if not self.conditions:
-            return None
-        evaluated = [loading for each in indices for loading in _loading(each)]
-        if evaluated:
-            first = tuple(walk(self.conditions[0]))
-            checks = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
-            return ElementLocation(conditions=(*checks, *self.conditions)).is_present()
-        return self.is_present()
 
 
 class Lookups:
@@ -238,38 +199,9 @@ def _is_below(index: AccessIndex, length: Expr) -> bool:
     return index.iterator is not None and index.iterator.axis.length == length
 
 
-def _loading(expr: Expr) -> Iterator[Expr]:
-    """Yield the parts of an index that load from memory. Of a search only its operands: the search itself
-    finds nothing where there is no fibre."""
-    if not contains(Load, expr):
-        return
-    if isinstance(expr, IfThenElse) or not contains(Search, expr):
-        yield expr
-        return
-    for part in children(expr):
-        yield from _loading(cast(Expr, part))
-
-
-def _is_evaluated(expr: Expr) -> Expr:
-    """Return a condition that always holds, but whose evaluation evaluates the expression."""
-    value = build.widen(expr) if "int" in dtype_of(expr) else Cast("int64", expr)
-    return Compare("ge", value, build.index(-(2**63)))
-
-
-def _both(first: Expr, second: Expr) -> Expr:
-    """Return the conjunction of two conditions. The second is evaluated only if the first holds, in case
-    it reads memory."""
-    if contains(READS, second):
-        return IfThenElse(first, second, FALSE)
-    joined = build.conjunction(first, second)
-    assert joined is not None
-    return joined
-
-
-def under(condition: Expr | None, value: Expr, *, otherwise: Expr) -> Expr:
+def value_if(condition: Expr | None, value: Expr, *, otherwise: Expr) -> Expr:
     """Return the value if the condition holds, else `otherwise`."""
     return value if condition is None else IfThenElse(condition, value, otherwise)
 
 
-AxisIterators: TypeAlias = dict[str, AxisIterator]
 """The iterators of the enclosing iterations by their variables; of one axis, the innermost is the last."""

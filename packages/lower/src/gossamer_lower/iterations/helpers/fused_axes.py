@@ -35,7 +35,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import children
-from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers, Varied, width_of
+from gossamer_lower.axes.index_buffers import IndexBuffers, Varied, width_of
 
 
 class FusedAxes(msgspec.Struct, frozen=True):

@@ -9,8 +9,8 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.nodes import BlockIter, CompressedVaried, Expr, Search, SparseBuffer, Stmt, Store
 from gossamer_ir.traversal.references import free_vars
+from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.coordinate_lookup import Lookups
-from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.loop_nest import LoopNest, is_unit
 
 

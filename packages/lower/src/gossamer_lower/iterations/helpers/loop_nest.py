@@ -27,15 +27,15 @@ from gossamer_ir.nodes import (
     Stmt,
 )  # fmt: skip
 from gossamer_ir.traversal.names import Namer
+from gossamer_lower.axes.element_location import ElementLocation
+from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AxisIterator,
     AxisIterators,
-    ElementLocation,
     Lookups,
-    under,
+    value_if,
 )
 from gossamer_lower.iterations.helpers.fused_axes import FusedAxes, items_of
-from gossamer_lower.iterations.helpers.index_buffers import IndexBuffers
 
 
 class LoopNest(msgspec.Struct):
@@ -94,7 +94,7 @@ class NestBuilder:
         above = self._fibre(axis, item, scope=scope, place=place)
         scope[name] = AxisIterator(axis, position, above)
         extent = self._index_buffers.extent(axis, above or ())
-        return under(place.is_present(), extent, otherwise=build.ZERO)
+        return value_if(place.is_present(), extent, otherwise=build.ZERO)
 
     def _fibre(
         self,

@@ -20,7 +20,6 @@ def with_fresh_names(
     """Return a copy of the body with fresh names for what it binds, and with `values` for free variables.
 
     >>> from gossamer_ir.traversal.names import namer_of
-    >>> from gossamer_lower.examples import program
     >>> (function,) = program("for i in T.serial(n): Y[i] = X[i]").functions
     >>> (loop,) = with_fresh_names(function.body, namer_of(function))
     >>> loop.var

@@ -37,7 +37,6 @@ def cse_unrolled(
     from buffers that the body does not write.
 
     >>> from gossamer_ir.traversal.names import namer_of
-    >>> from gossamer_lower.examples import program
     >>> (function,) = program("for i in T.unroll(4): Y[i] = X[P[n - 1]]").functions
     >>> lets, (store,) = cse_unrolled(function.body[0].body, "i", namer=namer_of(function))
     >>> lets[0].value.buffer, store.value == lets[0].var

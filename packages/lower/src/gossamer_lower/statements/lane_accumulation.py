@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
-from gossamer_ir.analysis.lane_projection import count_of, in_lane
+from gossamer_ir.analysis.lane_projection import count_of, in_lane, lanes_of_access
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
@@ -24,7 +24,6 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.names import Namer
-from gossamer_lower.bounds.helpers.lane_checks import lanes_of_access
 
 
 def accumulated_by_lane(

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer_ir.nodes import Axis, DenseFixed, Function, Relation
-from gossamer_lower.iterations.helpers.index_buffers import Compressed
+from gossamer_lower.axes.index_buffers import Compressed
 
 
 def relations_of_fibres(function: Function) -> Iterator[Relation]:
     """Yield the relations between sorted compressed axes whose fibres with the same number belong to the
     same coordinates. `covers` is turned into the equivalent `subset` of the other axis.
 
-    >>> from gossamer_lower.examples import ROW_SUMS
     >>> list(relations_of_fibres(ROW_SUMS.functions[0]))
     []
     """

@@ -1,6 +1,7 @@
-"""Small programs for docstrings, and the part of their text that passes change.
+"""The programs of the examples in docstrings, and the part of their text that passes change.
 
-They are here rather than in the testkit because the tests of this distribution require only gossamer-ir.
+Examples use `program`, `body_text` and `ROW_SUMS` without an import: the test that runs them passes these
+names.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import STATEMENTS, Block, Combine, For, If, Iteration, Store, While
 from gossamer_lower.blocks.helpers.conflicting_inits import EnclosingStmt
-from gossamer_lower.statement_utils import with_bodies
+from gossamer_lower.statements.rebuild import with_bodies
 
 STORE = Store("Y", (index_var("i"),), ONE)
 HOLDING = {

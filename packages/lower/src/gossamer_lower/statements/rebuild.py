@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import For, Function, If, Let, Stmt, While
+from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import Namer
 
 Body: TypeAlias = tuple[Stmt, ...]
@@ -19,7 +20,7 @@ S = TypeVar("S", bound=For | While | Function)
 
 
 def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
-    """Return a loop or choice with `change` applied to each of its bodies; any other statement as it is.
+    """Return a statement with `change` applied to each of its bodies; the same object if none changed.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Store
@@ -29,33 +30,34 @@ def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
     >>> with_bodies(loop, tuple) is loop
     True
     """
-    match stmt:
-        case For() | While():
-            return with_body(stmt, change(stmt.body))
-        case If():
-            return with_sides(stmt, change(stmt.then_body), change(stmt.else_body))
-    return stmt
+    changed: dict[str, Body] = {}
+    for field in body_fields(type(stmt)):
+        old = getattr(stmt, field)
+        new = reuse_if_same(old, change(old))
+        if new is not old:
+            changed[field] = new
+    return replace(stmt, **changed) if changed else stmt
 
 
 def with_sides(stmt: If, then_body: Body, else_body: Body) -> If:
     """Return a choice with these bodies; the same object if they contain the same statements."""
-    is_same = same(stmt.then_body, then_body) is stmt.then_body
-    if is_same and same(stmt.else_body, else_body) is stmt.else_body:
+    is_same = reuse_if_same(stmt.then_body, then_body) is stmt.then_body
+    if is_same and reuse_if_same(stmt.else_body, else_body) is stmt.else_body:
         return stmt
     return If(stmt.condition, then_body, else_body)
 
 
 def with_body(node: S, body: Body) -> S:
     """Return a loop or function with this body; the same object if it contains the same statements."""
-    return node if same(node.body, body) is node.body else replace(node, body=body)
+    return node if reuse_if_same(node.body, body) is node.body else replace(node, body=body)
 
 
-def each(body: Body, change: Callable[[Stmt], Iterable[Stmt]]) -> Body:
+def map_statements(body: Body, change: Callable[[Stmt], Iterable[Stmt]]) -> Body:
     """Return the body with each statement replaced by what `change` returns for it."""
-    return same(body, tuple([new for stmt in body for new in change(stmt)]))
+    return reuse_if_same(body, tuple([new for stmt in body for new in change(stmt)]))
 
 
-def starting_before(loop: For, function: Function, namer: Namer) -> tuple[tuple[Let, ...], For]:
+def with_hoisted_start(loop: For, function: Function, namer: Namer) -> tuple[tuple[Let, ...], For]:
     """Return the loop with an invariant start, and the let that computes it before, if needed.
 
     Copies of the body, and vector code for it, evaluate the start again, after the body may have changed
@@ -67,6 +69,6 @@ def starting_before(loop: For, function: Function, namer: Namer) -> tuple[tuple[
     return (Let(start, loop.start),), replace(loop, start=start)
 
 
-def same(old: Body, new: Body) -> Body:
+def reuse_if_same(old: Body, new: Body) -> Body:
     """Return the old body if the new one contains the same statements, else the new one."""
     return old if len(old) == len(new) and all(map(is_, old, new)) else new

@@ -1,0 +1,1 @@
+"""Helpers over statements that passes of several folders use."""
