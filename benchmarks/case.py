@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from gossamer_backend.call.allocation import aligned_empty
+
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Description: TypeAlias = dict[str, Any]
 """The parts of a case that are not arrays, as JSON."""
 
 PARTS = ("indptr", "indices", "data")
-
-LINE_BYTES = 64
 
 OPERAND_OFFSET = 16
 """Bytes from the start of a cache line to a dense operand, as NumPy allocates large arrays. Small ones begin
@@ -47,18 +47,16 @@ class Case:
     @cached_property
     def out(self) -> Array:
         """The output that all calls write to, at the start of a cache line; at first NaN."""
-        return placed(np.full(self.result_shape, np.nan, dtype=self.dtype), 0)
+        return aligned_copy(np.full(self.result_shape, np.nan, dtype=self.dtype), offset=0)
 
 
-def placed(array: Array, offset: int) -> Array:
-    """Returns a copy that begins so many bytes after the start of a cache line.
+def aligned_copy(array: Array, *, offset: int) -> Array:
+    """Returns a copy that begins `offset` bytes after the start of a cache line.
 
-    >>> placed(np.ones((3, 5)), 16).ctypes.data % 64
+    >>> aligned_copy(np.ones((3, 5)), offset=16).ctypes.data % 64
     16
     """
-    memory = np.empty(array.nbytes + 2 * LINE_BYTES, dtype=np.uint8)
-    first = -memory.ctypes.data % LINE_BYTES + offset
-    copy = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy = aligned_empty(array.shape, array.dtype, offset=offset)
     copy[...] = array
     return copy
 
@@ -87,7 +85,7 @@ def read_case(folder: Path, description: Description) -> Case:
         op=description["op"],
         csr=sparse.csr_matrix(load(folder, "csr"), shape=shape),
         operands=tuple(
-            placed(np.load(folder / f"operand{number}.npy"), OPERAND_OFFSET)
+            aligned_copy(np.load(folder / f"operand{number}.npy"), offset=OPERAND_OFFSET)
             for number in range(description["operands"])
         ),
         result_shape=tuple(description["result_shape"]),

@@ -85,7 +85,8 @@ def test_elements_and_values_are_counted(body, counts, values):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("m + 1", 5), ("n - m", 6), ("m * w", 12), ("(n + 3) // 4", 3), ("7", 7)]
+    ("text", "value"),
+    [("m + 1", 5), ("n - m", 6), ("m * w", 12), ("(n + 3) // 4", 3), ("T.max(m, 7)", 7), ("7", 7)],
 )
 def test_sizes_are_evaluated(text, value):
     assert evaluate(parse_expr(text, dict.fromkeys(SIZES, "int64")), SIZES) == value

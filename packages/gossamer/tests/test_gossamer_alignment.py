@@ -8,16 +8,14 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty, new_array
+from gossamer_ir.core.cache_line import LINE_BYTES
 
-LINE = 64
 
-
-def placed(array, offset):
-    """A copy that begins so many bytes after the start of a cache line."""
-    memory = aligned_empty((array.nbytes + LINE,), np.uint8)
-    found = memory[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape)
-    found[...] = array
-    return found
+def copied(array, *, offset):
+    """A copy that begins `offset` bytes after the start of a cache line."""
+    copy = aligned_empty(array.shape, array.dtype, offset=offset)
+    copy[...] = array
+    return copy
 
 
 def matrix(rows, columns, nnz, dtype):
@@ -32,8 +30,8 @@ def test_products_are_right_wherever_the_dense_operand_begins(features, dtype):
     a = matrix(60, 90, 700, dtype)
     b = np.random.default_rng(1).random((90, features)).astype(dtype)
     expected = a @ b
-    for offset in range(0, LINE, np.dtype(dtype).itemsize):
-        np.testing.assert_allclose(gs.spmm(a, placed(b, offset)), expected, rtol=1e-4)
+    for offset in range(0, LINE_BYTES, np.dtype(dtype).itemsize):
+        np.testing.assert_allclose(gs.spmm(a, copied(b, offset=offset)), expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("features", [128, 100])
@@ -43,7 +41,7 @@ def test_large_results_are_right_wherever_they_begin(features):
     b = np.random.default_rng(1).random((1 << 15, features), dtype=np.float32)
     expected = a @ b
     for offset in (0, 16, 4):
-        out = placed(np.full(expected.shape, np.nan, np.float32), offset)
+        out = copied(np.full(expected.shape, np.nan, np.float32), offset=offset)
         gs.spmm(a, b, out=out)
         np.testing.assert_allclose(out, expected, rtol=1e-4)
 
@@ -54,7 +52,7 @@ def test_large_results_begin_at_a_cache_line():
     for _ in range(2):  # by the function, then by a plan
         result = gs.spmm(a, b)
         assert result.nbytes >= LARGE_ARRAY
-        assert result.ctypes.data % LINE == 0
+        assert result.ctypes.data % LINE_BYTES == 0
         assert result.flags.c_contiguous
         assert result.flags.writeable
 

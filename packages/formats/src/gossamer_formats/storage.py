@@ -9,19 +9,16 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer_ir.core.integers import UNBOUNDED
+from gossamer_ir.arith.integer_value import NotArithmeticError, integer_value
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
-    Binary,
     CompressedFixed,
     CompressedVaried,
-    Const,
     DenseFixed,
     DenseVaried,
     Expr,
     FormatDescription,
-    Var,
 )
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -72,20 +69,15 @@ def axes_by_name(description: FormatDescription) -> dict[str, Axis]:
 
 def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
     """Return the value of a size."""
-    match expr:
-        case Const():
-            return int(expr.text)
-        case Var():
-            return sizes[expr.name]
-        case Binary(op="add" | "sub" | "mul" | "floordiv"):
-            left, right = evaluate(expr.lhs, sizes), evaluate(expr.rhs, sizes)
-            if right == 0 and expr.op == "floordiv":
-                raise FormatError("format.shape", "A size of the format is divided by zero.")
-            return UNBOUNDED[expr.op](left, right)
-    raise UnsupportedError(
-        "formats.size",
-        f"A size of a format description cannot be an expression of kind '{type(expr).__name__}'.",
-    )
+    try:
+        return integer_value(expr, sizes)
+    except ZeroDivisionError:
+        raise FormatError("format.shape", "A size of the format is divided by zero.") from None
+    except NotArithmeticError as error:
+        raise UnsupportedError(
+            "formats.size",
+            f"A size of a format description cannot be an expression of kind '{error}'.",
+        ) from None
 
 
 def element_count(storage: Storage, axis_name: str | None) -> int:

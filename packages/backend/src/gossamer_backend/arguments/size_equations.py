@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.core.integers import UNBOUNDED
+from gossamer_ir.arith.integer_value import NotArithmeticError, integer_value
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
+from gossamer_ir.nodes import Cast, Expr, Var
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.rewrite import rewrite
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Scalars: TypeAlias = Mapping[str, int | float | bool]
-
-_OPERATIONS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "min", "max"})
 
 
 def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> int:
@@ -27,28 +26,17 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
     >>> evaluate(add(index_var("m"), index(1)), {"m": 4}, arrays={})
     5
     """
-    match expr:
-        case Const():
-            return int(expr.text)
-        case Var():
-            return int(scalars[expr.name])
-        case Binary() if expr.op in _OPERATIONS:
-            left = evaluate(expr.lhs, scalars, arrays=arrays)
-            right = evaluate(expr.rhs, scalars, arrays=arrays)
-            if right == 0 and expr.op in ("floordiv", "floormod"):
-                raise ArgumentError("kernel.size", "A size of the kernel is divided by zero.")
-            return UNBOUNDED[expr.op](left, right)
-        case Cast():
-            return evaluate(expr.value, scalars, arrays=arrays)
-        case Load(indices=(position,)):
-            return _element(expr.buffer, evaluate(position, scalars, arrays=arrays), arrays)
-        case _:
-            raise UnsupportedError(
-                "backend.size", f"A size cannot be an expression of kind '{type(expr).__name__}'."
-            )
+    try:
+        return integer_value(expr, scalars, element=partial(_element, arrays))
+    except ZeroDivisionError:
+        raise ArgumentError("kernel.size", "A size of the kernel is divided by zero.") from None
+    except NotArithmeticError as error:
+        raise UnsupportedError(
+            "backend.size", f"A size cannot be an expression of kind '{error}'."
+        ) from None
 
 
-def _element(buffer: str, position: int, arrays: Mapping[str, Array]) -> int:
+def _element(arrays: Mapping[str, Array], buffer: str, position: int) -> int:
     array = arrays[buffer]
     if not 0 <= position < array.size:
         raise ArgumentError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -23,9 +24,6 @@ from gossamer_llvm.emitter.types import (
 from gossamer_llvm.memory.addresses import Address, emit_address
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
-
-LINE_BYTES = 64
-"""The size of a cache line on nearly every machine."""
 
 LEAST_NONTEMPORAL = 16
 """Minimum bytes of a vector that is stored around the caches: those of the narrowest vector register."""

@@ -87,7 +87,7 @@ def spmm_bound(matrix: csr_array, dense: Array) -> Bound:
 
 def prepare_sddmm(matrix: csr_array, left: Array, right: Array) -> Program:
     """Return a function that gathers rows and multiplies them, with precomputed coordinates."""
-    rows = row_indices(matrix)
+    rows = matrix.tocoo().row
     return lambda: gathered_products(rows, matrix.indices, left, right)
 
 
@@ -118,7 +118,7 @@ def attention_bound(matrix: csr_array, queries: Array, keys: Array, values: Arra
     """
     score_sums = sddmm_bound(matrix, queries, keys).magnitude * _scale(queries)
     largest = np.zeros((matrix.shape[0], 1))
-    np.maximum.at(largest, row_indices(matrix), score_sums[:, None])
+    np.maximum.at(largest, matrix.tocoo().row, score_sums[:, None])
     weighted = prepare_attention(matrix, queries, keys, np.abs(values))()
     terms = queries.shape[1] + np.diff(matrix.indptr) + WEIGHT_ROUNDINGS
     return Bound(2.0 * (1.0 + largest) * weighted, terms.reshape(-1, 1))
@@ -152,11 +152,6 @@ def softmax(scores: Array, indptr: Array) -> Array:
     powers = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), stored))
     shares: Array = powers / np.repeat(np.add.reduceat(powers, starts), stored)
     return shares
-
-
-def row_indices(matrix: csr_array) -> Array:
-    """Return the row of each stored element."""
-    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
 def blocks(count: int, width: int, *, elements: int) -> Iterator[slice]:

@@ -18,6 +18,7 @@ from gossamer_ir.core.build import (
     integer_value,
     mul,
 )
+from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
@@ -51,9 +52,6 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_in_block
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.regions.consecutive_elements import ElementSpan, span_below
-
-LINE_BYTES = 64
-"""The size of a cache line on nearly every machine."""
 
 
 @primitive(stages=("loop",))

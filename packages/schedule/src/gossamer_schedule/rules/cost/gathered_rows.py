@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.interchange.records import Arg, Decision, Stats, Step
 from gossamer_schedule.rules.recognize.gathers import Gather
 
@@ -16,9 +17,6 @@ LONGEST_DISTANCE = 16
 
 LEAST_DISTANCE = 2
 """Minimum number of these nonzeros."""
-
-LINE_BYTES = 64
-"""The size of a cache line on nearly every machine."""
 
 LEAST_ALIGNED = 2
 """Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses

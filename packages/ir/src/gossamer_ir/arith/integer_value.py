@@ -1,0 +1,49 @@
+"""The value of an integer expression whose variables are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gossamer_ir.core.integers import UNBOUNDED
+from gossamer_ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Var
+
+_OPERATIONS: frozenset[BinaryOp] = frozenset(
+    {"add", "sub", "mul", "floordiv", "floormod", "min", "max"}
+)
+
+
+class NotArithmeticError(Exception):
+    """An expression that has no value here; its argument is the name of the node's class."""
+
+
+def integer_value(
+    expr: Expr,
+    variables: Mapping[str, int | float | bool],
+    *,
+    element: Callable[[str, int], int] | None = None,
+) -> int:
+    """Return the value of an integer expression in unbounded arithmetic: a size must not wrap.
+
+    `element` returns the element of a buffer at a position. Raises `ZeroDivisionError`, and
+    `NotArithmeticError` for other expressions than constants, variables, elements and arithmetic.
+
+    >>> from gossamer_ir.core.build import add, index, index_var
+    >>> integer_value(add(index_var("m"), index(1)), {"m": 4})
+    5
+    """
+    match expr:
+        case Const():
+            return int(expr.text)
+        case Var():
+            return int(variables[expr.name])
+        case Binary() if expr.op in _OPERATIONS:
+            left = integer_value(expr.lhs, variables, element=element)
+            right = integer_value(expr.rhs, variables, element=element)
+            if right == 0 and expr.op in ("floordiv", "floormod"):
+                raise ZeroDivisionError
+            return UNBOUNDED[expr.op](left, right)
+        case Cast():
+            return integer_value(expr.value, variables, element=element)
+        case Load(indices=(position,)) if element is not None:
+            return element(expr.buffer, integer_value(position, variables, element=element))
+    raise NotArithmeticError(type(expr).__name__)
