@@ -15,19 +15,29 @@ from gossamer_schedule.primitives.loops.parallel import parallel
 from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.trace.registry import PRIMITIVES
 from gossamer_testkit import script_names
-from gossamer_testkit.examples import ROW_SUM
+from gossamer_testkit.examples import ROW_SUM, SCALE, SPMM_COORDINATE
 from tests.generated.checks.disagreements import judged
 from tests.generated.checks.races import Race, require_no_race
 from tests.generated.fuzz import step_sequences
 from tests.generated.fuzz.step_sequences import Sequences, judge
 from tests.generated.loop_nests.nests import draw_nest
 from tests.generated.programs.handwritten import draw_written, parsed, usable
-from tests.generated.schedules.drawers import DRAWERS
+from tests.generated.schedules.drawers import DRAWERS, Scene
+from tests.generated.schedules.drawers.from_signature import drawer_from_signature
 from tests.generated.schedules.sequences import Sequence
 
 
 def test_each_primitive_has_a_drawer():
     assert DRAWERS.keys() == {name for name in PRIMITIVES if not name.startswith("unsafe_")}
+
+
+def test_a_primitive_without_a_drawer_of_its_own_is_drawn_by_its_signature():
+    drawer = drawer_from_signature("cache_read")
+    assert drawer is not None
+    drawn = drawer(Scene(Random(0), SCALE))
+    assert drawn == {"block": "scale", "buffer": drawn["buffer"], "scope": drawn["scope"]}
+    assert drawer_from_signature("compute_inline")(Scene(Random(0), SPMM_COORDINATE)) is None
+    assert drawer_from_signature("split") is None, "nothing says which factors"
 
 
 def test_sequences_change_no_meaning():

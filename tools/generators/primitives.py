@@ -2,8 +2,9 @@
 
 The folder `primitives` is the only list that is kept by hand: a primitive is a module with a function
 of its own name under `@primitive`. From the folder follow the imports and the methods of
-`trace/registry.py`, and the imports and `__all__` of the package. They are written out, not computed when
-the package is imported, so that type checkers and the documentation site see each of them.
+`trace/registry.py`, the imports and `__all__` of the package, and the tables of its README. They are written
+out, not computed when the package is imported, so that type checkers and the documentation site see each of
+them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from pathlib import Path
 from tools import ROOT
 
 PACKAGE = ROOT / "packages/schedule/src/gossamer_schedule"
+README = ROOT / "packages/schedule/README.md"
 _IMPORTS = re.compile(r"(?:from gossamer_schedule\.primitives\..*\n)+")
 _METHODS = re.compile(r"(?:    \w+ = fluent\(\w+\)\n)+")
 _EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
+_TABLES = re.compile(r"(?<=## Primitives\n\n).*?(?=\n## )", re.DOTALL)
+_STAGES = {"LOOP_STAGES": "position, loop", "ANY_STAGE": "any"}
+_COMMON_ARGUMENTS = ("function", "intrinsics")
 
 
 def primitives() -> list[tuple[str, str]]:
@@ -45,7 +50,39 @@ def files() -> dict[Path, str]:
     return {
         registry: _METHODS.sub(methods, _IMPORTS.sub(imports, registry.read_text())),
         exports: _EXPORTS.sub(_listed(_imported(head)), package),
+        README: _TABLES.sub(lambda _: tables(), README.read_text()),
     }
+
+
+def tables() -> str:
+    """The tables of the README: for each folder of primitives its docstring, and a row for each primitive."""
+    sections = []
+    for folder in sorted(path.parent for path in PACKAGE.glob("primitives/*/__init__.py")):
+        named = {name for module, name in primitives() if module.split(".")[-2] == folder.name}
+        intro = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+        rows = [_row(folder / f"{name}.py") for name in sorted(named)]
+        head = [f"### {folder.name.capitalize()}", "", f"{intro}", ""]
+        sections.append(
+            "\n".join([*head, "| primitive | stage | effect |", "|---|---|---|", *rows])
+        )
+    return "\n\n".join(sections) + "\n"
+
+
+def _row(path: Path) -> str:
+    """The row of a primitive: its call, its stages, and the first sentence of its docstring."""
+    body = ast.parse(path.read_text()).body
+    (node,) = (x for x in body if isinstance(x, ast.FunctionDef) and x.name == path.stem)
+    (decorator,) = node.decorator_list
+    assert isinstance(decorator, ast.Call)
+    declared = ast.unparse(decorator.keywords[0].value)
+    stages = _STAGES.get(declared) or ", ".join(ast.literal_eval(declared))
+    arguments = [argument.arg for argument in node.args.args[1:]]
+    if node.args.vararg is not None:
+        arguments.append(f"*{node.args.vararg.arg}")
+    arguments += [x.arg for x in node.args.kwonlyargs if x.arg not in _COMMON_ARGUMENTS]
+    line = (ast.get_docstring(node) or "").partition("\n")[0]
+    sentence = re.split(r"(?<!\.)\.(?: |$)", line)[0]
+    return f"| `{path.stem}({', '.join(arguments)})` | {stages} | {sentence} |"
 
 
 def _imported(text: str) -> list[str]:

@@ -181,18 +181,3 @@ CASES = [
 FILTERED = set_block_filter(examples.SCALE, "group_0").module
 MODULE_CASES = [("unsafe_match_to_alloc.filter", FILTERED, {"block": "scale", "buffer": "Y"})]
 """The code, the module and the arguments."""
-
-ARGUMENTS = {
-    "cache_index": {"block": "copy", "scope": "local"},
-    "cache_inplace": {"block": "copy", "buffer": "Y", "scope": "local"},
-    "fuse_reduction_epilogue": {"block": "copy", "epilogue": "copy"},
-    "hide_buffer_access": {"block": "copy", "access": "read", "buffers": ("X",)},
-    "reindex": {"block": "copy", "buffer": "X"},
-    "rolling_buffer": {"block": "copy", "buffer": "Y"},
-    "sample_compute_location": {"block": "copy", "name": "place"},
-    "set_block_filter": {"key": "group_0"},
-    "store_nontemporal": {"block": "copy", "buffer": "Y"},
-    "unsafe_match_to_alloc": {"block": "copy", "buffer": "Y"},
-    "unset_block_filter": {},
-}
-"""Errors of each of these primitives, for the program `COPY`."""

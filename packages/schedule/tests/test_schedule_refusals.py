@@ -12,6 +12,7 @@ import cases_of_buffers
 import cases_of_caches
 import cases_of_loops
 import pytest
+from docstring_calls import example_of
 from nest_programs import COPY
 
 import gossamer_schedule
@@ -129,55 +130,7 @@ REPLAY_CASES = [
     ("replay.arguments", Step("unroll", {"loop": 3})),
     ("replay.arguments", Step("split", {"loop": "i", "factors": "16"})),
 ]
-COORDINATE_PRIMITIVES = ("sparse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse")
 ANY_STAGE = ("annotate", "sample_categorical", "unannotate")
-ARGUMENTS = {
-    "add_unit_loop": {"name": "i"},
-    **cases_of_caches.ARGUMENTS,
-    "align": cases_of_loops.ALONG,
-    "annotate": {"name": "i", "key": "a", "value": 1},
-    "bind": {"loop": "i", "thread": "blockIdx.x"},
-    "decompose_padding": {"block": "copy", "loop": "i"},
-    "fission": {"loop": "i"},
-    "fuse": {"loops": ("i", "j")},
-    "loop_partition": {"loop": "i", "points": (1,)},
-    "specialize": {"name": "i", "condition": "n == 1"},
-    "unsafe_set_dtype": {"buffer": "X", "dtype": "float64"},
-    "lift_loop": {"loop": "j"},
-    "pipeline": {"loop": "i"},
-    "sample_categorical": {"name": "a", "candidates": (1, 2)},
-    "sample_perfect_tile": {"loop": "i", "name": "t", "parts": 2},
-    "set_scope": {"buffer": "X", "scope": "local"},
-    "storage_align": {"buffer": "X", "axis": 0, "factor": 16},
-    "unannotate": {"name": "i", "key": "a"},
-    "unsafe_parallel": {"loop": "i"},
-    "unsafe_reorder": {"loops": ("i", "j")},
-    "unsafe_vectorize": {"loop": "j"},
-    "split": {"loop": "i", "factors": (None, 2)},
-    "reorder": {"loops": ("i", "j")},
-    "parallel": {"loop": "i"},
-    "prefetch": {"block": "copy", "buffer": "X", "loop": "i", "distance": 2},
-    "vectorize": {"loop": "i"},
-    "unroll": {"loop": "i"},
-    "cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
-    "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
-    "compute_at": {"block": "copy", "loop": "i"},
-    "transform_layout": {"buffer": "Q", "index_map": "i -> i"},
-    "compute_inline": {"block": "copy"},
-    "reverse_compute_inline": {"block": "copy"},
-    "reindex_cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
-    "reindex_cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
-    "reverse_compute_at": {"block": "copy", "loop": "i"},
-    "blockize": {"loop": "i"},
-    "rfactor": {"loop": "i"},
-    "sparse_tensorize": {"loop": "i", "intrinsic": "dot_4"},
-    "tensorize": {"loop": "i", "intrinsic": "dot_4"},
-    "decompose_reduction": {"block": "copy", "loop": "i"},
-    "sparse_compute_at": {"iteration": "csrmm", "into": "csrmm", "var": "i"},
-    "sparse_fuse": {"iteration": "csrmm", "axes": ("I", "J")},
-    "sparse_unfuse": {"iteration": "csrmm", "axes": ("I", "J")},
-    "sparse_reorder": {"iteration": "csrmm", "order": ("i", "j", "k")},
-}
 
 
 def code_of(primitive, /, *args, **keywords) -> str:
@@ -204,35 +157,32 @@ def test_refusals_of_traces(code, step):
     assert code_of(replay, examples.SCALE, (step,)) == code
 
 
-def right_stage(op, program):
-    return examples.SPMM_COORDINATE if op in COORDINATE_PRIMITIVES else program(COPY)
-
-
 @pytest.mark.parametrize("op", sorted(PRIMITIVES.keys() - set(ANY_STAGE)))
 def test_the_wrong_stage_is_refused(program, op):
-    wrong = program(COPY) if op in COORDINATE_PRIMITIVES else examples.SPMM_COORDINATE
-    assert code_of(apply, wrong, Step(op, ARGUMENTS[op])) == f"{op}.stage"
+    module, arguments = example_of(op)
+    wrong = program(COPY) if module.stage == "coordinate" else examples.SPMM_COORDINATE
+    assert code_of(apply, wrong, Step(op, arguments)) == f"{op}.stage"
 
 
 @pytest.mark.parametrize("op", sorted(PRIMITIVES))
-def test_an_unknown_function_is_refused(program, op):
-    module = right_stage(op, program)
-    found = code_of(apply, module, Step(op, ARGUMENTS[op] | {"function": "other"}))
+def test_an_unknown_function_is_refused(op):
+    module, arguments = example_of(op)
+    found = code_of(apply, module, Step(op, arguments | {"function": "other"}))
     assert found == f"{op}.no_function"
 
 
 @pytest.mark.parametrize("op", sorted(PRIMITIVES))
 @pytest.mark.parametrize("what", ["loop", "loops", "block", "iteration"])
-def test_an_unknown_name_is_refused_and_what_exists_is_listed(program, op, what):
-    arguments = ARGUMENTS[op]
+def test_an_unknown_name_is_refused_and_what_exists_is_listed(op, what):
+    module, arguments = example_of(op)
     if what not in arguments:
         return
-    unknown = ("i", "nowhere") if what == "loops" else "nowhere"
+    unknown = (arguments[what][0], "nowhere") if what == "loops" else "nowhere"
     with pytest.raises(ScheduleError, match="'nowhere'") as caught:
-        apply(right_stage(op, program), Step(op, arguments | {what: unknown}))
+        apply(module, Step(op, arguments | {what: unknown}))
     assert caught.value.code == f"schedule.{op}.no_{what.removesuffix('s')}"
-    listed = {"block": "copy", "iteration": "csrmm"}.get(what, "i, j")
-    assert listed in str(caught.value)
+    existing = {"block": get_blocks, "iteration": get_iterations}.get(what, get_loops)(module)
+    assert ", ".join(f"'{name}'" for name in existing) in str(caught.value)
 
 
 def test_look_ups_name_what_exists(program):

@@ -23,12 +23,6 @@ def test_every_module_of_primitives_is_registered():
         assert (path.stem in PRIMITIVES) is not is_helper, path
 
 
-def test_every_primitive_is_in_the_table_of_the_readme():
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    rows = "".join(line for line in readme.splitlines() if line.startswith("| `"))
-    assert [name for name in PRIMITIVES if f"`{name}" not in rows] == []
-
-
 def test_a_primitive_is_shown_with_the_module_that_it_takes():
     shown = inspect.signature(PRIMITIVES["unroll"])
     assert list(shown.parameters) == ["module", "loop", "function"]

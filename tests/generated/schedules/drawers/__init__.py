@@ -1,7 +1,12 @@
-"""Random arguments of primitives: one drawer for each primitive, one file for each group."""
+"""Random arguments of primitives: one drawer for each primitive, one file for each group.
+
+A primitive needs a drawer of its own if its signature says too little (`from_signature`), or if arguments
+that are drawn from it rarely fit.
+"""
 
 from __future__ import annotations
 
+from gossamer_schedule import PRIMITIVES
 from tests.generated.schedules.drawers import (
     caches,
     intrinsics,
@@ -14,6 +19,7 @@ from tests.generated.schedules.drawers import (
     reductions,
     storage,
 )
+from tests.generated.schedules.drawers.from_signature import drawer_from_signature
 from tests.generated.schedules.drawers.scene import Drawer, Scene
 
 GROUPS = (
@@ -28,10 +34,18 @@ GROUPS = (
     iterations,
     notes,
 )
-DRAWERS: dict[str, Drawer] = {
+OWN: dict[str, Drawer] = {
     name: drawer for group in GROUPS for name, drawer in group.DRAWERS.items()
 }
-"""A drawer for each primitive by name."""
+DERIVED: dict[str, Drawer] = {
+    name: drawer
+    for name in PRIMITIVES
+    if name not in OWN
+    and not name.startswith("unsafe_")
+    and (drawer := drawer_from_signature(name)) is not None
+}
+DRAWERS = OWN | DERIVED
+"""A drawer for each primitive by name, except those without a proof of legality."""
 
 INTRINSICS = intrinsics.INTRINSICS
 """The intrinsics for which steps are drawn."""
