@@ -108,6 +108,12 @@ REFUSED = {
         "kernel.shape",
         "'b' has shape (9,); expected (4, 2)",
     ),
+    "a flat array that gives no size": (
+        {"b": np.ones(8, np.float32), "c": np.zeros(6, np.float32), "k": None},
+        "kernel.arguments",
+        "The size 'n' is missing, and the array 'b' of shape (8,) does not give it. "
+        "Pass an array with 2 dimensions, or the size.",
+    ),
     "values and indices of two lengths": ({"a": np.ones(6, np.float32)}, "kernel.shape", "(5,)"),
     "an output inside an input": (
         {"b": SHARED[:8].reshape(4, 2), "c": SHARED[7:13].reshape(3, 2)},

@@ -194,14 +194,14 @@ def test_an_npz_with_columns_out_of_range_names_the_first(tmp_path):
         indices=np.array([0, 9], np.int32),
         indptr=np.array([0, 1, 2], np.int32),
     )
-    with pytest.raises(FormatError, match=r"In .*a\.npz, indices\[1\] is 9"):
+    with pytest.raises(FormatError, match=r"In '.*a\.npz', indices\[1\] is 9"):
         read(path)
 
 
 def test_a_missing_file_and_a_directory_are_named(tmp_path):
-    with pytest.raises(FormatError, match=r"none\.mtx does not exist") as caught:
+    with pytest.raises(FormatError, match=r"none\.mtx' does not exist") as caught:
         read(tmp_path / "none.mtx")
     assert caught.value.code == "format.read.missing"
     (tmp_path / "folder.mtx").mkdir()
-    with pytest.raises(FormatError, match=r"folder\.mtx is not a file"):
+    with pytest.raises(FormatError, match=r"folder\.mtx' is not a file"):
         read(tmp_path / "folder.mtx")

@@ -125,8 +125,8 @@ BAD_COMMANDS = [
     ("threads.count", "is -2", "run spmm --matrix FILE --threads -2"),
     ("threads.count", "is 100000", "run spmm --matrix FILE --threads 100000"),
     ("backend.unknown", "'cuda'", "run spmm --matrix FILE --target cuda"),
-    ("format.read.missing", "none.mtx does not exist", "run spmm --matrix none.mtx"),
-    ("format.read.missing", "none.mtx does not exist", "demo --matrix none.mtx"),
+    ("format.read.missing", "none.mtx' does not exist", "run spmm --matrix none.mtx"),
+    ("format.read.missing", "none.mtx' does not exist", "demo --matrix none.mtx"),
     ("format.read.max_bytes", "and max_bytes is 9", "demo --matrix FILE --max-bytes 9"),
     ("format.read.max_bytes", "and max_bytes is 9", "run spmm --matrix FILE --max-bytes 9"),
     ("format.read.max_bytes", "max_bytes is 9", "show spmm --guards --matrix FILE --max-bytes 9"),
@@ -165,7 +165,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(code, named, line, command, m
 
 def test_a_name_of_several_lines_is_an_error_of_one(command):
     found = command("run", "spmv", "--matrix", "no\nsuch.mtx")
-    assert found.err.startswith("error: no such.mtx does not exist")
+    assert found.err.startswith("error: 'no such.mtx' does not exist")
     assert found.err.count("\n") == 1
 
 
@@ -281,7 +281,7 @@ def test_the_installed_script_fails_without_a_traceback():
         [script, "run", "spmm", "--matrix", "none.npz"], capture_output=True, text=True
     )
     assert found.returncode == 2
-    assert found.stderr.startswith("error: none.npz does not exist")
+    assert found.stderr.startswith("error: 'none.npz' does not exist")
     assert "Traceback" not in found.stderr
 
 

@@ -172,7 +172,7 @@ def test_a_wrong_text_has_its_code(code, text):
 def test_carets_stand_under_the_wrong_name():
     error = code_of(HEAD + "    A[0, ü] = 1.0\n")
     assert error.text == "line 6:\n        A[0, ü] = 1.0\n             ^"
-    assert "Variables here: n, x." in str(error)
+    assert "Names here: a, p, q, n, x, I, J, A." in str(error)
 
 
 def test_carets_of_a_function_object_name_its_file_and_line():
@@ -181,7 +181,7 @@ def test_carets_of_a_function_object_name_its_file_and_line():
 
     with pytest.raises(ParseError) as caught:
         parse_function(wrong)
-    assert re.match(r".*test_script_errors\.py:\d+:\n", caught.value.text)
+    assert re.match(r".*test_ir_script_errors\.py:\d+:\n", caught.value.text)
     assert caught.value.text.endswith("^")
 
 
@@ -237,3 +237,17 @@ def test_the_table_pins_every_code_of_the_package():
     codes = {next(part for part in groups if part) for groups in used}
     pinned = {code for code, _ in (*BODIES, *TEXTS)} | {"no_source", "format"}
     assert codes == pinned
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        ("(I, J)", "(I, JJ)", "'JJ' is not defined here. Did you mean 'J'?"),
+        ("(I, J)", "(I, rows)", "Names here: a, p, q, n, x, I, J."),
+        ("T.sp.dense_fixed", "T.sp.dense_fixd", "Did you mean T.sp.dense_fixed"),
+        ("T.sp.dense_fixed", "dense_fixed", "A script calls members of T"),
+    ],
+)
+def test_a_misspelled_name_is_compared_with_those_that_exist(old, new, hint):
+    with pytest.raises(ParseError, match=re.escape(hint)):
+        parse_module(f"{HEAD}    pass\n".replace(old, new))

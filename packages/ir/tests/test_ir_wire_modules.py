@@ -189,6 +189,6 @@ def test_a_damaged_text_is_loaded_or_refused_and_nothing_else():
 
 def test_every_code_in_the_source_is_pinned_by_a_test():
     source = Path(serialization.__file__).read_text()
-    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_wire_*.py"))
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_ir_wire_*.py"))
     pinned = set(re.findall(r"wire\\?\.([a-z]+)\"", tests))
     assert set(re.findall(r'"wire\.([a-z]+)"', source)) == pinned

@@ -36,8 +36,8 @@ def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
     if not probe.usable:
         raise ArgumentError(
             "target.unusable",
-            f"The target {wanted.text} does not work on this machine: {probe.reason}",
-            hint="`gossamer backends` lists those that do.",
+            f"The target '{wanted.text}' does not work on this machine: {probe.reason}",
+            hint="`gossamer backends` lists targets that do.",
         )
     return backend, _resolved(probe, wanted)
 

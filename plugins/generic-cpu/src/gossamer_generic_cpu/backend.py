@@ -58,7 +58,8 @@ class GenericCpu:
             threads.parallelism_of(target)
             required = frozenset() if cpus.is_host(target) else cpus.resolve_cpu(target).required
         except ArgumentError as error:
-            return Probe(usable=False, reason=error.diagnostics[0].message)
+            (diagnostic,) = error.diagnostics
+            return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}".strip())
         missing = cpus.missing_features(required)
         if missing:
             return Probe(usable=False, reason=f"This CPU lacks {', '.join(missing)}.")

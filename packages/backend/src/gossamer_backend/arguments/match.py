@@ -20,6 +20,7 @@ from gossamer_backend.arguments.size_equations import Array, Linear, evaluate, t
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
+from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
 from gossamer_ir.traversal.references import free_vars
 
@@ -154,8 +155,23 @@ class Arguments:
         if len(numbers) < len(self._scalars):
             self._solve_sizes(numbers, arrays)
             for name in self._scalars:
+                if name not in numbers:
+                    self._require_ranks(name, arrays)
                 self._required(name, numbers)
         return numbers
+
+    def _require_ranks(self, name: str, arrays: Mapping[str, Array]) -> None:
+        """Refuse an array of fewer or more dimensions than its parameter if they would give a size."""
+        for row in self._rows:
+            array = arrays[row.param.buffer]
+            is_given_by = any(linear is not None and linear.name == name for _, linear in row.shape)
+            if is_given_by and array.ndim != len(row.shape):
+                raise ArgumentError(
+                    "kernel.arguments",
+                    f"The size '{name}' is missing, and the array '{row.param.name}' of shape "
+                    f"{array.shape} does not give it.",
+                    hint=f"Pass an array with {counted(len(row.shape), 'dimension')}, or the size.",
+                )
 
     def _solve_sizes(self, numbers: dict[str, Number], arrays: Mapping[str, Array]) -> None:
         for row in self._rows:

@@ -54,7 +54,7 @@ def require_fits(file: Path, declared: DeclaredSizes, *, max_bytes: int | None) 
     """
     needed = declared.memory()
     found = (
-        f"{file} declares {counted(declared.rows, 'row')} and "
+        f"'{file}' declares {counted(declared.rows, 'row')} and "
         f"{counted(declared.entries, 'entry', 'entries')}; reading it takes about {needed} bytes"
     )
     if needed > _LITTLE and needed > available_memory():

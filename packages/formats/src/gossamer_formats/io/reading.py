@@ -57,12 +57,12 @@ def read(
         return _load(file, partial(reader, require_fits=check), dtype=dtype)
     except MemoryError as error:
         raise FormatError(
-            "format.read.memory", f"{file} needs more memory than is available."
+            "format.read.memory", f"'{file}' needs more memory than is available."
         ) from error
     except _DAMAGED as error:
         raise FormatError(
             "format.read.malformed",
-            f"{file} cannot be read: {_first_line(error)}.",
+            f"'{file}' cannot be read: {_first_line(error)}.",
             hint="Check that the file is complete and has the right suffix.",
         ) from error
 
@@ -76,7 +76,7 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
     except FormatError as error:
         diagnostic = error.diagnostics[0]
         raise FormatError(
-            diagnostic.code, f"In {file}, {diagnostic.message}", hint=diagnostic.hint
+            diagnostic.code, f"In '{file}', {diagnostic.message}", hint=diagnostic.hint
         ) from error
 
 
@@ -95,7 +95,7 @@ _KINDS = "a file .mtx, .mtx.gz or .npz"
 def _require_file(file: Path) -> None:
     if not file.is_file():
         what = "is not a file" if file.exists() else "does not exist"
-        raise FormatError("format.read.missing", f"{file} {what}; expected {_KINDS}.")
+        raise FormatError("format.read.missing", f"'{file}' {what}; expected {_KINDS}.")
 
 
 def _read_market(file: Path, *, require_fits: Callable[[DeclaredSizes], None]) -> Any:
@@ -114,7 +114,7 @@ def _reader_of(file: Path) -> Callable[..., Any]:
     ):
         if name.endswith(suffix):
             return reader
-    raise FormatError("format.read.kind", f"{file} has an unknown suffix; expected {_KINDS}.")
+    raise FormatError("format.read.kind", f"'{file}' has an unknown suffix; expected {_KINDS}.")
 
 
 def _first_line(error: BaseException) -> str:

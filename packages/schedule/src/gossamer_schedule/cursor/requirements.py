@@ -18,10 +18,12 @@ ANY_STAGE: tuple[str, ...] = get_args(StageName)
 def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
     """Refuse a module that is not at one of the stages."""
     if module.stage not in stages:
+        is_early = ANY_STAGE.index(module.stage) < min(map(ANY_STAGE.index, stages))
         raise schedule_error(
             f"{primitive}.stage",
             f"{primitive} applies to the {' or '.join(stages)} stage, and this module is of the "
             f"{module.stage} stage.",
+            hint=f"Lower the module to the {stages[0]} stage before." if is_early else "",
         )
 
 

@@ -168,7 +168,7 @@ def _converted_value(op: str, name: str, value: Any, expected: Any) -> Any:
         raise schedule_error(
             "replay.arguments",
             f"Argument '{name}' of {op} is {value_text(value)}, which has the wrong type.",
-            hint=f"{error}.{argument_hint(op, name)}",
+            hint=f"{error}.{argument_hint(op, name)}".replace("`array`", "a list or tuple"),
         ) from None
 
 

@@ -122,7 +122,12 @@ def _call_handler(ctx: Context, node: ast.Call) -> Callable[..., Expr]:
         name = node.func.id
     if name is None:
         text = ctx.text_of(node.func)
-        raise ctx.error("unknown_call", f"'{text}' cannot be called here.", node.func)
+        raise ctx.error(
+            "unknown_call",
+            f"'{text}' cannot be called here.",
+            node.func,
+            hint="A script calls members of T, such as T.exp and T.sp.dense_fixed.",
+        )
     handler = ctx.calls.get(name)
     if handler is None:
         raise unknown_member(ctx, node.func, name, ctx.calls)

@@ -34,7 +34,9 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
     for node in nodes if needs_decorator else ():
         _require_decorator(source, node)
     if not nodes:
-        raise ParseError("parse.empty", "The script has no function.", hint="See @T.prim_func.")
+        raise ParseError(
+            "parse.empty", "The script has no function.", hint="Define one under @T.prim_func."
+        )
     origins: Origins = {}
     functions: list[Function] = []
     stages: list[StageName] = []

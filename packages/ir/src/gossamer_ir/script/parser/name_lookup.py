@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from gossamer_ir.nodes import Buffer, Param, Reducer, SparseBuffer, Var
+from gossamer_ir.nodes import Buffer, Param, Reducer, SparseBuffer
 from gossamer_ir.script.parser.context import Context
 
 
@@ -42,12 +42,9 @@ def lookup(ctx: Context, node: ast.Name) -> object:
     """Return what a name refers to; raises `parse.unknown_name` if it is not defined."""
     value = ctx.lookup(node.id)
     if value is None:
-        raise ctx.error(
-            "unknown_name",
-            f"'{node.id}' is not defined here.",
-            node,
-            hint=f"Variables here: {ctx.names(Var)}.",
-        )
+        near = get_close_matches(node.id, ctx.names(object).split(", "), n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else f"Names here: {ctx.names(object)}."
+        raise ctx.error("unknown_name", f"'{node.id}' is not defined here.", node, hint=hint)
     return value
 
 

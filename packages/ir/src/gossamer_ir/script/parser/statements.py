@@ -25,7 +25,7 @@ from gossamer_ir.script.parser.expressions import (
 )
 from gossamer_ir.script.parser.iterations import ITERATION_CALLS, read_head, read_vars
 from gossamer_ir.script.parser.loops import read_heads
-from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes
+from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, unknown_member
 from gossamer_ir.script.parser.reducers import COMM_REDUCER, read_combine, read_reducer, reducer_of
 from gossamer_ir.script.parser.statics import require_text
 from gossamer_ir.traversal.names import to_identifier
@@ -93,6 +93,8 @@ def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
             return None
         if name == "alloc_buffer":
             return _allocate(ctx, target.id, value)
+        if name not in ctx.calls:
+            raise unknown_member(ctx, value.func, name, {**AXES, **BUFFERS, **ctx.calls})
     result = expr(ctx, value)
     return Let(ctx.bind_var(target.id, dtype_of(result)), result)
 
