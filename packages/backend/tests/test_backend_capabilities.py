@@ -3,12 +3,10 @@
 import pytest
 
 from gossamer_backend import required_capabilities
-from gossamer_backend.registry.capabilities import CAPABILITIES, Needs
+from gossamer_backend.registry.capabilities import CAPABILITIES
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
-    EXPRESSIONS,
-    STATEMENTS,
     Allocate,
     Atomic,
     Binary,
@@ -85,14 +83,9 @@ def test_each_construct_needs_its_word(statement, words):
     assert required_capabilities(module) == words
 
 
-def test_every_type_of_node_has_an_entry():
-    assert set(CAPABILITIES) == {*EXPRESSIONS, *STATEMENTS, Buffer, Lanes, Param}
-
-
 def test_every_type_that_requires_words_is_in_an_example():
     shown = {type(node) for statement, _ in NEEDS.values() for node in walk(statement)}
-    requiring = {kind for kind, needs in CAPABILITIES.items() if needs != Needs()}
-    assert requiring - shown == {Param}
+    assert CAPABILITIES.keys() <= shown
 
 
 def test_a_parameter_requires_its_dtype():

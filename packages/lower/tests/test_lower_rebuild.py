@@ -8,8 +8,22 @@ import pytest
 
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ONE, ZERO, index_var
-from gossamer_ir.nodes import STATEMENTS, Block, Combine, For, If, Iteration, Store, While
+from gossamer_ir.nodes import (
+    STATEMENTS,
+    Block,
+    Combine,
+    Expr,
+    For,
+    Function,
+    If,
+    Iteration,
+    Node,
+    Stmt,
+    Store,
+    While,
+)
 from gossamer_lower.blocks.helpers.conflicting_inits import EnclosingStmt
+from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_bodies
 
 STORE = Store("Y", (index_var("i"),), ONE)
@@ -39,3 +53,21 @@ def test_inits_are_placed_around_all_of_them():
 def test_all_bodies_are_changed(kind):
     empty = with_bodies(HOLDING[kind], lambda _: ())
     assert all(value != (STORE,) for value in map(empty.__getattribute__, kind.__struct_fields__))
+
+
+class Repeat(Node, frozen=True):
+    """A statement that no pass knows."""
+
+    times: Expr
+    body: tuple[Stmt, ...]
+
+
+def test_a_new_statement_with_a_body_is_visited():
+    loop = Repeat(index_var("n"), (If(TRUE, (STORE,)),))
+
+    class WithoutChoices(PointVisitor):
+        def statement(self, stmt):
+            return stmt.then_body if isinstance(stmt, If) else (self.inside(stmt),)
+
+    visitor = WithoutChoices(Function("f", (), (loop,)))
+    assert visitor.body((loop,)) == (Repeat(index_var("n"), (STORE,)),)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.core.build import conjuncts
-from gossamer_ir.nodes import Expr, For, Guard, If, Module, ParallelFor, Stmt, While
+from gossamer_ir.nodes import Expr, For, Guard, Module, ParallelFor, Stmt, While
+from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.walk import contains
 
 
@@ -50,13 +51,13 @@ def _in_body(
             case Guard():
                 conditions = tuple(conjuncts(stmt.condition))
                 yield GuardedAccess(function, stmt.buffer, conditions, loops, is_inner)
-            case If():
-                for inside in (stmt.then_body, stmt.else_body):
-                    yield from _in_body(inside, function, loops, is_inner=is_inner)
             case For() | While():
                 around = (*loops, stmt.var if isinstance(stmt, For) else "")
                 innermost = not any(_holds_loop(inner) for inner in stmt.body)
                 yield from _in_body(stmt.body, function, around, is_inner=innermost)
+            case _:
+                for inside in effects_of(stmt).bodies:
+                    yield from _in_body(inside.statements, function, loops, is_inner=is_inner)
 
 
 def _holds_loop(stmt: Stmt) -> bool:

@@ -25,40 +25,18 @@ import msgspec
 from gossamer_ir.analysis.atomic_accumulation import is_atomic
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
-    Allocate,
     Atomic,
-    Binary,
-    Block,
-    Broadcast,
     Buffer,
     Call,
-    Cast,
-    Combine,
-    Compare,
-    Const,
     For,
     Guard,
-    If,
-    IfThenElse,
-    Iteration,
-    LaneReduce,
     Lanes,
     Launch,
-    Let,
-    Load,
     Module,
     Node,
     ParallelFor,
-    Param,
     Prefetch,
-    Ramp,
-    Reinterpret,
     Search,
-    Select,
-    Store,
-    TransposeReduce,
-    Unary,
-    Var,
     VScale,
     While,
 )
@@ -85,7 +63,7 @@ def required_capabilities(module: Module) -> frozenset[str]:
         for kind, nodes in nodes_by_kind(function).items():
             needs = CAPABILITIES.get(kind, _NONE)
             words.update(needs.words)
-            if needs.has_dtype:
+            if "dtype" in kind.__struct_fields__:
                 dtypes.update([node.dtype for node in nodes])
             if needs.words_of is not None:
                 words.update([word for node in nodes for word in needs.words_of(node)])
@@ -123,12 +101,10 @@ def _of_for(node: For) -> tuple[str, ...]:
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """The words that a type of node requires, besides those of the nodes in it."""
+    """The words that a type of node requires, besides those of its `dtype` and of the nodes in it."""
 
     words: tuple[str, ...] = ()
     """The words that every node of the type requires."""
-    has_dtype: bool = False
-    """True if a node requires the words of its `dtype`."""
     words_of: Callable[[Any], tuple[str, ...]] | None = None
     """The words that follow from the other fields of a node."""
 
@@ -136,14 +112,10 @@ class Needs(msgspec.Struct, frozen=True):
 _NONE = Needs()
 
 CAPABILITIES: dict[type[Node], Needs] = {
-    **dict.fromkeys((Unary, Binary, Compare, Select, IfThenElse), _NONE),
-    **dict.fromkeys((Ramp, Broadcast, LaneReduce, TransposeReduce), _NONE),
-    **dict.fromkeys((Const, Var, Cast, Reinterpret, Load, Param), Needs(has_dtype=True)),
-    Call: Needs(has_dtype=True, words_of=_of_call),
+    Call: Needs(words_of=_of_call),
     Search: Needs(("search",)),
     VScale: Needs(("vectors.scalable",)),
     Lanes: Needs(words_of=_of_lanes),
-    **dict.fromkeys((Store, Combine, Let, Allocate, If, Block, Iteration), _NONE),
     Atomic: Needs(("atomic",)),
     While: Needs(("while",)),
     For: Needs(words_of=_of_for),
@@ -151,6 +123,6 @@ CAPABILITIES: dict[type[Node], Needs] = {
     Guard: Needs(("guard",)),
     ParallelFor: Needs(("parallel",)),
     Launch: Needs(("launch",)),
-    Buffer: Needs(has_dtype=True, words_of=_of_buffer),
+    Buffer: Needs(words_of=_of_buffer),
 }
-"""One entry for each type of expression and statement, and for the parts that require words themselves."""
+"""The types of nodes that not every backend compiles. Others require the words of their `dtype` only."""

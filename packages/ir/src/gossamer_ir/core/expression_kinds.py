@@ -56,7 +56,7 @@ def dtype_of(expr: Expr) -> str:
     >>> dtype_of(Compare("lt", Var("i", "int64x4"), Var("n", "int64x4")))
     'boolx4'
     """
-    return _DTYPES[type(expr)](expr)
+    return EXPRESSION_KINDS[type(expr)].dtype(expr)
 
 
 def _dtype_of_comparison(expr: Compare) -> str:
@@ -109,9 +109,6 @@ EXPRESSION_KINDS: dict[type[Any], ExpressionKind] = {
     TransposeReduce: ExpressionKind(_dtype_of_transposed_reduction, lanes="own rule"),
 }
 """One entry for each type of expression."""
-
-# Looked up for every expression that passes build: a table of its own saves an attribute access.
-_DTYPES = {kind: entry.dtype for kind, entry in EXPRESSION_KINDS.items()}
 
 LAZY = {kind: frozenset(entry.lazy) for kind, entry in EXPRESSION_KINDS.items() if entry.lazy}
 """The lazily evaluated operands of each type of expression that has any."""

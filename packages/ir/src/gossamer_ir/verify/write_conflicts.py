@@ -13,13 +13,13 @@ from gossamer_ir.nodes import (
     CompressedFixed,
     DenseFixed,
     Expr,
-    If,
     Iteration,
     Let,
     Load,
     Stmt,
     Store,
 )  # fmt: skip
+from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.context import At, Context
@@ -109,13 +109,12 @@ def _stores(
                 yield from _stores(stmt.stores, inner, "stores", lets)
             case Let():
                 lets[stmt.var.name] = stmt.value
-            case If():
-                yield from _stores(stmt.then_body, inner, "then_body", lets)
-                yield from _stores(stmt.else_body, inner, "else_body", lets)
-            case Iteration():
-                yield from _stores(stmt.body, inner, "body", lets)
-            case _:
+            case Combine():  # its reducer accumulates
                 pass
+            case _:
+                for name in body_fields(type(stmt)):
+                    if name != "init":  # checked with its own iteration
+                        yield from _stores(getattr(stmt, name), inner, name, lets)
 
 
 def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:

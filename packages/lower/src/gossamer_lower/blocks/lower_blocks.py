@@ -37,9 +37,9 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Unary,
-    While,
 )  # fmt: skip
 from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, buffers_allocated
+from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import map_children
@@ -245,11 +245,12 @@ def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stm
     match stmt:
         case For():
             yield (stmt,), stmt.body
-        case While():
-            yield (), stmt.body
         case If():
             yield (stmt.condition,), stmt.then_body
             yield (Unary("not", stmt.condition),), stmt.else_body
+        case _:
+            for field in body_fields(type(stmt)):
+                yield (), getattr(stmt, field)
 
 
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

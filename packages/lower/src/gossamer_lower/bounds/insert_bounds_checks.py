@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
+from msgspec.structs import replace
+
 from gossamer_ir.analysis.lane_projection import lanes_of_access
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core import build
@@ -30,13 +32,14 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )  # fmt: skip
+from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.bounds.helpers.guard_list import GuardList, either
 from gossamer_lower.bounds.helpers.unproved_accesses import UnprovedAccesses
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import with_body, with_sides
+from gossamer_lower.statements.rebuild import with_bodies, with_body, with_sides
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -114,7 +117,7 @@ class _BoundsCheckInserter:
                 return with_body(stmt, (*self.body(stmt.body), *again))
             case If():
                 return self._if(stmt)
-        return stmt
+        return with_bodies(stmt, self.body)
 
     def _loop(self, loop: For) -> For:
         if loop.kind == "vectorized" and self._names is None:
@@ -133,26 +136,28 @@ class _BoundsCheckInserter:
         """Return the guards for the expressions of a statement itself, innermost loads first."""
         if isinstance(stmt, For):
             self._require_proved_weight(stmt)
-            expressions: list[Any] = [stmt.start, stmt.extent, stmt.grain]
-        elif isinstance(stmt, (If, While)):
-            expressions = [stmt.condition]
-        else:
-            expressions = [stmt]
+            stmt = replace(stmt, weight=None)
         guards = GuardList()
-        for expression in expressions:
-            if expression is not None:
-                self._guard(expression, None, guards)
+        effects = effects_of(stmt)
+        for expression in effects.evaluates:
+            self._guard(expression, None, guards)
+        for write in effects.writes:
+            self._guard_access(write, None, guards)
         return guards
 
     def _guard(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
-        """Append the guards of a node; `unless` is the condition under which it is not evaluated."""
-        kind = type(node)
-        if kind is IfThenElse:
+        """Append the guards of an expression; `unless` is the condition under which it is not evaluated."""
+        if type(node) is IfThenElse:
             self._guard_sides(node, unless, guards)
             return
         for child in children(node):
             if type(child) not in LEAVES:
                 self._guard(child, unless, guards)
+        self._guard_access(node, unless, guards)
+
+    def _guard_access(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
+        """Append the guard of an access itself, without those of its operands."""
+        kind = type(node)
         if self._names is not None and getattr(node, "buffer", None) not in self._names:
             return
         if kind is Search:

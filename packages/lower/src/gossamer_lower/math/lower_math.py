@@ -14,9 +14,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Call,
     Expr,
-    For,
     Function,
-    If,
     Load,
     Module,
     ParallelFor,
@@ -24,6 +22,7 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )  # fmt: skip
+from gossamer_ir.traversal.fields import FIELDS, body_fields
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import in_body
 from gossamer_ir.traversal.rewrite import map_children
@@ -75,19 +74,15 @@ class _MathLowerer:
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
-            case For():
-                return self._around(stmt, ("start", "extent"), body=self.body(stmt.body))
-            case If():
-                then_body, else_body = self.body(stmt.then_body), self.body(stmt.else_body)
-                return self._around(stmt, ("condition",), then_body=then_body, else_body=else_body)
             case While():
                 return self._while(stmt)
-            case ParallelFor():
-                self._require_none(stmt.weight)
-                return self._around(stmt, ("start", "extent", "args", "grain"))
             case Store():
                 return self._store(stmt)
-        return self._around(stmt, tuple(stmt.__struct_fields__))
+            case ParallelFor():
+                self._require_none(stmt.weight)
+        bodies = {name: self.body(getattr(stmt, name)) for name in body_fields(type(stmt))}
+        others = [name for name in FIELDS[type(stmt)] if name not in (*bodies, "weight")]
+        return self._around(stmt, others, **bodies)
 
     def _around(self, stmt: Stmt, fields: Iterable[str], **changed: object) -> tuple[Stmt, ...]:
         """Return the statement after those that compute the calls in these fields."""

@@ -16,9 +16,9 @@ from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Verdict, verdict, written_accesses
 from gossamer_ir.dependence.ordered_accesses import are_ordered
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, Expr, For, If, Stmt, While
+from gossamer_ir.nodes import Expr, For, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.effects import buffers_written, effects_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_loop
@@ -167,9 +167,9 @@ def collision_text(
 def is_unconditional(body: tuple[Stmt, ...]) -> bool:
     """Return whether nothing in a body is conditional, apart from the trip counts of its loops."""
     return not any(
-        isinstance(statement, (If, While))
-        or (isinstance(statement, Block) and statement.predicate is not None)
+        part.conditions
         for statement in addressable_statements(body)
+        for part in effects_of(statement).bodies
     )
 
 

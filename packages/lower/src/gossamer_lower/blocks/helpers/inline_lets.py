@@ -11,10 +11,12 @@ import msgspec
 
 from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Block, For, Function, If, Let, Stmt, While
+from gossamer_ir.nodes import Block, Function, Let, Stmt
+from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import outermost, statements
+from gossamer_lower.statements.rebuild import with_bodies
 
 
 def inline_lets(function: Function) -> tuple[Stmt, ...]:
@@ -50,17 +52,10 @@ class _LetInliner(msgspec.Struct, frozen=True):
     def _inside(self, stmt: Stmt, loops: frozenset[str]) -> Stmt:
         if not _has_init(stmt):
             return stmt
-        match stmt:
-            case For():
-                return msgspec.structs.replace(stmt, body=self.body(stmt.body, loops | {stmt.var}))
-            case While():
-                return msgspec.structs.replace(stmt, body=self.body(stmt.body, loops))
-            case Block():
-                return msgspec.structs.replace(stmt, body=self.body(stmt.body, frozenset()))
-            case If():
-                sides = self.body(stmt.then_body, loops), self.body(stmt.else_body, loops)
-                return If(stmt.condition, *sides)
-        return stmt
+        if isinstance(stmt, Block):  # no init is hoisted out of a block, or is in an init
+            return msgspec.structs.replace(stmt, body=self.body(stmt.body, frozenset()))
+        inner = loops.union(effects_of(stmt).binds)
+        return with_bodies(stmt, lambda body: self.body(body, inner))
 
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
         """Raise an error if an init after the let is to be hoisted before one of the enclosing loops."""

@@ -30,9 +30,8 @@ from gossamer_ir.nodes import (
     Load,
     Stmt,
     Store,
-    While,
 )
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.effects import buffers_written, effects_of
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements
@@ -101,7 +100,7 @@ def _writes_once(block: Block) -> bool:
     """Return whether a run of the init writes each element at most once."""
     inits = list(statements(block.init))
     stores = [stmt.buffer for stmt in inits if isinstance(stmt, Store)]
-    is_straight = not any(isinstance(stmt, (For, While)) for stmt in inits)
+    is_straight = not any(part.repeats for stmt in inits for part in effects_of(stmt).bodies)
     return is_straight and len(set(stores)) == len(stores)
 
 

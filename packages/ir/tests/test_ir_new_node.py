@@ -1,0 +1,74 @@
+"""A new type of node is handled wherever its fields, or its entry in a table of effects, say enough."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.lane_projection import lane_of
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
+from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, ExpressionKind, dtype_of
+from gossamer_ir.nodes import Expr, Lanes, Load, Name, Node, Ramp, Stmt, Store
+from gossamer_ir.traversal.effects import EFFECTS, Body, Effects, buffers_written, effects_of
+from gossamer_ir.traversal.equality import structural_equal
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.walk import collect, statements
+
+
+class Twice(Node, frozen=True):
+    """The double of a value, in each lane."""
+
+    value: Expr
+
+
+class Repeat(Node, frozen=True):
+    """A loop that runs a number of times."""
+
+    var: Name
+    times: Expr
+    body: tuple[Stmt, ...]
+
+
+INDEX, N = index_var("i"), index_var("n")
+LOOP = Repeat("i", N, (Store("Y", (INDEX,), Twice(Load("X", (INDEX,), "int64"))),))
+
+
+@pytest.fixture
+def entries(monkeypatch):
+    """The entries of the new nodes in the tables of effects."""
+    monkeypatch.setitem(EXPRESSION_KINDS, Twice, ExpressionKind(lambda expr: dtype_of(expr.value)))
+    monkeypatch.setitem(
+        EFFECTS,
+        Repeat,
+        lambda stmt: Effects(
+            (stmt.times,), binds=(stmt.var,), bodies=(Body(stmt.body, repeats=True),)
+        ),
+    )
+
+
+def test_it_is_walked_and_rewritten_by_its_fields():
+    assert [type(stmt) for stmt in statements((LOOP,))] == [Repeat, Store]
+    assert free_vars(LOOP) == {"i", "n"}
+    assert [load.buffer for load in collect(Load, LOOP)] == ["X"]
+    assert substitute(Twice(INDEX), {"i": ONE}) == Twice(ONE)
+    assert rewrite(LOOP, lambda node: ZERO if node == N else None).times == ZERO
+
+
+def test_it_is_equal_up_to_the_names_that_it_declares():
+    other = substitute(LOOP, {"i": index_var("j")})
+    assert structural_equal(LOOP, Repeat("j", N, other.body))
+    assert not structural_equal(LOOP, Repeat("n", N, LOOP.body))
+
+
+def test_an_elementwise_expression_has_a_dtype_and_lanes(entries):
+    ramp = Ramp(INDEX, index(3), Lanes(4))
+    assert dtype_of(Twice(ramp)) == "int64x4"
+    assert lane_of(Twice(ramp), ONE) == Twice(add(INDEX, index(3)))
+
+
+def test_a_statement_has_its_effects(entries):
+    assert effects_of(LOOP).binds == ("i",)
+    assert buffers_written((LOOP,)) == {"Y"}
+    assert {access.buffer for access in accesses((LOOP,))} == {"X", "Y"}
