@@ -18,6 +18,7 @@ from tools import ROOT
 
 NAMES = (
     "primitives",
+    "operators",
     "coefficients",
     "schema",
     "corpus",

@@ -11,7 +11,7 @@ from scipy import sparse
 from benchmarks.case import Array
 from benchmarks.matrices import IN_CSR
 from benchmarks.operators.problem import Problem
-from gossamer.cli.bench.baselines import gathered_products
+from gossamer.cli.bench.baselines.sddmm import gathered_products
 
 NONZEROS_AT_ONCE = 1 << 16
 

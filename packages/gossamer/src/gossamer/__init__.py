@@ -1,6 +1,7 @@
 """A compiler for sparse tensor programs: operators, build pipeline and command line.
 
-Importing this package is cheap: modules are imported when a name is first used.
+Importing this package is cheap: modules are imported when a name is first used. `python -m tools.generate
+operators` writes the imports of operators, `__all__` and `_HOMES`.
 """
 
 from __future__ import annotations
@@ -29,10 +30,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "SparseTensor", "__version__", "attention", "compile", "explain", "export",
-    "from_arrays", "from_scipy", "get_num_threads", "read", "schedule", "sddmm", "set_num_threads",
-    "spmm", "spmv",
-]  # fmt: skip
+    "SparseTensor",
+    "__version__",
+    "attention",
+    "compile",
+    "explain",
+    "export",
+    "from_arrays",
+    "from_scipy",
+    "get_num_threads",
+    "read",
+    "schedule",
+    "sddmm",
+    "set_num_threads",
+    "spmm",
+    "spmv",
+]
 
 _HOMES = {
     "SparseTensor": "gossamer_formats.tensor",

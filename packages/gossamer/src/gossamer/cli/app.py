@@ -9,6 +9,7 @@ from gossamer.cli.cache import cache
 from gossamer.cli.demo import demo
 from gossamer.cli.export import export
 from gossamer.cli.opt import opt
+from gossamer.cli.run import HELP as HELP_OF_RUN
 from gossamer.cli.run import run
 from gossamer.cli.show import show
 from gossamer.cli.versions import gossamer
@@ -20,7 +21,7 @@ app = typer.Typer(
 )
 app.callback()(gossamer)
 app.command("demo")(demo)
-app.command("run")(run)
+app.command("run", help=HELP_OF_RUN)(run)
 app.command("show")(show)
 app.command("opt")(opt)
 app.command("export")(export)

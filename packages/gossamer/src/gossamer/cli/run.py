@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gossamer.cli.bench.accuracy import Comparison
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.timing import interleaved
 from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
@@ -27,11 +28,20 @@ from gossamer.cli.options import (
     require_range,
 )
 from gossamer.cli.streams import complain
-from gossamer.operators import operator_named
+from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import read
 from gossamer_ir.support.counted import counted
+
+HELP = f"""\
+Run an operator on a matrix, and time it and a baseline.
+
+Operands are random. Times are medians; the operator writes to a given array, and the baseline allocates
+its result. The result is compared with one computed in float64.
+
+Baselines: {"; ".join(f"{baseline_of(op).description} ({op})" for op in NAMES)}.
+"""
 
 
 def run(
@@ -49,13 +59,7 @@ def run(
     max_bytes: MaxBytes = None,
     as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
 ) -> None:
-    """Run an operator on a matrix, and time it and a baseline.
-
-    Operands are random. Times are medians; the operator writes to a given array, and the baseline allocates
-    its result. Baselines: SciPy's A @ B for spmm and spmv; for sddmm, rows gathered by NumPy and multiplied
-    by einsum, in blocks; for attention, that sddmm, a softmax of rows in NumPy and SciPy's product. The
-    result is compared with one computed in float64.
-    """
+    """Run an operator on a matrix, and time it and a baseline."""
     operator_named(op)
     require_dtype(dtype)
     require_range("--features", features, low=0)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.cli.bench.baselines import Baseline, Bound, baseline_of, blocks
+from gossamer.cli.bench.baselines import baseline_of
+from gossamer.cli.bench.baselines.baseline import Baseline, Bound
+from gossamer.cli.bench.baselines.row_blocks import row_blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
 BLOCK_ELEMENTS = 1 << 21
@@ -68,7 +70,7 @@ def _expected_parts(
     csr = to_scipy(matrix)
     mean_row = max(1, csr.nnz // max(1, csr.shape[0]))
     width = math.prod(dense[0].shape[1:]) * mean_row
-    for rows in blocks(csr.shape[0], width, elements=BLOCK_ELEMENTS):
+    for rows in row_blocks(csr.shape[0], width, elements=BLOCK_ELEMENTS):
         block = csr[rows]
         columns, positions = np.unique(block.indices, return_inverse=True)
         arrays = block.data.astype(np.float64), positions, block.indptr
