@@ -8,7 +8,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Let, Load
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower import hoist_invariant_loads
-from gossamer_lower.vector.hoist_invariant_loads import MOST_VECTORS
+from gossamer_lower.vector.hoist_invariant_loads import DEFAULT_KEPT_VECTORS
 
 RUN = "X[T.ramp({0}, 1, 4)]"
 INTO = "Y[T.ramp({0}, 1, 4)] = "
@@ -62,11 +62,11 @@ if n > 7:
 """,
     "more than there are registers for": "\n".join(
         [
-            f"if n > {MOST_VECTORS + 4}:",
+            f"if n > {DEFAULT_KEPT_VECTORS + 4}:",
             "    for i in T.serial(n - 3):",
             *(
                 f"        {INTO.format('i')}{RUN.format(at)}"
-                for at in range(MOST_VECTORS + 1)
+                for at in range(DEFAULT_KEPT_VECTORS + 1)
             ),
         ]
     ),
@@ -102,3 +102,9 @@ def test_nothing_is_read_where_the_loop_does_not_run():
     after = hoist_invariant_loads(program(text))
     assert any(isinstance(stmt, Let) for stmt in statements(after.functions[0].body))
     assert results(after, 5) == [-1.0] * 5
+
+
+def test_a_caller_sets_the_number_of_vectors():
+    before = program(next(iter(HOISTED.values())))
+    assert hoist_invariant_loads(before, most_vectors=0) == before
+    assert hoist_invariant_loads(before, most_vectors=1) != before

@@ -88,6 +88,7 @@ def _arguments(record: Pass, given: Mapping[str, Any]) -> dict[str, Any]:
 
 ARGUMENT_TYPES: Mapping[str, tuple[Any, str]] = {
     "bool": (bool, "true or false"),
+    "int": (int, "an integer"),
     "str": (str, "text"),
     "Collection[str]": (frozenset[str], "a list of names"),
     "tuple[str, ...]": (tuple[str, ...], "a list of names"),

@@ -1,4 +1,8 @@
-"""The cgroups of this process, whose limits bound the memory and the CPUs that it may use."""
+"""The cgroups of this process, whose limits bound the memory and the CPUs that it may use.
+
+It is here because formats (memory) and backend (CPUs) both need it. They are siblings, which do not import
+each other, and `gossamer_ir` is the only package that both import.
+"""
 
 from __future__ import annotations
 

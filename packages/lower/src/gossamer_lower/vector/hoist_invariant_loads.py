@@ -19,16 +19,18 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_body
 
-MOST_VECTORS = 16
-"""The maximum number of vectors hoisted out of one loop: half of the 32 vector registers of AVX-512, so
-that the others hold the values of the loop. More would be spilled, which is to load them again."""
+DEFAULT_KEPT_VECTORS = 16
+"""Half of the 32 vector registers of AVX-512, Arm and RISC-V, so that the others hold the values of the loop.
+On a machine with 16 registers, the backend spills the vectors that do not fit: they are loaded again in the
+loop, as they were before this pass."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
-def hoist_invariant_loads(module: Module) -> Module:
+def hoist_invariant_loads(module: Module, *, most_vectors: int = DEFAULT_KEPT_VECTORS) -> Module:
     """Load vectors before the outermost serial loop in which they are invariant.
 
-    It runs after vectorization and unrolling. Only loads of consecutive elements are hoisted that the
+    Nothing is hoisted out of a loop with more than `most_vectors` such loads, for which there would not be
+    enough registers. It runs after vectorization and unrolling. Only loads of consecutive elements are hoisted that the
     function does not write and that are in bounds whenever the loop has an iteration.
 
     >>> before = program('''
@@ -45,20 +47,21 @@ def hoist_invariant_loads(module: Module) -> Module:
                 if P[i] > 0:
                     Y[T.ramp(i * 8, 1, 8)] = X_kept
     """
-    return map_functions(module, _hoist_function)
+    return map_functions(module, lambda function: _hoist_function(function, most_vectors))
 
 
-def _hoist_function(function: Function) -> Function:
+def _hoist_function(function: Function, most_vectors: int) -> Function:
     if Ramp not in kinds_in(function):
         return function
-    return with_body(function, _LoadHoister(function).body(function.body))
+    return with_body(function, _LoadHoister(function, most_vectors).body(function.body))
 
 
 class _LoadHoister(PointVisitor):
     """Hoists the loads of one function."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, most_vectors: int) -> None:
         super().__init__(function)
+        self._most_vectors = most_vectors
         written = self.point.written
         self._shapes = {
             buffer.name: buffer.shape
@@ -87,7 +90,11 @@ class _LoadHoister(PointVisitor):
             return {}
         with self.point.inside(loop):
             hoisted = [load for load in hoisted if self._exists(load)]
-        return {load: self._let(load) for load in hoisted} if len(hoisted) <= MOST_VECTORS else {}
+        return (
+            {load: self._let(load) for load in hoisted}
+            if len(hoisted) <= self._most_vectors
+            else {}
+        )
 
     def _is_run(self, load: Load) -> bool:
         """Return whether a load is of consecutive elements that the function does not write."""
