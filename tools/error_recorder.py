@@ -22,7 +22,7 @@ import pytest
 from gossamer_ir.errors import CodedError, GossamerError, UnsupportedError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.script import print_format, print_module
-from gossamer_ir.verify.context import Context
+from gossamer_ir.verify.context import VerifyContext
 
 MOST = 60
 """The number of tests that are kept for each code."""
@@ -33,7 +33,7 @@ them."""
 
 _test = ""
 _tests: dict[str, set[str]] = defaultdict(set)
-_initialize, _report = CodedError.__init__, Context.report
+_initialize, _report = CodedError.__init__, VerifyContext.report
 _ROOT = str(Path(__file__).resolve().parents[1])
 _TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/[^\s',]*/")
 _FOLDERS = re.compile(r"/tmp/[^\s',]*/")
@@ -89,7 +89,7 @@ def _text_of(value: object) -> str:
     return str(value) if is_script else ""
 
 
-def _record_report(context: Context, code: str, *args: object, **kwargs: object) -> None:
+def _record_report(context: VerifyContext, code: str, *args: object, **kwargs: object) -> None:
     """Records diagnostics of formats, which are returned and not raised."""
     _report(context, code, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
     diagnostic = context.diagnostics[-1]
@@ -114,7 +114,7 @@ def _file() -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Replaced for this run of the tests only.
-    Context.report = _record_report  # type: ignore[method-assign, assignment]
+    VerifyContext.report = _record_report  # type: ignore[method-assign, assignment]
     CodedError.__init__ = _record  # type: ignore[method-assign, assignment]
 
 

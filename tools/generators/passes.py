@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gossamer_lower.lower_to_flat import LISTED
-from gossamer_lower.lowering_pass import Pass
+from gossamer_lower.lowering_pass import PassRecord
 from tools import ROOT
 
 PIPELINE = tuple(record for record in LISTED if not record.on_request)
@@ -21,7 +21,7 @@ HEADERS = {
 }
 
 
-def first_sentence(record: Pass) -> str:
+def first_sentence(record: PassRecord) -> str:
     """The first sentence of the docstring of a pass, without its period."""
     text = " ".join((inspect.getdoc(record.function) or "").partition("\n\n")[0].split())
     return re.split(r"\.(?: |$)", text)[0]

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from gossamer_ir.analysis.linear_form import by_variables, form_of
-from gossamer_ir.analysis.loops_by_name import Loops
+from gossamer_ir.analysis.loops_by_name import LoopsByName
 from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,
@@ -108,7 +108,7 @@ def test_the_slack_is_not_negative_where_a_condition_holds(op):
 
 
 def loops_with(extents):
-    loops = Loops(Function("f", (), ()))
+    loops = LoopsByName(Function("f", (), ()))
     for name, extent in extents.items():
         loops[name] = For(name, build.ZERO, build.index(extent), ())
     return loops

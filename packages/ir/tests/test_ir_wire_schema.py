@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gossamer_ir.interchange.schema import SCHEMA_FILE, Change, changes, schema
+from gossamer_ir.interchange.schema import SCHEMA_FILE, SchemaChange, changes, schema
 
 
 def test_the_stored_schema_is_that_of_the_nodes():
@@ -75,4 +75,4 @@ CASES = {
 
 @pytest.mark.parametrize(("old", "new", "expected"), CASES.values(), ids=CASES)
 def test_a_difference_is_classified(old, new, expected):
-    assert changes(old, new) == tuple(Change(kind, where) for kind, where in expected)
+    assert changes(old, new) == tuple(SchemaChange(kind, where) for kind, where in expected)

@@ -13,7 +13,7 @@ from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
-from gossamer_ir.interpret.program import Program
+from gossamer_ir.interpret.program import InterpretedProgram
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block, For, Load, Module, Store
@@ -144,7 +144,7 @@ def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
     return indices if mask else None
 
 
-class _Watched(Program):
+class _Watched(InterpretedProgram):
     """A view that records accesses; `logs` are those of the enclosing loops of the statement."""
 
     expressions: ClassVar = {**EXPRESSIONS, Load: _load}

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
-from gossamer_ir.interpret.program import Program
+from gossamer_ir.interpret.program import InterpretedProgram
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.interpret.values import garbage
@@ -53,7 +53,7 @@ def _counted(make: Callable[[Any, Translator], Exec]) -> Callable[[Any, Translat
     return translate
 
 
-class _Limited(Program):
+class _Limited(InterpretedProgram):
     left: int
     statements: ClassVar = {kind: _counted(make) for kind, make in STATEMENTS.items()}
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from gossamer_ir.nodes import Module
 from gossamer_lower import passes
-from gossamer_lower.lowering_pass import CONTENTS, Pass, lowering_pass, record_of
+from gossamer_lower.lowering_pass import CONTENTS, PassRecord, lowering_pass, record_of
 
-LISTED: tuple[Pass, ...] = tuple(
+LISTED: tuple[PassRecord, ...] = tuple(
     record for record in map(record_of, vars(passes).values()) if record is not None
 )
 """The records of all passes in `passes.py`, in its order."""

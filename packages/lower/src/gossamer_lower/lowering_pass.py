@@ -65,7 +65,7 @@ def holds(module: Module, content: str) -> bool:
     return any(map(CONTENTS[content], module.functions))
 
 
-class Pass(msgspec.Struct, frozen=True, kw_only=True):
+class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A pass and its contract, from which the pipeline, its checks and the lists of passes are derived."""
 
     function: Callable[..., Module]
@@ -117,7 +117,7 @@ def lowering_pass(
     on_request: bool = False,
     checks_stage: bool = True,
 ) -> Callable[[Callable[P, Module]], Callable[P, Module]]:
-    """Return the decorator of a pass, which attaches the `Pass` record with these fields.
+    """Return the decorator of a pass, which attaches the `PassRecord` with these fields.
 
     The decorated function checks the stage of its argument `module`, unless `checks_stage` is False because
     it has an error of its own for that. If a call fails, it checks the types of the arguments. `gives`
@@ -135,7 +135,7 @@ def lowering_pass(
             return function(*args, **keywords)
 
         called = typed(checked)
-        record = Pass(
+        record = PassRecord(
             function=called, takes=takes, gives=given, without=without, removes=removes,
             on_request=on_request,
         )  # fmt: skip
@@ -145,7 +145,7 @@ def lowering_pass(
     return decorate
 
 
-def record_of(function: object) -> Pass | None:
+def record_of(function: object) -> PassRecord | None:
     """Return the record of a pass; None for anything else.
 
     >>> from gossamer_lower.loops.unroll_loops import unroll_loops
@@ -155,7 +155,7 @@ def record_of(function: object) -> Pass | None:
     >>> record_of(print)
     """
     record = getattr(function, "lowering_pass", None)
-    return record if isinstance(record, Pass) else None
+    return record if isinstance(record, PassRecord) else None
 
 
 def _replaced(function: Function, by: Callable[[Function], Function]) -> Function:

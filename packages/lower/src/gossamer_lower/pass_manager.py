@@ -12,13 +12,13 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.lower_to_flat import LISTED, lower_to_flat
-from gossamer_lower.lowering_pass import Pass, holds, record_of
+from gossamer_lower.lowering_pass import PassRecord, holds, record_of
 from gossamer_lower.passes import LANGUAGE_PASSES
 
 _COMPOSED = tuple(filter(None, map(record_of, (lower_to_flat, bounds_check_flat))))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""
 
-PASSES: dict[str, Pass] = {
+PASSES: dict[str, PassRecord] = {
     record.name: record for record in (*LISTED, *_COMPOSED, *LANGUAGE_PASSES)
 }
 """Every pass by its name, in the order in which they run."""
@@ -60,7 +60,7 @@ def require_kept_promise(name: str, result: Module) -> None:
     PASSES[name].require_kept_promise(result)
 
 
-def _require_none_left(record: Pass, content: str, module: Module) -> None:
+def _require_none_left(record: PassRecord, content: str, module: Module) -> None:
     if holds(module, content):
         earlier = next(key for key, other in PASSES.items() if other.removes == (content,))
         raise ArgumentError(
@@ -70,7 +70,7 @@ def _require_none_left(record: Pass, content: str, module: Module) -> None:
         )
 
 
-def _arguments(record: Pass, given: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(record: PassRecord, given: Mapping[str, Any]) -> dict[str, Any]:
     _, *parameters = inspect.signature(record.function).parameters.values()
     known = {parameter.name: parameter for parameter in parameters}
     wrong = [key for key in given if key not in known]

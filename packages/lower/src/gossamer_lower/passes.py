@@ -58,10 +58,10 @@ from gossamer_lower.math.lower_math import lower_math as lower_math
 # Passes of gossamer-ir. They have no decorator, since gossamer-ir has no passes to order.
 from gossamer_ir.analysis.regions import declare_regions as _declare_regions
 from gossamer_ir.arith.simplify import simplify as _simplify
-from gossamer_lower.lowering_pass import Pass as _Pass
+from gossamer_lower.lowering_pass import PassRecord as _PassRecord
 
 LANGUAGE_PASSES = (
-    _Pass(function=_simplify, on_request=True),
-    _Pass(function=_declare_regions, on_request=True),
+    _PassRecord(function=_simplify, on_request=True),
+    _PassRecord(function=_declare_regions, on_request=True),
 )
 """The passes of gossamer-ir, which any module takes on request."""

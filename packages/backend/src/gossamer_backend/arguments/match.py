@@ -28,14 +28,14 @@ Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
 Number: TypeAlias = int | float | bool
 
 
-class Checked(NamedTuple):
+class MatchedArguments(NamedTuple):
     """A value for each parameter, and the addresses of the arrays."""
 
     values: dict[str, Array | Number]
     addresses: dict[str, int]
 
 
-class _Buffer(NamedTuple):
+class _BufferMatch(NamedTuple):
     param: BufferParam
     dtype: np.dtype[Any]
     shape: tuple[tuple[Expr, Linear | None], ...]
@@ -53,7 +53,7 @@ class Arguments:
         self._order = signature.order
         self._buffers = signature.buffers
         self._rows = [
-            _Buffer(
+            _BufferMatch(
                 param, numpy_dtype(param), tuple((size, to_linear(size)) for size in param.shape)
             )
             for param in signature.buffers
@@ -85,7 +85,7 @@ class Arguments:
         kwargs: Mapping[str, Any],
         *,
         verified: Collection[str] = (),
-    ) -> Checked:
+    ) -> MatchedArguments:
         """Return a value for each parameter; raise `ArgumentError` if one is invalid."""
         given = self._by_name(args, kwargs)
         if verified:
@@ -103,7 +103,7 @@ class Arguments:
         require_no_overlap(self._buffers, plain, addresses=addresses)
         self._require_facts(scalars, shaped, verified=verified)
         names = [param.name for param in self._buffers]
-        return Checked(
+        return MatchedArguments(
             {**scalars, **dict(zip(names, plain, strict=True))},
             dict(zip(names, addresses, strict=True)),
         )

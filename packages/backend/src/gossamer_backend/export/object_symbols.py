@@ -20,7 +20,7 @@ from gossamer_backend.elf_records import (
 from gossamer_ir.errors import UnsupportedError
 
 
-class _Symbol(NamedTuple):
+class _SymbolEntry(NamedTuple):
     """An entry of the symbol table; `section` is 0 if the symbol is undefined."""
 
     at: int
@@ -60,7 +60,7 @@ def undefined_symbols(code: bytes) -> tuple[str, ...]:
     return tuple(sorted(name.decode("ascii", "replace") for name in found if name))
 
 
-def _defines(symbol: _Symbol, name: str) -> bool:
+def _defines(symbol: _SymbolEntry, name: str) -> bool:
     return symbol.section != 0 and symbol.name == name.encode("ascii")
 
 
@@ -86,11 +86,11 @@ def _symbol_table(code: bytes, sections: list[Section]) -> tuple[Section, Sectio
     return table, names
 
 
-def _symbols(code: bytes, table: Section, names: Section) -> Iterator[_Symbol]:
+def _symbols(code: bytes, table: Section, names: Section) -> Iterator[_SymbolEntry]:
     texts = code[names.offset : names.offset + names.size]
     for at in range(table.offset, table.offset + table.size - SYMBOL.size + 1, SYMBOL.size):
         name, _, _, section, _, _ = SYMBOL.unpack_from(code, at)
-        yield _Symbol(at, texts[name : texts.find(b"\0", name)], section)
+        yield _SymbolEntry(at, texts[name : texts.find(b"\0", name)], section)
 
 
 def _unsupported_error(why: str) -> UnsupportedError:

@@ -18,7 +18,7 @@ from gossamer.operators.operands import (
 )
 from gossamer.operators.operator import operator
 from gossamer.operators.portions import has_long_rows
-from gossamer.operators.program import Program
+from gossamer.operators.program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
 from gossamer.operators.spmm import spmm
 from gossamer_formats import Array, SparseTensor
@@ -76,7 +76,7 @@ def attention(
         Out[i, d_share] = Out[i, d_share] / T.Select(Total[i] == 0.0, 1.0, Total[i])
 """
 
-PROGRAM = Program(
+PROGRAM = OperatorProgram(
     "attention",
     SCRIPT,
     buffers=("Q", "K", "V", "Scale", "Out", "P", "Most", "Total"),

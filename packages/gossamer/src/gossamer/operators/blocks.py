@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import dense_operand
-from gossamer.operators.program import Program, Variant
+from gossamer.operators.program import OperatorProgram, Variant
 from gossamer_formats import Array
 from gossamer_formats.arrays.borrowed_matrices import borrow_blocks
 from gossamer_ir.interchange.records import Target
@@ -45,7 +45,7 @@ def bsrmm(
         C[io, ii, k] = C[io, ii, k] + A[io, jo, ii, ji] * B[jo, ji, k]
 """
 
-PROGRAM = Program("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
+PROGRAM = OperatorProgram("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
 
 
 def is_in_blocks(matrix: Any) -> bool:
@@ -84,7 +84,7 @@ class BlockOperands(NamedTuple):
         """True if there are no blocks, so that the result is zero."""
         return self.data.size == 0
 
-    def kernel(self, _program: Program, target: str | Target | None) -> Built:
+    def kernel(self, _program: OperatorProgram, target: str | Target | None) -> Built:
         """Return the kernel for blocks of this size."""
         _, height, width = self.data.shape
         sizes = (("height", height), ("width", width))
@@ -92,7 +92,7 @@ class BlockOperands(NamedTuple):
         variant = Variant(self.dtype, indptr, indices, self.shape[1], sizes)
         return kernel_for(PROGRAM, variant, stats=None, target=target)
 
-    def arguments(self, _program: Program, result: Array) -> dict[str, Array]:
+    def arguments(self, _program: OperatorProgram, result: Array) -> dict[str, Array]:
         """Return all arrays of the call by parameter of the kernel."""
         _, height, width = self.data.shape
         (rows, features), columns = self.shape, len(self.right)

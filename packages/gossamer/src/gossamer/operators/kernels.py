@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.operators.program import Program, Variant, module_of
+from gossamer.operators.program import OperatorProgram, Variant, module_of
 from gossamer.targets import parse_target
 from gossamer_backend.fork import compiling
 from gossamer_ir.interchange.records import Stats, Target
@@ -34,7 +34,7 @@ def default_check() -> FactChecker:
 
 
 def kernel_for(
-    program: Program,
+    program: OperatorProgram,
     variant: Variant,
     *,
     stats: Stats | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gossamer.operators.kernels import default_check, kernel_for
-from gossamer.operators.program import Program, Variant
+from gossamer.operators.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_ir.errors import ArgumentError
@@ -95,11 +95,11 @@ class Operands(NamedTuple):
         """The variant of the operator for these operands."""
         return self.matrix.variant(self.features, dtype=self.dtype)
 
-    def kernel(self, program: Program, target: str | Target | None) -> Built:
+    def kernel(self, program: OperatorProgram, target: str | Target | None) -> Built:
         """Return the kernel of a program for these operands."""
         return kernel_for(program, self.variant(), stats=self.matrix.stats(), target=target)
 
-    def arguments(self, program: Program, result: Array) -> dict[str, Array]:
+    def arguments(self, program: OperatorProgram, result: Array) -> dict[str, Array]:
         """Return all arrays of the call by parameter of the kernel."""
         arrays = self.matrix.arrays
         if not program.values:

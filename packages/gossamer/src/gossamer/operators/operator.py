@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from gossamer.operators.operands import CHECKED, Operands, output
 from gossamer.operators.portions import has_long_rows, in_blocks, is_much_work, portions
-from gossamer.operators.program import Program
+from gossamer.operators.program import OperatorProgram
 from gossamer.operators.structure import POINTERS, SCALARS, key_of, structure_of
 from gossamer_backend import BoundCall, CallPlan, Kernel
 from gossamer_backend.call.plan import FixedArguments
@@ -45,8 +45,8 @@ class Checked(Protocol):
     def inputs(self) -> tuple[Array, ...]: ...
     @property
     def is_zero(self) -> bool: ...
-    def kernel(self, program: Program, target: str | Target | None, /) -> Built: ...
-    def arguments(self, program: Program, result: Array, /) -> dict[str, Array]: ...
+    def kernel(self, program: OperatorProgram, target: str | Target | None, /) -> Built: ...
+    def arguments(self, program: OperatorProgram, result: Array, /) -> dict[str, Array]: ...
 
 
 class Operator(Generic[P]):
@@ -59,7 +59,7 @@ class Operator(Generic[P]):
 
     def __init__(
         self,
-        program: Program,
+        program: OperatorProgram,
         function: Callable[P, Array],
         *,
         operands: Callable[..., Checked],
@@ -240,7 +240,7 @@ class Operator(Generic[P]):
 
 
 def operator(
-    program: Program,
+    program: OperatorProgram,
     operands: Callable[..., Checked],
     *,
     adapt: Callable[..., tuple[Any, ...]] | None = None,

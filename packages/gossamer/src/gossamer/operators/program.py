@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.nodes import CompressedVaried, Function, Module
 
 
-class Program(msgspec.Struct, frozen=True):
+class OperatorProgram(msgspec.Struct, frozen=True):
     """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
     the number of columns of its dense operands ("" if they are vectors), and the parameter `values` for the
     values of the matrix ("" if only its structure is read). If it `sums_rows`, its output has the sums of
@@ -36,7 +36,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=64)
-def module_of(program: Program, variant: Variant) -> Module:
+def module_of(program: OperatorProgram, variant: Variant) -> Module:
     """Return a variant of a program at the coordinate stage."""
     from gossamer_ir.transform.specialize import specialize
 

@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer.operators.operands import NATIVE, Operands, number_operand, output
 from gossamer.operators.operator import Operator
-from gossamer.operators.program import Program
+from gossamer.operators.program import OperatorProgram
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -29,7 +29,7 @@ def is_scaled(alpha: float, beta: float) -> bool:
 
 
 def scaled_product(
-    program: Program,
+    program: OperatorProgram,
     operands: Callable[[], Operands],
     *,
     alpha: float,
@@ -66,7 +66,7 @@ def scaled_product(
 
 
 @cache
-def _variant(program: Program, *, adds: bool) -> Operator[Any]:
+def _variant(program: OperatorProgram, *, adds: bool) -> Operator[Any]:
     """Return the operator that multiplies each value by alpha. If it `adds`, it adds to its output."""
     lines = program.script.replace(
         "    indptr: T.handle,", "    alpha: T.handle,\n    indptr: T.handle,"

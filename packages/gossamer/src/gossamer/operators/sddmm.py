@@ -6,7 +6,7 @@ from typing import Any
 
 from gossamer.operators.operands import Operands, dense_operand, dtype_of, pattern_operand
 from gossamer.operators.operator import operator
-from gossamer.operators.program import Program
+from gossamer.operators.program import OperatorProgram
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -37,7 +37,9 @@ def sddmm(
         Out[i, j] = Out[i, j] + X[i, k] * Y[j, k]
 """
 
-PROGRAM = Program("sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values="")
+PROGRAM = OperatorProgram(
+    "sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values=""
+)
 
 
 def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.operators.blocks import BlockOperands, is_in_blocks, operands_in_blocks
 from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import operator
-from gossamer.operators.program import Program
+from gossamer.operators.program import OperatorProgram
 from gossamer.operators.scaling import is_scaled, scaled_product
 from gossamer.operators.spmv import spmv
 from gossamer_formats import Array
@@ -43,7 +43,9 @@ def csrmm(
         C[i, k] = C[i, k] + A[i, j] * B[j, k]
 """
 
-PROGRAM = Program("spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size", sums_rows=True)
+PROGRAM = OperatorProgram(
+    "spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size", sums_rows=True
+)
 
 
 def operands(A: Any, B: Array) -> Operands | BlockOperands:  # noqa: N803

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import operator
-from gossamer.operators.program import Program
+from gossamer.operators.program import OperatorProgram
 from gossamer.operators.scaling import is_scaled, scaled_product
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
@@ -39,7 +39,7 @@ def csrmv(
         Y[i] = Y[i] + A[i, j] * X[j]
 """
 
-PROGRAM = Program("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=True)
+PROGRAM = OperatorProgram("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=True)
 
 
 def operands(A: Any, x: Array) -> Operands:  # noqa: N803

@@ -13,7 +13,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import every_statement, statements
 
 
-class Loops(dict[str, For]):
+class LoopsByName(dict[str, For]):
     """Loops by name, with bounds of expressions in their variables."""
 
     def __init__(self, function: Function) -> None:
@@ -28,7 +28,7 @@ class Loops(dict[str, For]):
 
 
 @memoize_by_identity
-def loops_of(function: Function) -> Loops:
+def loops_of(function: Function) -> LoopsByName:
     """Return every loop by name, including those of inits, with start and extent in terms of loop
     variables.
 
@@ -39,7 +39,7 @@ def loops_of(function: Function) -> Loops:
     True
     """
     values: dict[str, Expr] = {}
-    loops = Loops(function)
+    loops = LoopsByName(function)
     for node in every_statement(function):
         match node:
             case Let():

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.axis_facts import known_facts
 from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops_by_name import Loops, loops_of
+from gossamer_ir.analysis.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.affine import Affine
 from gossamer_ir.arith.offsets import loaded
 from gossamer_ir.core.build import integer_value
@@ -123,7 +123,7 @@ def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
 
 
 def _loaded_indices(
-    columns: Iterable[Sequence[LinearForm | None]], distinct: Set[str], *, loops: Loops
+    columns: Iterable[Sequence[LinearForm | None]], distinct: Set[str], *, loops: LoopsByName
 ) -> list[tuple[LinearForm | None, ...]]:
     """Return the indices of the loads that all accesses use in one dimension, recursively. Loads from an
     array without duplicates are different if their indices are."""
@@ -149,7 +149,7 @@ def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
 
 
 def _determines(
-    loop: str, forms: Iterable[LinearForm | None], *, loops: Loops, varying: Set[str]
+    loop: str, forms: Iterable[LinearForm | None], *, loops: LoopsByName, varying: Set[str]
 ) -> bool:
     """Return whether all forms determine the iteration of the loop in the same way."""
     keys = set()
@@ -165,7 +165,7 @@ def _is_recovered(
     loop: str,
     columns: Iterable[Iterable[LinearForm | None]],
     *,
-    loops: Loops,
+    loops: LoopsByName,
     varying: Set[str],
 ) -> bool:
     """Return whether quotients and remainders, each used by all accesses in one dimension, together determine
@@ -221,7 +221,7 @@ def coordinate_of(form: LinearForm | None) -> Expr | None:
 
 
 def leading_coordinate(
-    form: LinearForm | None, *, loops: Loops, varying: Set[str]
+    form: LinearForm | None, *, loops: LoopsByName, varying: Set[str]
 ) -> tuple[Expr, int] | None:
     """Return the atom that a form determines, and its coefficient; None if there is none.
 
@@ -240,7 +240,7 @@ def leading_coordinate(
 
 
 def _is_narrow(
-    form: LinearForm, atom: Expr, count: int, *, loops: Loops, varying: Set[str]
+    form: LinearForm, atom: Expr, count: int, *, loops: LoopsByName, varying: Set[str]
 ) -> bool:
     """Return whether different values of a form are different machine integers, too: their distance is less
     than 2**64."""
@@ -250,7 +250,7 @@ def _is_narrow(
     return abs(count) * width + span(form, varying, loops=loops) < 1 << 64
 
 
-def _is_natural(expr: Expr, loops: Loops) -> bool:
+def _is_natural(expr: Expr, loops: LoopsByName) -> bool:
     """Return whether an expression is not negative because its operands are loops that start at 0, and
     nothing wraps."""
     match expr:

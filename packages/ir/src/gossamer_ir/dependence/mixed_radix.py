@@ -11,7 +11,7 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from gossamer_ir.analysis.linear_form import LinearForm
-from gossamer_ir.analysis.loops_by_name import Loops
+from gossamer_ir.analysis.loops_by_name import LoopsByName
 from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,
@@ -105,7 +105,9 @@ def digits_of(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) ->
     return {name: Digit(by, loops[name].extent) for name, by in form.terms.items() if name in names}
 
 
-def injectivity_key(form: LinearForm, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
+def injectivity_key(
+    form: LinearForm, loop: str, *, loops: LoopsByName, varying: Set[str]
+) -> Key | None:
     """Return a key that describes how the form determines the iteration of a loop; None if it does not.
 
     Accesses with equal keys access different elements in different iterations of the loop, for all values of
@@ -140,7 +142,7 @@ def _negative(digit: Digit) -> Digit:
     return Digit(scale(digit.coefficient, -1), digit.extent)
 
 
-def span(form: LinearForm, varying: Set[str], *, loops: Loops) -> int:
+def span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> int:
     """Return a bound of the difference of two values of a form over all iterations of the `varying` loops. If
     it is below 2**64, different values are different machine integers."""
     digits = digits_of(form, varying, loops=loops)

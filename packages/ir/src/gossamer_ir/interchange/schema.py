@@ -66,7 +66,7 @@ def _encode(shape: Any) -> bytes:
     return msgspec.json.encode(shape, order="deterministic")
 
 
-class Change(msgspec.Struct, frozen=True):
+class SchemaChange(msgspec.Struct, frozen=True):
     """One difference between two schemas. After an `addition` old text can still be read and means the same
     (increase the minor version); after a `breaking` change it cannot (increase the major version)."""
 
@@ -74,15 +74,15 @@ class Change(msgspec.Struct, frozen=True):
     where: str
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[SchemaChange, ...]:
     """Return the differences between two results of `schema`, classified.
 
     >>> changes({"$defs": {}}, {"$defs": {"Barrier": {}}})
-    (Change(kind='addition', where='Barrier'),)
+    (SchemaChange(kind='addition', where='Barrier'),)
     """
     before, after = old["$defs"], new["$defs"]
-    differences = [Change("breaking", name) for name in before if name not in after]
-    differences += [Change("addition", name) for name in after if name not in before]
+    differences = [SchemaChange("breaking", name) for name in before if name not in after]
+    differences += [SchemaChange("addition", name) for name in after if name not in before]
     for name in before:
         if name in after:
             differences += _object_changes(name, before[name], after[name])
@@ -92,15 +92,17 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...
     return tuple(differences)
 
 
-def _object_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _object_changes(
+    name: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[SchemaChange]:
     before, after = old.get("properties", {}), new.get("properties", {})
     required = set(new.get("required", ())) - set(old.get("required", ()))
     for field in sorted(before.keys() | after.keys()):
         if field not in before:
             kind: Literal["addition", "breaking"] = "breaking" if field in required else "addition"
-            yield Change(kind, f"{name}.{field}")
+            yield SchemaChange(kind, f"{name}.{field}")
         elif field not in after:
-            yield Change("breaking", f"{name}.{field}")
+            yield SchemaChange("breaking", f"{name}.{field}")
         else:
             yield from _shape_changes(f"{name}.{field}", before[field], after[field])
 
@@ -109,10 +111,10 @@ def _without_fields(shape: Mapping[str, Any]) -> dict[str, Any]:
     return {key: item for key, item in shape.items() if key not in ("properties", "required")}
 
 
-def _shape_changes(where: str, old: Any, new: Any) -> Iterator[Change]:
+def _shape_changes(where: str, old: Any, new: Any) -> Iterator[SchemaChange]:
     if old != new:
         is_wider = _choices(old) < _choices(new)
-        yield Change("addition" if is_wider else "breaking", where)
+        yield SchemaChange("addition" if is_wider else "breaking", where)
 
 
 def _choices(shape: Any) -> frozenset[str]:

@@ -41,7 +41,7 @@ MAX_NESTING = 512
 R = TypeVar("R", ScheduleReport, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
 
 
-class _Header(msgspec.Struct, frozen=True):
+class _WireHeader(msgspec.Struct, frozen=True):
     gossamer_ir: tuple[int, int]
 
 
@@ -153,7 +153,7 @@ def _require_readable(data: bytes | str) -> bytes:
     text = _to_bytes(data)
     _require_limits(text)
     try:
-        version = _decode(text, _Header).gossamer_ir
+        version = _decode(text, _WireHeader).gossamer_ir
     except ParseError as error:
         if error.code != "wire.field":
             raise

@@ -22,7 +22,7 @@ import numpy as np
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
-from gossamer_ir.interpret.translator import Entry, Translator
+from gossamer_ir.interpret.translator import EnclosingEntry, Translator
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
 from gossamer_ir.traversal.references import free_vars
 
@@ -95,7 +95,7 @@ class _InitDependences:
     those that feed any iterator, and `needed` those on which `bound` depends.
     """
 
-    def __init__(self, node: Block, around: list[Entry]) -> None:
+    def __init__(self, node: Block, around: list[EnclosingEntry]) -> None:
         self._lets = {
             entry.node.var.name: entry.node.value for entry in around if isinstance(entry.node, Let)
         }
@@ -138,14 +138,14 @@ def _selecting(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]
 
 def _nest(
     node: Block,
-    around: list[Entry],
+    around: list[EnclosingEntry],
     repeats: tuple[str, ...],
     *,
     feeding: _InitDependences,
     translator: Translator,
 ) -> Exec:
     unbound = set(feeding.unbound)
-    kept: list[Entry] = []
+    kept: list[EnclosingEntry] = []
     for entry in around:
         if isinstance(entry.node, For) and not feeding.is_bound(entry.node.var):
             unbound.add(entry.node.var)
@@ -195,7 +195,9 @@ def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     return run
 
 
-def _around(entry: Entry, body: Exec, *, unbound: set[str], translator: Translator) -> Exec:
+def _around(
+    entry: EnclosingEntry, body: Exec, *, unbound: set[str], translator: Translator
+) -> Exec:
     match entry.node:
         case For():
             return _loop(entry.node, body, translator)

@@ -18,7 +18,7 @@ from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.iterations import iteration
 from gossamer_ir.interpret.memory_access import store
 from gossamer_ir.interpret.parallel_chunks import chunks, weigh
-from gossamer_ir.interpret.translator import Entry, Translator
+from gossamer_ir.interpret.translator import EnclosingEntry, Translator
 from gossamer_ir.interpret.values import garbage, is_vector
 from gossamer_ir.interpret.views import View
 from gossamer_ir.nodes import (
@@ -65,8 +65,8 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
 def _if(node: If, translator: Translator) -> Exec:
     condition = translator.expr(node.condition)
-    then_body = translator.body(node.then_body, Entry(node))
-    else_body = translator.body(node.else_body, Entry(node, is_else=True))
+    then_body = translator.body(node.then_body, EnclosingEntry(node))
+    else_body = translator.body(node.else_body, EnclosingEntry(node, is_else=True))
 
     def run(frame: Frame) -> None:
         if condition(frame):
@@ -94,7 +94,7 @@ def _while(node: While, translator: Translator) -> Exec:
 
 def _for(node: For, translator: Translator) -> Exec:
     name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
-    entry = Entry(node)
+    entry = EnclosingEntry(node)
     body, check = translator.body(node.body, entry), weigh(node, translator)
     hoisted = tuple(entry.hoisted)
     number = translator.program.chunks if node.kind == "parallel" else 1

@@ -11,7 +11,7 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, FormatDescription, SparseBuffer
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parse import CapturedNames, source_of
-from gossamer_ir.script.parser.context import Captured, Context
+from gossamer_ir.script.parser.context import Captured, ParserContext
 from gossamer_ir.script.parser.functions import read_parts
 from gossamer_ir.script.parser.modules import top_level
 from gossamer_ir.script.print import write_signature
@@ -106,7 +106,7 @@ def _parse(source: Source, captured: Captured) -> FormatDescription:
     return _description(ctx, nodes[0], has_body=bool(body))
 
 
-def _description(ctx: Context, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
+def _description(ctx: ParserContext, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
     parts = ctx.function
     sparse = [buffer for buffer in parts.buffers if isinstance(buffer, SparseBuffer)]
     if has_body or parts.relations or parts.facts or not sparse:

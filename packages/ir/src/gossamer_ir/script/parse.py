@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Buffer, Expr, Module, Var
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parser.arguments import call_name
 from gossamer_ir.script.parser.calls import CALLS
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import expr
 from gossamer_ir.script.parser.modules import Parsed, parse_text
 from gossamer_ir.script.source import Source
@@ -74,7 +74,7 @@ def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
     'add'
     """
     tree = parse_syntax(f"({text}\n)")
-    ctx = Context(Source(f"({text}\n)"), {}, CALLS)
+    ctx = ParserContext(Source(f"({text}\n)"), {}, CALLS)
     subscripted = _buffer_names(tree)
     for name, dtype in dtypes.items():
         is_buffer = name in subscripted

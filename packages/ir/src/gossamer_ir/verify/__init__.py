@@ -10,7 +10,7 @@ from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.verify.context import MAX_DEPTH, ROOT, Context, Stage
+from gossamer_ir.verify.context import MAX_DEPTH, ROOT, Stage, VerifyContext
 from gossamer_ir.verify.coordinate import COORDINATE
 from gossamer_ir.verify.diagnostic_places import show_places
 from gossamer_ir.verify.flat import FLAT, check_calls
@@ -36,8 +36,8 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
         message = f"'{module.stage}' is not a stage; expected one of {', '.join(STAGES)}."
         return (Diagnostic("verify.module.stage", message, ("stage",)),)
     functions: dict[str, Function] = {}
-    contexts: dict[str, Context] = {}
-    names = Context(stage, functions, reported)
+    contexts: dict[str, VerifyContext] = {}
+    names = VerifyContext(stage, functions, reported)
     for count, function in enumerate(module.functions):
         names.define_name(function.name, ROOT.down("functions", count).down("name"))
         functions.setdefault(function.name, function)
@@ -45,7 +45,7 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
         message = f"There is no function '{module.entry}' to use as entry."
         reported.append(Diagnostic("verify.module.entry", message, ("entry",)))
     for count, function in enumerate(module.functions):
-        context = Context(stage, functions, reported)
+        context = VerifyContext(stage, functions, reported)
         check_function(context, function, ROOT.down("functions", count))
         contexts.setdefault(function.name, context)
     if stage is FLAT:

@@ -18,12 +18,12 @@ from gossamer_ir.nodes import Atomic, For, Function, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify.buffer_accesses import check_store
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.dtype_queries import parse_dtype
 from gossamer_ir.verify.operand_dtypes import check_expr
 
 
-def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
+def check_atomic(ctx: VerifyContext, node: Atomic, at: At) -> None:
     """Check that the operation of an atomic update exists and that its element is a number."""
     if node.op not in ATOMIC_OPS:
         ctx.report(
@@ -43,7 +43,7 @@ def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
         check_store(ctx, plain_update(node), at)
 
 
-def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
+def check_marked_loop(ctx: VerifyContext, loop: For, at: At) -> None:
     """Check that the iterations of a loop marked 'atomic' only accumulate into shared elements."""
     if not is_atomic(loop):
         return
@@ -65,7 +65,7 @@ def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
         )
 
 
-def check_shared(ctx: Context, function: Function, at: At) -> None:
+def check_shared(ctx: VerifyContext, function: Function, at: At) -> None:
     """Check that each atomically updated buffer has one operation and no other access."""
     ops: dict[str, set[str]] = {}
     for stmt in statements(function.body):

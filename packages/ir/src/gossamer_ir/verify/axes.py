@@ -11,12 +11,12 @@ from gossamer_ir.nodes import (
     DenseVaried,
     SparseBuffer,
 )  # fmt: skip
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations import bind_axis
 from gossamer_ir.verify.operand_dtypes import check_length
 
 
-def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:
+def check_axes(ctx: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
     """Check that parents are declared before children, sizes are int64 and index arrays are parameters."""
     for count, axis in enumerate(axes):
         inner = at.down("axes", count)
@@ -34,7 +34,7 @@ def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:
         ctx.axes.setdefault(axis.name, axis)
 
 
-def _check_storage(ctx: Context, axis: Axis, at: At) -> None:
+def _check_storage(ctx: VerifyContext, axis: Axis, at: At) -> None:
     for field in ("indptr_dtype", "indices_dtype"):
         dtype = getattr(axis, field, None)
         if dtype is not None and dtype not in INDEX_STORAGE:
@@ -46,7 +46,7 @@ def _check_storage(ctx: Context, axis: Axis, at: At) -> None:
             )
 
 
-def _check_lengths(ctx: Context, axis: Axis, at: At) -> None:
+def _check_lengths(ctx: VerifyContext, axis: Axis, at: At) -> None:
     check_length(ctx, axis.length, at.down("length"))
     if isinstance(axis, CompressedFixed):
         check_length(ctx, axis.width, at.down("width"))
@@ -54,7 +54,7 @@ def _check_lengths(ctx: Context, axis: Axis, at: At) -> None:
         check_length(ctx, axis.nnz, at.down("nnz"))
 
 
-def check_buffer_axes(ctx: Context, buffer: SparseBuffer, at: At) -> None:
+def check_buffer_axes(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
     """Check the order of a buffer's axes.
 
     Storage enumerates the axes as nested loops in this order, so that a parent must precede its child.
@@ -81,7 +81,7 @@ def check_buffer_axes(ctx: Context, buffer: SparseBuffer, at: At) -> None:
         _check_siblings(ctx, buffer, at)
 
 
-def _check_siblings(ctx: Context, buffer: SparseBuffer, at: At) -> None:
+def _check_siblings(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
     varied = [name for name in buffer.axes if _is_varied(ctx.axes.get(name))]
     for count, name in enumerate(varied):
         above = _ancestors(ctx, name)
@@ -100,7 +100,7 @@ def _is_varied(axis: Axis | None) -> bool:
     return isinstance(axis, (DenseVaried, CompressedVaried))
 
 
-def _ancestors(ctx: Context, name: str) -> set[str]:
+def _ancestors(ctx: VerifyContext, name: str) -> set[str]:
     names: set[str] = set()
     axis = ctx.axes.get(name)
     while axis is not None and axis.parent is not None and axis.parent not in names:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Expr, Load, Prefetch, Region, Search, Store
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import At, Context, KnownBuffer
+from gossamer_ir.verify.context import At, KnownBuffer, VerifyContext
 from gossamer_ir.verify.dtype_queries import is_integer, is_vector, parse_dtype, with_lanes_of
 from gossamer_ir.verify.operand_dtypes import check_expr, check_size
 
 SEARCHES = ("exact", "lower", "upper")
 
 
-def check_load(ctx: Context, node: Load, at: At) -> str | None:
+def check_load(ctx: VerifyContext, node: Load, at: At) -> str | None:
     """Check that a load has the buffer's dtype with the lanes of its index; return that dtype."""
     buffer, lanes = _check_access(ctx, node, at)
     if parse_dtype(node.dtype) is None:
@@ -43,7 +43,7 @@ def check_load(ctx: Context, node: Load, at: At) -> str | None:
     return node.dtype
 
 
-def check_store(ctx: Context, node: Store, at: At) -> None:
+def check_store(ctx: VerifyContext, node: Store, at: At) -> None:
     """Check that the stored value has the buffer's dtype with the lanes of the index."""
     buffer, lanes = _check_access(ctx, node, at)
     dtype = check_expr(ctx, node.value, at.down("value"))
@@ -65,12 +65,12 @@ def check_store(ctx: Context, node: Store, at: At) -> None:
         )
 
 
-def check_prefetch(ctx: Context, node: Prefetch, at: At) -> None:
+def check_prefetch(ctx: VerifyContext, node: Prefetch, at: At) -> None:
     """Check the address of a prefetch as that of a load."""
     _check_access(ctx, node, at)
 
 
-def _check_predicate(ctx: Context, predicate: Expr | None, dtype: str, at: At) -> None:
+def _check_predicate(ctx: VerifyContext, predicate: Expr | None, dtype: str, at: At) -> None:
     if predicate is None:
         return
     given, expected = check_expr(ctx, predicate, at), with_lanes_of("bool", dtype)
@@ -81,7 +81,7 @@ def _check_predicate(ctx: Context, predicate: Expr | None, dtype: str, at: At) -
 
 
 def _check_access(
-    ctx: Context, node: Load | Store | Prefetch, at: At
+    ctx: VerifyContext, node: Load | Store | Prefetch, at: At
 ) -> tuple[KnownBuffer | None, str]:
     """Return the buffer (None if undefined), and int64 with the lanes of the access."""
     buffer = find_buffer(ctx, node.buffer, at)
@@ -112,7 +112,7 @@ def _check_access(
     return buffer, lanes
 
 
-def find_buffer(ctx: Context, name: str, at: At) -> KnownBuffer | None:
+def find_buffer(ctx: VerifyContext, name: str, at: At) -> KnownBuffer | None:
     """Return the buffer with this name, or None after reporting that it is not defined here."""
     buffer = ctx.buffers.get(name)
     if buffer is None:
@@ -125,7 +125,7 @@ def find_buffer(ctx: Context, name: str, at: At) -> KnownBuffer | None:
     return buffer
 
 
-def _check_rank(ctx: Context, name: str, given: int, rank: int, at: At) -> None:
+def _check_rank(ctx: VerifyContext, name: str, given: int, rank: int, at: At) -> None:
     if given != rank:
         ctx.report(
             "verify.index.count",
@@ -135,7 +135,7 @@ def _check_rank(ctx: Context, name: str, given: int, rank: int, at: At) -> None:
         )
 
 
-def check_search(ctx: Context, node: Search, at: At) -> str:
+def check_search(ctx: VerifyContext, node: Search, at: At) -> str:
     """Check that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all indices
     but the last. Returns int64, the dtype of the position found."""
     if node.kind not in SEARCHES:
@@ -162,7 +162,7 @@ def check_search(ctx: Context, node: Search, at: At) -> str:
     return "int64"
 
 
-def check_region(ctx: Context, region: Region, at: At) -> None:
+def check_region(ctx: VerifyContext, region: Region, at: At) -> None:
     """Check that a region has one int64 range for each dimension of its buffer."""
     buffer = find_buffer(ctx, region.buffer, at)
     if buffer is not None:

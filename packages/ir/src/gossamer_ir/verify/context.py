@@ -59,10 +59,10 @@ class KnownBuffer(NamedTuple):
     rank: int
 
 
-ExprCheck: TypeAlias = Callable[["Context", Any, At], "str | None"]
+ExprCheck: TypeAlias = Callable[["VerifyContext", Any, At], "str | None"]
 """Checks an expression and returns its dtype, or None if the dtype cannot be determined."""
 
-StmtCheck: TypeAlias = Callable[["Context", Any, At], None]
+StmtCheck: TypeAlias = Callable[["VerifyContext", Any, At], None]
 
 
 class Stage(NamedTuple):
@@ -77,7 +77,7 @@ class Stage(NamedTuple):
     has_reducers: bool = True
 
 
-class Context:
+class VerifyContext:
     """The names in scope while one function is walked.
 
     `handles` are the pointer parameters with the dtype bound to each (None while unbound), `trusted` the

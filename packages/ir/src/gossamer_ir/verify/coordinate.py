@@ -14,7 +14,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )  # fmt: skip
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import At, Context, Stage
+from gossamer_ir.verify.context import At, Stage, VerifyContext
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.reducers import check_combine
 from gossamer_ir.verify.statements import (
@@ -26,7 +26,7 @@ from gossamer_ir.verify.statements import (
 from gossamer_ir.verify.write_conflicts import check_write_conflicts
 
 
-def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
+def check_iteration(ctx: VerifyContext, node: Iteration, at: At) -> None:
     """Check that an iteration has one variable and one kind per axis, iterates parents before children, and
     does not assign one element from several points."""
     ctx.define_label(node.name, at)
@@ -51,7 +51,7 @@ def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
     check_write_conflicts(ctx, node, axes, at)
 
 
-def _iterated_axes(ctx: Context, node: Iteration, at: At) -> list[str]:
+def _iterated_axes(ctx: VerifyContext, node: Iteration, at: At) -> list[str]:
     """Return the names of the axes in order. Adds them to the axes of the enclosing iterations."""
     names: list[str] = []
     for count, item in enumerate(node.axes):
@@ -68,7 +68,7 @@ def _names(item: IterationAxis) -> tuple[str, ...]:
     return item.axes if isinstance(item, FuseAxes) else (item.axis,)
 
 
-def _check_axis(ctx: Context, name: str, before: list[str], at: At) -> None:
+def _check_axis(ctx: VerifyContext, name: str, before: list[str], at: At) -> None:
     if name not in ctx.axes or name in before:
         ctx.report(
             "verify.iteration.axis",
@@ -78,7 +78,7 @@ def _check_axis(ctx: Context, name: str, before: list[str], at: At) -> None:
         )
 
 
-def _check_order(ctx: Context, item: IterationAxis, at: At) -> None:
+def _check_order(ctx: VerifyContext, item: IterationAxis, at: At) -> None:
     match item:
         case OverAxis():
             _require_parent(ctx, item.axis, at)
@@ -95,7 +95,7 @@ def _check_order(ctx: Context, item: IterationAxis, at: At) -> None:
                 )
 
 
-def _require_parent(ctx: Context, name: str, at: At) -> None:
+def _require_parent(ctx: VerifyContext, name: str, at: At) -> None:
     axis = ctx.axes.get(name)
     if axis is None or isinstance(axis, DenseFixed) or axis.parent in ctx.iterated:
         return
@@ -107,7 +107,7 @@ def _require_parent(ctx: Context, name: str, at: At) -> None:
     )
 
 
-def _check_chain(ctx: Context, fused: FuseAxes, at: At) -> None:
+def _check_chain(ctx: VerifyContext, fused: FuseAxes, at: At) -> None:
     first = ctx.axes.get(fused.axes[0]) if fused.axes else None
     if first is not None and first.parent is not None:
         _require_parent(ctx, first.name, at)

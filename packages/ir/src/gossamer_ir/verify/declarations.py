@@ -16,14 +16,14 @@ from gossamer_ir.nodes import (
     Scope,
     SparseBuffer,
 )  # fmt: skip
-from gossamer_ir.verify.context import At, Context, IndexShape
+from gossamer_ir.verify.context import At, IndexShape, VerifyContext
 from gossamer_ir.verify.dtype_queries import is_constant, is_vector, parse_dtype
 from gossamer_ir.verify.operand_dtypes import check_length
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 
-def check_params(ctx: Context, params: tuple[Param, ...], at: At) -> None:
+def check_params(ctx: VerifyContext, params: tuple[Param, ...], at: At) -> None:
     """Check that parameters are pointers or scalars, and declare them."""
     for count, param in enumerate(params):
         inner = at.down("params", count)
@@ -41,7 +41,7 @@ def check_params(ctx: Context, params: tuple[Param, ...], at: At) -> None:
         ctx.define(param.name, param.dtype, inner)
 
 
-def check_buffer(ctx: Context, buffer: AnyBuffer, at: At) -> None:
+def check_buffer(ctx: VerifyContext, buffer: AnyBuffer, at: At) -> None:
     """Check that a buffer has a scalar dtype, a known memory scope and int64 sizes."""
     if parse_dtype(buffer.dtype) is None or is_vector(buffer.dtype):
         ctx.report(
@@ -62,7 +62,7 @@ def check_buffer(ctx: Context, buffer: AnyBuffer, at: At) -> None:
         _check_sparse_buffer(ctx, buffer, at)
 
 
-def _check_sparse_buffer(ctx: Context, buffer: SparseBuffer, at: At) -> None:
+def _check_sparse_buffer(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
     if buffer.extra_storage < 0:
         ctx.report(
             "verify.buffer.extra",
@@ -78,7 +78,7 @@ def _check_sparse_buffer(ctx: Context, buffer: SparseBuffer, at: At) -> None:
         )
 
 
-def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
+def bind_axis(ctx: VerifyContext, axis: Axis, at: At) -> None:
     """Bind the index arrays of an axis to pointer parameters: `indptr` has one element more than the parent,
     `indices` as many as the axis."""
     chain = _chain(ctx, axis)
@@ -90,7 +90,7 @@ def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
         _bind_index(ctx, axis.indices, axis.indices_dtype, at.down("indices"), shape=shape)
 
 
-def _bind_index(ctx: Context, handle: str, dtype: str, at: At, *, shape: IndexShape) -> None:
+def _bind_index(ctx: VerifyContext, handle: str, dtype: str, at: At, *, shape: IndexShape) -> None:
     if not _bind(ctx, handle, dtype, at):
         return
     if ctx.index_shapes.setdefault(handle, shape) != shape:
@@ -102,7 +102,7 @@ def _bind_index(ctx: Context, handle: str, dtype: str, at: At, *, shape: IndexSh
         )
 
 
-def _chain(ctx: Context, axis: Axis) -> list[Axis]:
+def _chain(ctx: VerifyContext, axis: Axis) -> list[Axis]:
     """Return the axis and its declared ancestors, root first."""
     chain = [axis]
     while (parent := ctx.axes.get(chain[0].parent or "")) is not None and parent not in chain:
@@ -110,7 +110,7 @@ def _chain(ctx: Context, axis: Axis) -> list[Axis]:
     return chain
 
 
-def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
+def bind_buffers(ctx: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> None:
     """Check that each bound buffer has a pointer parameter, to which buffers of one shape are bound.
 
     An index array of an axis may in addition be bound as an ordinary buffer.
@@ -140,7 +140,7 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
             ctx.trusted.add(buffer.name)
 
 
-def _shape_of(ctx: Context, buffer: SparseBuffer) -> IndexShape:
+def _shape_of(ctx: VerifyContext, buffer: SparseBuffer) -> IndexShape:
     named = [ctx.axes[name] for name in buffer.axes if name in ctx.axes]
     return _structure(named), buffer.extra_storage
 
@@ -155,7 +155,7 @@ def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _bind(ctx: Context, handle: str, dtype: str, at: At) -> bool:
+def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
     """Bind a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
     if not _require_handle(ctx, handle, at):
         return False
@@ -173,7 +173,7 @@ def _bind(ctx: Context, handle: str, dtype: str, at: At) -> bool:
     return True
 
 
-def _require_handle(ctx: Context, handle: str, at: At) -> bool:
+def _require_handle(ctx: VerifyContext, handle: str, at: At) -> bool:
     if handle in ctx.handles:
         return True
     ctx.report(

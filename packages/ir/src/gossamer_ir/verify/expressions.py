@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.buffer_accesses import check_load
-from gossamer_ir.verify.context import At, Context, ExprCheck
+from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
 from gossamer_ir.verify.dtype_queries import (
     is_bool,
     is_constant,
@@ -56,7 +56,7 @@ _BINARY: dict[str, Test] = {
 _COMPARE: dict[str, Test] = dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _is_any)
 
 
-def check_const(ctx: Context, node: Const, at: At) -> str:
+def check_const(ctx: VerifyContext, node: Const, at: At) -> str:
     """Check that a constant has a scalar dtype and canonical text."""
     if not is_constant(node.dtype, node.text):
         ctx.report(
@@ -68,7 +68,7 @@ def check_const(ctx: Context, node: Const, at: At) -> str:
     return node.dtype
 
 
-def check_var(ctx: Context, node: Var, at: At) -> str | None:
+def check_var(ctx: VerifyContext, node: Var, at: At) -> str | None:
     """Check that a variable is defined before its use, with the same dtype."""
     dtype = ctx.variables.get(node.name)
     if dtype is None:
@@ -89,7 +89,7 @@ def check_var(ctx: Context, node: Var, at: At) -> str | None:
     return dtype
 
 
-def _report_unknown(ctx: Context, node: Var, at: At) -> None:
+def _report_unknown(ctx: VerifyContext, node: Var, at: At) -> None:
     if node.name in ctx.handles or node.name in ctx.buffers:
         ctx.report("verify.var.handle", f"'{node.name}' is a pointer, not a value.", at)
     else:
@@ -101,34 +101,34 @@ def _report_unknown(ctx: Context, node: Var, at: At) -> None:
         )
 
 
-def check_unary(ctx: Context, node: Unary, at: At) -> str | None:
+def check_unary(ctx: VerifyContext, node: Unary, at: At) -> str | None:
     """Check that a unary operator is defined for its operand."""
     dtype = check_expr(ctx, node.operand, at.down("operand"))
     _check_operator(ctx, node.op, _UNARY, dtype, at)
     return dtype
 
 
-def check_binary(ctx: Context, node: Binary, at: At) -> str | None:
+def check_binary(ctx: VerifyContext, node: Binary, at: At) -> str | None:
     """Check that both operands have one dtype, for which the operator is defined."""
     dtype = _check_operands(ctx, node.lhs, node.rhs, at)
     _check_operator(ctx, node.op, _BINARY, dtype, at)
     return dtype
 
 
-def check_compare(ctx: Context, node: Compare, at: At) -> str | None:
+def check_compare(ctx: VerifyContext, node: Compare, at: At) -> str | None:
     """Check that both operands have one dtype; the result is bool."""
     dtype = _check_operands(ctx, node.lhs, node.rhs, at)
     _check_operator(ctx, node.op, _COMPARE, dtype, at)
     return None if dtype is None else with_lanes_of("bool", dtype)
 
 
-def _check_operands(ctx: Context, lhs: Expr, rhs: Expr, at: At) -> str | None:
+def _check_operands(ctx: VerifyContext, lhs: Expr, rhs: Expr, at: At) -> str | None:
     left = check_expr(ctx, lhs, at.down("lhs"))
     right = check_expr(ctx, rhs, at.down("rhs"))
     return _check_same(ctx, left, right, at)
 
 
-def _check_same(ctx: Context, left: str | None, right: str | None, at: At) -> str | None:
+def _check_same(ctx: VerifyContext, left: str | None, right: str | None, at: At) -> str | None:
     if left is None or right is None:
         return left or right
     if left != right:
@@ -142,7 +142,7 @@ def _check_same(ctx: Context, left: str | None, right: str | None, at: At) -> st
 
 
 def _check_operator(
-    ctx: Context, op: str, table: Mapping[str, Test], dtype: str | None, at: At
+    ctx: VerifyContext, op: str, table: Mapping[str, Test], dtype: str | None, at: At
 ) -> None:
     test = table.get(op)
     if test is None:
@@ -155,7 +155,7 @@ def _check_operator(
         ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
 
 
-def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
+def check_cast(ctx: VerifyContext, node: Cast, at: At) -> str | None:
     """Check that a cast keeps the number of lanes."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if parse_dtype(node.dtype) is None:
@@ -170,7 +170,7 @@ def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
     return node.dtype
 
 
-def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
+def check_reinterpret(ctx: VerifyContext, node: Reinterpret, at: At) -> str | None:
     """Check that source and target have the same number of bits and lanes; a pointer becomes int64."""
     if _is_address(ctx, node):
         return node.dtype
@@ -188,7 +188,7 @@ def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
     return node.dtype
 
 
-def _is_address(ctx: Context, node: Reinterpret) -> bool:
+def _is_address(ctx: VerifyContext, node: Reinterpret) -> bool:
     value = node.value
     is_pointer = isinstance(value, Var) and value.dtype == "handle" and value.name in ctx.handles
     return is_pointer and node.dtype == "int64"
@@ -206,7 +206,7 @@ def _has_bits_of(left: str, right: str) -> bool:
     )
 
 
-def check_select(ctx: Context, node: Select, at: At) -> str | None:
+def check_select(ctx: VerifyContext, node: Select, at: At) -> str | None:
     """Check that both values have one dtype, and that the condition is a scalar or has their lanes."""
     condition = check_expr(ctx, node.condition, at.down("condition"))
     dtype = _check_sides(ctx, node, at)
@@ -216,20 +216,20 @@ def check_select(ctx: Context, node: Select, at: At) -> str | None:
     return dtype
 
 
-def check_if_then_else(ctx: Context, node: IfThenElse, at: At) -> str | None:
+def check_if_then_else(ctx: VerifyContext, node: IfThenElse, at: At) -> str | None:
     """Check that the condition is a scalar and that both values have one dtype."""
     condition = check_expr(ctx, node.condition, at.down("condition"))
     require_condition(ctx, condition, "bool", at.down("condition"))
     return _check_sides(ctx, node, at)
 
 
-def _check_sides(ctx: Context, node: Select | IfThenElse, at: At) -> str | None:
+def _check_sides(ctx: VerifyContext, node: Select | IfThenElse, at: At) -> str | None:
     left = check_expr(ctx, node.if_true, at.down("if_true"))
     right = check_expr(ctx, node.if_false, at.down("if_false"))
     return _check_same(ctx, left, right, at)
 
 
-def check_call(ctx: Context, node: Call, at: At) -> str | None:
+def check_call(ctx: VerifyContext, node: Call, at: At) -> str | None:
     """Check that a math function exists, and that its arguments and result have one dtype."""
     dtypes = [check_expr(ctx, arg, at.down("args", n)) for n, arg in enumerate(node.args)]
     function = FUNCTIONS.get(node.function)

@@ -16,19 +16,19 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.operand_dtypes import check_size
 
 RELATIONS = ("subset", "disjoint", "covers")
 
 
-def check_relations(ctx: Context, relations: tuple[Relation, ...], at: At) -> None:
+def check_relations(ctx: VerifyContext, relations: tuple[Relation, ...], at: At) -> None:
     """Check relations, which are between axes or, once these are lowered, between index buffers."""
     for count, relation in enumerate(relations):
         _check_relation(ctx, relation, at.down("relations", count))
 
 
-def _check_relation(ctx: Context, relation: Relation, at: At) -> None:
+def _check_relation(ctx: VerifyContext, relation: Relation, at: At) -> None:
     if relation.kind not in RELATIONS:
         ctx.report(
             "verify.relation.kind",
@@ -45,7 +45,7 @@ def _check_relation(ctx: Context, relation: Relation, at: At) -> None:
 
 
 def check_facts(
-    ctx: Context, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
+    ctx: VerifyContext, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
 ) -> None:
     """Check that facts are about buffers that the caller passes, and mark these as read-only.
 
@@ -66,7 +66,7 @@ def check_facts(
             )
 
 
-def _check_fact(ctx: Context, fact: Fact, at: At) -> None:
+def _check_fact(ctx: VerifyContext, fact: Fact, at: At) -> None:
     if isinstance(fact, Relation):
         _check_relation(ctx, fact, at)
         return
@@ -89,7 +89,7 @@ def _check_fact(ctx: Context, fact: Fact, at: At) -> None:
             pass
 
 
-def _check_subject(ctx: Context, name: str, at: At) -> None:
+def _check_subject(ctx: VerifyContext, name: str, at: At) -> None:
     if name in ctx.buffers:
         ctx.trusted.add(name)
     else:

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.atomics import check_atomic
 from gossamer_ir.verify.buffer_accesses import find_buffer
-from gossamer_ir.verify.context import ROOT, At, Context, Stage
+from gossamer_ir.verify.context import ROOT, At, Stage, VerifyContext
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.operand_dtypes import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements import LOOP_STATEMENTS, PLAIN_STATEMENTS, THREAD_TAGS
@@ -33,13 +33,13 @@ RANGE = 2
 """Number of leading parameters of an outlined loop that give its range: begin and end."""
 
 
-def check_guard(ctx: Context, node: Guard, at: At) -> None:
+def check_guard(ctx: VerifyContext, node: Guard, at: At) -> None:
     """Check that a guard has a scalar condition and names an existing buffer."""
     check_condition(ctx, node.condition, at.down("condition"))
     find_buffer(ctx, node.buffer, at)
 
 
-def check_parallel_for(ctx: Context, node: ParallelFor, at: At) -> None:
+def check_parallel_for(ctx: VerifyContext, node: ParallelFor, at: At) -> None:
     """Check that a parallel loop has an int64 range, which its function takes as first parameters."""
     check_size(ctx, node.start, at.down("start"))
     check_size(ctx, node.extent, at.down("extent"))
@@ -62,7 +62,7 @@ def check_parallel_for(ctx: Context, node: ParallelFor, at: At) -> None:
     _check_arguments(ctx, node, callee, callee.params[RANGE:], at)
 
 
-def check_launch(ctx: Context, node: Launch, at: At) -> None:
+def check_launch(ctx: VerifyContext, node: Launch, at: At) -> None:
     """Check that a launch has distinct thread axes and an existing function."""
     tags = [thread.tag for thread in node.threads]
     for count, thread in enumerate(node.threads):
@@ -79,7 +79,7 @@ def check_launch(ctx: Context, node: Launch, at: At) -> None:
         _check_arguments(ctx, node, callee, callee.params, at)
 
 
-def _find_callee(ctx: Context, name: str, at: At) -> Function | None:
+def _find_callee(ctx: VerifyContext, name: str, at: At) -> Function | None:
     ctx.calls.append((name, at))
     callee = ctx.functions.get(name)
     if callee is None:
@@ -93,7 +93,11 @@ def _find_callee(ctx: Context, name: str, at: At) -> Function | None:
 
 
 def _check_arguments(
-    ctx: Context, node: ParallelFor | Launch, callee: Function, params: tuple[Param, ...], at: At
+    ctx: VerifyContext,
+    node: ParallelFor | Launch,
+    callee: Function,
+    params: tuple[Param, ...],
+    at: At,
 ) -> None:
     if len(node.args) != len(params):
         ctx.report(
@@ -117,7 +121,7 @@ def _check_arguments(
             )
 
 
-def _pointer_dtype(ctx: Context, arg: Expr, at: At) -> str | None:
+def _pointer_dtype(ctx: VerifyContext, arg: Expr, at: At) -> str | None:
     """Return the element dtype of a pointer argument, or None if it cannot be determined."""
     if isinstance(arg, Var) and arg.dtype == "handle":
         if arg.name in ctx.handles:
@@ -132,7 +136,7 @@ def _pointer_dtype(ctx: Context, arg: Expr, at: At) -> str | None:
     return None
 
 
-def check_calls(contexts: Mapping[str, Context], module: Module) -> None:
+def check_calls(contexts: Mapping[str, VerifyContext], module: Module) -> None:
     """Check that no function calls itself, even indirectly, and that the entry's pointers are bound."""
     entry = contexts.get(module.entry)
     if entry is not None:
@@ -142,7 +146,7 @@ def check_calls(contexts: Mapping[str, Context], module: Module) -> None:
         _check_calls_of(contexts, name, (), heights)
 
 
-def _check_bound(entry: Context, module: Module) -> None:
+def _check_bound(entry: VerifyContext, module: Module) -> None:
     index = next(n for n, function in enumerate(module.functions) if function.name == module.entry)
     for handle, dtype in entry.handles.items():
         if dtype is None:
@@ -155,7 +159,10 @@ def _check_bound(entry: Context, module: Module) -> None:
 
 
 def _check_calls_of(
-    contexts: Mapping[str, Context], name: str, above: tuple[str, ...], heights: dict[str, int]
+    contexts: Mapping[str, VerifyContext],
+    name: str,
+    above: tuple[str, ...],
+    heights: dict[str, int],
 ) -> int:
     """Return the maximum depth of nested calls below a function; memoized in `heights`."""
     context = contexts.get(name)

@@ -7,7 +7,7 @@ from gossamer_ir.nodes import FormatDescription, IndexMap
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.axes import check_axes
-from gossamer_ir.verify.context import ROOT, At, Context
+from gossamer_ir.verify.context import ROOT, At, VerifyContext
 from gossamer_ir.verify.declarations import check_params
 from gossamer_ir.verify.functions import check_buffers
 from gossamer_ir.verify.operand_dtypes import check_size
@@ -26,7 +26,7 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     >>> [diagnostic.code for diagnostic in diagnostics_of_format(vector)]
     ['verify.buffer.axis']
     """
-    ctx = Context(POSITION, {}, [])
+    ctx = VerifyContext(POSITION, {}, [])
     if not is_identifier(description.name):
         ctx.report("verify.name.identifier", f"'{description.name}' is not an identifier.", ROOT)
     check_params(ctx, description.params, ROOT)
@@ -38,7 +38,7 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     return tuple(ctx.diagnostics)
 
 
-def _check_map(ctx: Context, index_map: IndexMap, rank: int, at: At) -> None:
+def _check_map(ctx: VerifyContext, index_map: IndexMap, rank: int, at: At) -> None:
     if len(index_map.vars) != rank:
         ctx.report(
             "verify.format.map",

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.traversal.effects import buffers_written, handles_of
 from gossamer_ir.verify.atomics import check_shared
 from gossamer_ir.verify.axes import check_axes, check_buffer_axes
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_params
 from gossamer_ir.verify.facts import check_facts, check_relations
 from gossamer_ir.verify.pipelined_loops import check_pipelines
@@ -17,7 +17,7 @@ from gossamer_ir.verify.reducers import check_reducers
 from gossamer_ir.verify.statements import check_annotations, check_body
 
 
-def check_function(ctx: Context, function: Function, at: At) -> None:
+def check_function(ctx: VerifyContext, function: Function, at: At) -> None:
     """Check one function at the stage of the context."""
     check_params(ctx, function.params, at)
     if function.axes and not ctx.stage.has_axes:
@@ -38,7 +38,7 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
     check_pipelines(ctx, function)
 
 
-def check_aliases(ctx: Context, function: Function, at: At) -> None:
+def check_aliases(ctx: VerifyContext, function: Function, at: At) -> None:
     """Check that a pointer that is written has one buffer bound to it, so that a store through one name
     cannot change the elements of another."""
     handles = handles_of(function)
@@ -55,7 +55,7 @@ def check_aliases(ctx: Context, function: Function, at: At) -> None:
             )
 
 
-def check_buffers(ctx: Context, buffers: tuple[AnyBuffer, ...], at: At) -> None:
+def check_buffers(ctx: VerifyContext, buffers: tuple[AnyBuffer, ...], at: At) -> None:
     """Check buffers in order, so that a shape reads earlier buffers only, and bind them to parameters."""
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.constants import is_canonical
 from gossamer_ir.nodes import Const, Expr
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 
 
-def check_expr(ctx: Context, expr: Expr, at: At) -> str | None:
+def check_expr(ctx: VerifyContext, expr: Expr, at: At) -> str | None:
     """Check an expression and return its dtype, or None if the dtype cannot be determined."""
     if ctx.is_too_deep(at):
         return None
@@ -19,7 +19,7 @@ def check_expr(ctx: Context, expr: Expr, at: At) -> str | None:
     return check(ctx, expr, at)
 
 
-def check_size(ctx: Context, expr: Expr, at: At) -> None:
+def check_size(ctx: VerifyContext, expr: Expr, at: At) -> None:
     """Check that a start, extent, length or shape is int64."""
     dtype = check_expr(ctx, expr, at)
     if dtype is not None and dtype != "int64":
@@ -31,7 +31,7 @@ def check_size(ctx: Context, expr: Expr, at: At) -> None:
         )
 
 
-def check_length(ctx: Context, expr: Expr, at: At) -> None:
+def check_length(ctx: VerifyContext, expr: Expr, at: At) -> None:
     """Check that a number of elements is int64 and not a negative constant."""
     check_size(ctx, expr, at)
     if not isinstance(expr, Const) or not is_canonical(expr):
@@ -41,12 +41,12 @@ def check_length(ctx: Context, expr: Expr, at: At) -> None:
         ctx.report("verify.size.negative", f"A size is {value}; expected 0 or more.", at)
 
 
-def check_condition(ctx: Context, expr: Expr, at: At) -> None:
+def check_condition(ctx: VerifyContext, expr: Expr, at: At) -> None:
     """Check that a condition is a scalar bool."""
     require_condition(ctx, check_expr(ctx, expr, at), "bool", at)
 
 
-def require_condition(ctx: Context, dtype: str | None, expected: str, at: At) -> None:
+def require_condition(ctx: VerifyContext, dtype: str | None, expected: str, at: At) -> None:
     """Report a condition whose dtype is known and not the expected one."""
     if dtype is not None and dtype != expected:
         ctx.report(

@@ -9,10 +9,10 @@ from gossamer_ir.analysis.software_pipelining import (
     copies_ahead,
 )
 from gossamer_ir.nodes import Function
-from gossamer_ir.verify.context import Context
+from gossamer_ir.verify.context import VerifyContext
 
 
-def check_pipelines(ctx: Context, function: Function) -> None:
+def check_pipelines(ctx: VerifyContext, function: Function) -> None:
     """Check that a pipelined loop is serial, has a supported number of stages and begins with copies that may
     run ahead. At the flat stage the annotation is ignored: buffers have been allocated."""
     for loop, at in ctx.pipelined if ctx.stage.name != "flat" else ():

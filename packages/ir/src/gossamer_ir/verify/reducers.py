@@ -10,12 +10,12 @@ from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.buffer_accesses import check_store
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.dtype_queries import is_vector, parse_dtype
 from gossamer_ir.verify.operand_dtypes import check_expr
 
 
-def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:
+def check_reducers(ctx: VerifyContext, reducers: tuple[Reducer, ...], at: At) -> None:
     """Check that each reducer has, for every component, a left and a right operand, a result and an identity
     constant of one dtype, and that results use only the operands."""
     for count, reducer in enumerate(reducers):
@@ -28,7 +28,7 @@ def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:
         ctx.variables = outer
 
 
-def _check_reducer(ctx: Context, reducer: Reducer, at: At) -> None:
+def _check_reducer(ctx: VerifyContext, reducer: Reducer, at: At) -> None:
     sides = (reducer.lhs, reducer.rhs, reducer.results, reducer.identity)
     if len({len(side) for side in sides}) != 1 or not reducer.lhs:
         ctx.report(
@@ -56,7 +56,9 @@ def _operands(reducer: Reducer) -> Iterator[tuple[str, Var]]:
     yield from (("rhs", var) for var in reducer.rhs)
 
 
-def _check_part(ctx: Context, reducer: Reducer, part: Expr, *, at: At, component: int) -> None:
+def _check_part(
+    ctx: VerifyContext, reducer: Reducer, part: Expr, *, at: At, component: int
+) -> None:
     dtype = check_expr(ctx, part, at)
     if component >= len(reducer.lhs) or dtype is None:
         return
@@ -71,7 +73,7 @@ def _check_part(ctx: Context, reducer: Reducer, part: Expr, *, at: At, component
         )
 
 
-def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> None:
+def _require_closed(ctx: VerifyContext, reducer: Reducer, result: Expr, *, at: At) -> None:
     if contains(READS, result):
         ctx.report(
             "verify.reducer.open",
@@ -81,7 +83,7 @@ def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> 
         )
 
 
-def check_combine(ctx: Context, node: Combine, at: At) -> None:
+def check_combine(ctx: VerifyContext, node: Combine, at: At) -> None:
     """Check that a combination stores each component of the reducer to a buffer of its own, and that no index
     or value reads these buffers."""
     for count, store in enumerate(node.stores):
@@ -106,7 +108,7 @@ def check_combine(ctx: Context, node: Combine, at: At) -> None:
     _require_apart(ctx, node, at)
 
 
-def _check_components(ctx: Context, node: Combine, reducer: Reducer, at: At) -> None:
+def _check_components(ctx: VerifyContext, node: Combine, reducer: Reducer, at: At) -> None:
     for count, (store, var) in enumerate(zip(node.stores, reducer.lhs, strict=True)):
         buffer = ctx.buffers.get(store.buffer)
         if buffer is not None and buffer.dtype != var.dtype:
@@ -125,7 +127,7 @@ def _check_components(ctx: Context, node: Combine, reducer: Reducer, at: At) -> 
             )
 
 
-def _require_apart(ctx: Context, node: Combine, at: At) -> None:
+def _require_apart(ctx: VerifyContext, node: Combine, at: At) -> None:
     buffers = {store.buffer for store in node.stores}
     parts = [part for store in node.stores for part in (store.value, *store.indices)]
     is_read = any(reads(part, buffer) for part in parts for buffer in buffers)

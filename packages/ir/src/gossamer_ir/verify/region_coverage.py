@@ -10,10 +10,10 @@ from gossamer_ir.analysis.accesses import Access, accesses_of_block
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core.build import add
 from gossamer_ir.nodes import Block, Expr, Range, Region
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 
 
-def check_regions(ctx: Context, block: Block, at: At) -> None:
+def check_regions(ctx: VerifyContext, block: Block, at: At) -> None:
     """Report accesses that are outside of the declared region by a constant distance.
 
     Buffers without a region are accepted: published programs omit those of index arrays, and passes

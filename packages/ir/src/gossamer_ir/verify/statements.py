@@ -27,7 +27,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
 from gossamer_ir.verify.atomics import check_marked_loop
 from gossamer_ir.verify.buffer_accesses import check_prefetch, check_region, check_store
-from gossamer_ir.verify.context import At, Context, StmtCheck
+from gossamer_ir.verify.context import At, StmtCheck, VerifyContext
 from gossamer_ir.verify.declarations import check_buffer
 from gossamer_ir.verify.dtype_queries import parse_dtype
 from gossamer_ir.verify.operand_dtypes import check_condition, check_expr, check_size
@@ -37,7 +37,7 @@ THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
 LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
 
 
-def check_body(ctx: Context, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
+def check_body(ctx: VerifyContext, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
     """Check statements in order, in a scope of their own."""
     with ctx.scope():
         for count, stmt in enumerate(body):
@@ -51,7 +51,7 @@ def check_body(ctx: Context, body: tuple[Stmt, ...], at: At, *, field: str = "bo
                 check(ctx, stmt, inner)
 
 
-def check_let(ctx: Context, node: Let, at: At) -> None:
+def check_let(ctx: VerifyContext, node: Let, at: At) -> None:
     """Check that a variable has the dtype of its value."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if parse_dtype(node.var.dtype) is None:
@@ -66,7 +66,7 @@ def check_let(ctx: Context, node: Let, at: At) -> None:
     ctx.lets[node.var.name] = node.value
 
 
-def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
+def check_allocate(ctx: VerifyContext, node: Allocate, at: At) -> None:
     """Check that an allocated buffer is not bound to a parameter."""
     inner = at.down("buffer")
     if node.buffer.handle is not None:
@@ -79,20 +79,20 @@ def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
     ctx.define_buffer(node.buffer, len(node.buffer.shape), inner)
 
 
-def check_if(ctx: Context, node: If, at: At) -> None:
+def check_if(ctx: VerifyContext, node: If, at: At) -> None:
     """Check that the condition is a scalar bool, and both bodies."""
     check_condition(ctx, node.condition, at.down("condition"))
     check_body(ctx, node.then_body, at, field="then_body")
     check_body(ctx, node.else_body, at, field="else_body")
 
 
-def check_while(ctx: Context, node: While, at: At) -> None:
+def check_while(ctx: VerifyContext, node: While, at: At) -> None:
     """Check that the condition is a scalar bool, and the body."""
     check_condition(ctx, node.condition, at.down("condition"))
     check_body(ctx, node.body, at)
 
 
-def check_for(ctx: Context, node: For, at: At) -> None:
+def check_for(ctx: VerifyContext, node: For, at: At) -> None:
     """Check a loop: its range is int64, only `thread_binding` loops have a thread, and only `parallel` loops
     have a weight or grain."""
     check_size(ctx, node.start, at.down("start"))
@@ -116,7 +116,7 @@ def check_for(ctx: Context, node: For, at: At) -> None:
         ctx.pipelined.append((node, at))
 
 
-def _bind_thread(ctx: Context, node: For, at: At) -> None:
+def _bind_thread(ctx: VerifyContext, node: For, at: At) -> None:
     """Check that loops bound to the same thread axis do not nest, and that they all have the same extent
     inside the outermost loop that is bound to any thread axis."""
     if not ctx.bound:
@@ -136,7 +136,7 @@ def _bind_thread(ctx: Context, node: For, at: At) -> None:
     ctx.bound = ctx.bound | {str(node.thread)}
 
 
-def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
+def _check_loop_kind(ctx: VerifyContext, node: For, at: At) -> None:
     if node.kind not in LOOPS:
         ctx.report("verify.for.kind", f"'{node.kind}' is not a kind of loop.", at)
     elif node.kind not in ctx.stage.loops:
@@ -164,7 +164,7 @@ def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
         )
 
 
-def check_block(ctx: Context, node: Block, at: At) -> None:
+def check_block(ctx: VerifyContext, node: Block, at: At) -> None:
     """Check iterators, predicate, init (which cannot use reduction variables), body and regions.
 
     Accesses are compared with the regions only if the block has no other diagnostic.
@@ -189,7 +189,7 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
             check_regions(ctx, node, at)
 
 
-def _unset_in_init(ctx: Context, node: Block) -> set[str]:
+def _unset_in_init(ctx: VerifyContext, node: Block) -> set[str]:
     """Return the variables that have no value where the init of a block runs.
 
     These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
@@ -210,7 +210,7 @@ def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
 
 
-def _check_block_iter(ctx: Context, node: BlockIter, at: At) -> None:
+def _check_block_iter(ctx: VerifyContext, node: BlockIter, at: At) -> None:
     domain = at.down("domain")
     check_size(ctx, node.domain.start, domain.down("start"))
     check_size(ctx, node.domain.extent, domain.down("extent"))
@@ -220,7 +220,7 @@ def _check_block_iter(ctx: Context, node: BlockIter, at: At) -> None:
     ctx.define(node.var, "int64", at)
 
 
-def check_init(ctx: Context, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
+def check_init(ctx: VerifyContext, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
     """Check an init, in which the reduction variables cannot be used."""
     hidden = ctx.hidden
     ctx.hidden = hidden | reductions
@@ -237,7 +237,7 @@ UNSUPPORTED_ANNOTATIONS = {
 
 
 def check_annotations(
-    ctx: Context, annotations: Annotations, at: At, *, allowed: Set[str] = frozenset()
+    ctx: VerifyContext, annotations: Annotations, at: At, *, allowed: Set[str] = frozenset()
 ) -> None:
     """Check that keys are unique and supported, and that values are strings, integers or bools."""
     keys = [key for key, _ in annotations]

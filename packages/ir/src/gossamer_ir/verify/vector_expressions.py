@@ -6,7 +6,7 @@ from gossamer_ir.analysis.reductions import REDUCE_OPS
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, TransposeReduce, VScale
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import At, Context, ExprCheck
+from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
 from gossamer_ir.verify.dtype_queries import (
     is_bool,
     is_integer,
@@ -21,12 +21,12 @@ MAX_VALUES = 64
 """Maximum number of vectors of a `TransposeReduce`."""
 
 
-def check_vscale(_ctx: Context, _node: VScale, _at: At) -> str:
+def check_vscale(_ctx: VerifyContext, _node: VScale, _at: At) -> str:
     """Return int64, the dtype of `vscale`."""
     return "int64"
 
 
-def check_ramp(ctx: Context, node: Ramp, at: At) -> str | None:
+def check_ramp(ctx: VerifyContext, node: Ramp, at: At) -> str | None:
     """Check that base and stride are scalar integers of one dtype."""
     base = check_expr(ctx, node.base, at.down("base"))
     stride = check_expr(ctx, node.stride, at.down("stride"))
@@ -41,7 +41,7 @@ def check_ramp(ctx: Context, node: Ramp, at: At) -> str | None:
     return _vector(ctx, base, node.lanes, at)
 
 
-def check_broadcast(ctx: Context, node: Broadcast, at: At) -> str | None:
+def check_broadcast(ctx: VerifyContext, node: Broadcast, at: At) -> str | None:
     """Check that the value is a scalar."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     if dtype is not None and is_vector(dtype):
@@ -50,7 +50,7 @@ def check_broadcast(ctx: Context, node: Broadcast, at: At) -> str | None:
     return None if dtype is None else _vector(ctx, dtype, node.lanes, at)
 
 
-def check_lane_reduce(ctx: Context, node: LaneReduce, at: At) -> str | None:
+def check_lane_reduce(ctx: VerifyContext, node: LaneReduce, at: At) -> str | None:
     """Check that the value is a vector whose lanes the reducer can combine."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     kind = None if dtype is None else parse_dtype(dtype)
@@ -58,7 +58,7 @@ def check_lane_reduce(ctx: Context, node: LaneReduce, at: At) -> str | None:
     return None if kind is None else kind.scalar
 
 
-def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str | None:
+def check_transpose_reduce(ctx: VerifyContext, node: TransposeReduce, at: At) -> str | None:
     """Check that the values are vectors of one dtype whose lanes the reducer can combine."""
     dtypes = [
         check_expr(ctx, value, at.down("values", number))
@@ -90,7 +90,7 @@ def _is_power_of_two(count: int) -> bool:
     return count.bit_count() == 1
 
 
-def _check_reducer(ctx: Context, op: str, dtype: str | None, at: At) -> None:
+def _check_reducer(ctx: VerifyContext, op: str, dtype: str | None, at: At) -> None:
     kind = None if dtype is None else parse_dtype(dtype)
     if op not in REDUCE_OPS:
         ctx.report(
@@ -111,7 +111,7 @@ def _is_reduced_by(op: str, dtype: str) -> bool:
     return op not in ("and", "or") and is_number(dtype)
 
 
-def _vector(ctx: Context, scalar: str, lanes: Lanes, at: At) -> str | None:
+def _vector(ctx: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None:
     least = 1 if lanes.scalable else 2
     if lanes.count >= least:
         return vector_of(scalar, lanes)
@@ -120,7 +120,7 @@ def _vector(ctx: Context, scalar: str, lanes: Lanes, at: At) -> str | None:
     return None
 
 
-def _refuse(ctx: Context, message: str, at: At) -> None:
+def _refuse(ctx: VerifyContext, message: str, at: At) -> None:
     ctx.report("verify.vector.operand", f"{message}.", at)
 
 

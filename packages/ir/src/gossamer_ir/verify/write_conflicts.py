@@ -22,12 +22,12 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, VerifyContext
 
 Lets = dict[str, Expr]
 
 
-def check_write_conflicts(ctx: Context, node: Iteration, axes: list[str], at: At) -> None:
+def check_write_conflicts(ctx: VerifyContext, node: Iteration, axes: list[str], at: At) -> None:
     """Check the stores of an iteration over `axes`.
 
     The indices of a plain assignment must use every variable of the iteration. The value that an init
@@ -89,7 +89,7 @@ def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[
         yield is_added, value
 
 
-def _has_one_element(ctx: Context, name: str) -> bool:
+def _has_one_element(ctx: VerifyContext, name: str) -> bool:
     axis = ctx.axes.get(name)
     if isinstance(axis, DenseFixed):
         return axis.length == ONE

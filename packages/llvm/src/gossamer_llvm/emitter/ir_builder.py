@@ -20,7 +20,7 @@ parallel loops took two thirds of the compile time of a kernel."""
 
 
 @dataclass
-class _Region:
+class _LoopLines:
     """A loop: `lines` are the instructions hoisted before it, `known` their values by text."""
 
     lines: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class FunctionText:
         self._values = 0
         self._blocks = 0
         self._known: dict[str, str] = {}
-        self._loops: list[_Region] = []
+        self._loops: list[_LoopLines] = []
         self._depths: dict[str, int] = {}
         self.block = "start"
 
@@ -97,9 +97,9 @@ class FunctionText:
 
     def enter_loop(self) -> None:
         """Start a loop, which ends with `leave_loop`; the current block must not have ended."""
-        region = _Region()
-        self._loops.append(region)
-        self._lines.append(region.lines)
+        loop = _LoopLines()
+        self._loops.append(loop)
+        self._lines.append(loop.lines)
 
     def leave_loop(self) -> None:
         """End the loop that `enter_loop` started."""

@@ -19,7 +19,7 @@ from gossamer_llvm.parallel.load_balancing import (
     define_search,
     define_weight,
 )
-from gossamer_llvm.parallel.trampoline import FIRST_UNITS, UNITS, Region, define_trampoline
+from gossamer_llvm.parallel.trampoline import FIRST_UNITS, UNITS, ParallelRegion, define_trampoline
 
 LITTLE_WORK = 128
 """If the work is less than this multiple of the grain, the share of a thread is one chunk. With the grain of
@@ -64,7 +64,7 @@ def _emit_some(
     emit_checked_call(emitter, node.function, [start, end, *arguments])
     text.jump(done)
     text.begin(together)
-    region = Region(
+    region = ParallelRegion(
         node.function, define_search(emitter, weight, captures), tuple(captures.values())
     )
     plan = [start, end, low, total, Value(threads, "int64"), _first_units(emitter, paid)]
@@ -113,7 +113,9 @@ def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
     return Value(chosen, "int64")
 
 
-def _run(emitter: FunctionEmitter, region: Region, values: list[Value], threads: str) -> None:
+def _run(
+    emitter: FunctionEmitter, region: ParallelRegion, values: list[Value], threads: str
+) -> None:
     workspace = Value(emitter.workspace, "handle")
     text = emitter.text
     closure, address = write_closure(emitter, [workspace, *values])

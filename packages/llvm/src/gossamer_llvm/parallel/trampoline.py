@@ -14,7 +14,7 @@ from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
 from gossamer_llvm.parallel.closure import COUNTER, STATUS, Closure, read_closure
 
 
-class Region(NamedTuple):
+class ParallelRegion(NamedTuple):
     """The function that runs a chunk, the function that searches for its bounds, and its captures."""
 
     function: str
@@ -22,7 +22,7 @@ class Region(NamedTuple):
     captures: tuple[Value, ...]
 
 
-class _Range(NamedTuple):
+class _ChunkRange(NamedTuple):
     start: Value
     end: Value
     low: Value
@@ -39,7 +39,7 @@ FIRST_UNITS = 14
 
 
 def define_trampoline(
-    unit: ModuleEmitter, region: Region, closure: Closure, dtypes: tuple[str, ...]
+    unit: ModuleEmitter, region: ParallelRegion, closure: Closure, dtypes: tuple[str, ...]
 ) -> str:
     """Emit the function `void trampoline(ptr closure)` and return its name.
 
@@ -54,7 +54,7 @@ def define_trampoline(
     start, end, low, total, threads, first_units = values[:6]
     text = emitter.text
     units = Value(text.value(f"mul i64 {threads.text}, {UNITS}"), "int64")
-    whole = _Range(start, end, low, total, units, captures)
+    whole = _ChunkRange(start, end, low, total, units, captures)
     take, run, done, stop = (text.new_block() for _ in range(4))
     text.fall_into(take)
     left = Value(text.value(f"sub i64 {UNITS}, {first_units.text}"), "int64")
@@ -112,7 +112,9 @@ def _units_of(
     return Value(first, "int64"), Value(text.value(f"add i64 {first}, {length}"), "int64")
 
 
-def _bound(emitter: FunctionEmitter, region: Region, whole: _Range, unit: Value) -> Value:
+def _bound(
+    emitter: FunctionEmitter, region: ParallelRegion, whole: _ChunkRange, unit: Value
+) -> Value:
     """Return the iteration at which a unit begins, by its share of the total weight. The first unit begins at
     start, and the last ends at end, whatever the weights are."""
     text = emitter.text
@@ -126,7 +128,7 @@ def _bound(emitter: FunctionEmitter, region: Region, whole: _Range, unit: Value)
     return Value(text.value(f"select i1 {is_last}, {whole.end.typed}, i64 {inner}"), "int64")
 
 
-def _share(emitter: FunctionEmitter, whole: _Range, unit: Value) -> str:
+def _share(emitter: FunctionEmitter, whole: _ChunkRange, unit: Value) -> str:
     """Return total * unit / units without intermediate overflow; units is at least 1."""
     text = emitter.text
     each = text.value(f"udiv {whole.total.typed}, {whole.units.text}")

@@ -30,8 +30,8 @@ def hoist_invariant_loads(module: Module, *, most_vectors: int = DEFAULT_KEPT_VE
     """Load vectors before the outermost serial loop in which they are invariant.
 
     Nothing is hoisted out of a loop with more than `most_vectors` such loads, for which there would not be
-    enough registers. It runs after vectorization and unrolling. Only loads of consecutive elements are hoisted that the
-    function does not write and that are in bounds whenever the loop has an iteration.
+    enough registers. It runs after vectorization and unrolling. Only loads of consecutive elements are
+    hoisted that the function does not write and that are in bounds whenever the loop has an iteration.
 
     >>> before = program('''
     ... if n > 7:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.support.counted import counted
 
 
@@ -24,7 +24,7 @@ def call_name(node: ast.AST) -> str | None:
     return dotted(node.func) if isinstance(node, ast.Call) else None
 
 
-def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str, ast.expr]:
+def bind(ctx: ParserContext, call: ast.Call, names: str, *, required: int) -> dict[str, ast.expr]:
     """Return the arguments of a call by parameter name.
 
     `names` lists the parameters, of which the first `required` must be given. Raises `parse.arguments` if
@@ -48,7 +48,7 @@ def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str
     return given
 
 
-def items(ctx: Context, node: ast.expr, what: str) -> list[ast.expr]:
+def items(ctx: ParserContext, node: ast.expr, what: str) -> list[ast.expr]:
     """Return the items of a list or tuple display; raises `parse.list` for anything else."""
     if not isinstance(node, ast.List | ast.Tuple):
         raise ctx.error("list", f"Expected {what} as a list or tuple.", node)
@@ -60,7 +60,7 @@ def items_or_one(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
 
 
-def parameter_names(ctx: Context, arguments: ast.arguments) -> list[str]:
+def parameter_names(ctx: ParserContext, arguments: ast.arguments) -> list[str]:
     """Return the names of the parameters of a function or lambda.
 
     They must be plain and distinct. Python's grammar accepts repeated names, which only its compiler
@@ -80,5 +80,5 @@ def parameter_names(ctx: Context, arguments: ast.arguments) -> list[str]:
     return names
 
 
-def _arguments(ctx: Context, node: ast.AST, problem: str, call: ast.Call) -> Exception:
+def _arguments(ctx: ParserContext, node: ast.AST, problem: str, call: ast.Call) -> Exception:
     return ctx.error("arguments", f"{ctx.text_of(call.func)} {problem}.", node)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from gossamer_ir.nodes import Annotations, AnnotationValue, StageName
 from gossamer_ir.script.parser.arguments import bind
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.index_maps import set_map
 from gossamer_ir.script.parser.statics import require_text, static_text, static_value
 
@@ -16,7 +16,7 @@ LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
 _STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
 
 
-def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
+def read_annotations(ctx: ParserContext, node: ast.expr) -> Annotations:
     """Return the annotations in a dictionary display that maps strings to bools, integers and strings."""
     if not isinstance(node, ast.Dict):
         raise ctx.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
@@ -28,7 +28,7 @@ def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
     return tuple(annotations)
 
 
-def func_attr(ctx: Context, call: ast.Call) -> None:
+def func_attr(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.func_attr({...})`; the key `sparse_tir_level` gives the stage and is not an annotation."""
     node = bind(ctx, call, "attributes", required=1)["attributes"]
     for key, value in read_annotations(ctx, _without_map(ctx, node)):
@@ -41,7 +41,7 @@ def func_attr(ctx: Context, call: ast.Call) -> None:
             _set_stage(ctx, call, LEVELS[value])
 
 
-def _without_map(ctx: Context, node: ast.expr) -> ast.expr:
+def _without_map(ctx: ParserContext, node: ast.expr) -> ast.expr:
     """Return the attributes without the published `inv_idx_map`, which becomes the map of the format."""
     if not isinstance(node, ast.Dict):
         return node
@@ -55,7 +55,7 @@ def _without_map(ctx: Context, node: ast.expr) -> ast.expr:
     return node
 
 
-def stage(ctx: Context, call: ast.Call) -> None:
+def stage(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.stage("flat")`, or another stage by name."""
     node = bind(ctx, call, "name", required=1)["name"]
     text = require_text(ctx, node, "a stage")
@@ -66,7 +66,7 @@ def stage(ctx: Context, call: ast.Call) -> None:
     raise ctx.error("stage", f"'{text}' is not a stage.", node, hint=hint)
 
 
-def block_attr(ctx: Context, call: ast.Call) -> None:
+def block_attr(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.block_attr({...})` and `T.sp.iteration_attr({...})`, at most once per block or iteration."""
     node = bind(ctx, call, "attributes", required=1)["attributes"]
     if ctx.parts is None:
@@ -78,7 +78,7 @@ def block_attr(ctx: Context, call: ast.Call) -> None:
     ctx.parts.annotations = read_annotations(ctx, node)
 
 
-def _set_stage(ctx: Context, node: ast.AST, name: StageName) -> None:
+def _set_stage(ctx: ParserContext, node: ast.AST, name: StageName) -> None:
     if ctx.function.stage not in (None, name):
         raise ctx.error(
             "stage", f"The stage is '{name}' here, but '{ctx.function.stage}' before.", node
@@ -86,7 +86,7 @@ def _set_stage(ctx: Context, node: ast.AST, name: StageName) -> None:
     ctx.function.stage = name
 
 
-def _value(ctx: Context, node: ast.expr) -> AnnotationValue:
+def _value(ctx: ParserContext, node: ast.expr) -> AnnotationValue:
     text = static_text(ctx, node)
     if text is not None:
         return text

@@ -16,19 +16,19 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.script.parser.arguments import bind, items
 from gossamer_ir.script.parser.calls import dtype_argument
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import index_expr
 from gossamer_ir.script.parser.name_lookup import lookup
 from gossamer_ir.script.parser.statics import require_bool, static_text
 
 Arguments = dict[str, ast.expr]
-AxisReader = Callable[[Context, str, ast.Call], Axis]
+AxisReader = Callable[[ParserContext, str, ast.Call], Axis]
 
 AXIS_KINDS = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)
 _FLAGS = "sorted unique padded"
 
 
-def handle_argument(ctx: Context, node: ast.expr) -> str:
+def handle_argument(ctx: ParserContext, node: ast.expr) -> str:
     """Return the name of a handle parameter; raises `parse.not_a_handle` for anything else."""
     if isinstance(node, ast.Name):
         value = lookup(ctx, node)
@@ -39,7 +39,7 @@ def handle_argument(ctx: Context, node: ast.expr) -> str:
     raise ctx.error("not_a_handle", f"'{text}' is not a handle parameter.", node, hint=hint)
 
 
-def axis_argument(ctx: Context, node: ast.expr) -> str:
+def axis_argument(ctx: ParserContext, node: ast.expr) -> str:
     """Return the name of an axis; raises `parse.not_an_axis` for anything else."""
     if isinstance(node, ast.Name):
         value = lookup(ctx, node)
@@ -49,7 +49,7 @@ def axis_argument(ctx: Context, node: ast.expr) -> str:
     raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is not an axis.", node, hint=hint)
 
 
-def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
+def dense_fixed(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
     if len(call.args) > 1 and static_text(ctx, call.args[1]) is None:
         given = bind(ctx, call, "length parent idtype", required=1)
@@ -61,7 +61,7 @@ def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
     return DenseFixed(name, index_expr(ctx, given["length"]), parent)
 
 
-def dense_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
+def dense_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
     given = bind(ctx, call, "parent shape indptr idtype indptr_dtype", required=3)
     length, nnz = _sizes(ctx, given["shape"])
@@ -75,7 +75,7 @@ def dense_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
     )
 
 
-def compressed_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
+def compressed_fixed(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.compressed_fixed(P, (n, width), indices)`."""
     names = f"parent shape indices idtype {_FLAGS} indices_dtype"
     given = bind(ctx, call, names, required=3)
@@ -93,7 +93,7 @@ def compressed_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
     )
 
 
-def compressed_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
+def compressed_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
     given = bind(ctx, call, names, required=3)
@@ -114,7 +114,7 @@ def compressed_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
     )
 
 
-def _sizes(ctx: Context, node: ast.expr) -> tuple[Expr, Expr | None]:
+def _sizes(ctx: ParserContext, node: ast.expr) -> tuple[Expr, Expr | None]:
     parts: Sequence[ast.expr] = [node]
     if isinstance(node, ast.Tuple | ast.List):
         parts = node.elts
@@ -124,12 +124,12 @@ def _sizes(ctx: Context, node: ast.expr) -> tuple[Expr, Expr | None]:
     return index_expr(ctx, parts[0]), second
 
 
-def _storage(ctx: Context, given: Arguments, own: str) -> str:
+def _storage(ctx: ParserContext, given: Arguments, own: str) -> str:
     node = given.get(own, given.get("idtype"))
     return "int32" if node is None else dtype_argument(ctx, node)
 
 
-def _flags(ctx: Context, given: Arguments) -> dict[str, bool]:
+def _flags(ctx: ParserContext, given: Arguments) -> dict[str, bool]:
     return {name: require_bool(ctx, given[name], name) for name in _FLAGS.split() if name in given}
 
 

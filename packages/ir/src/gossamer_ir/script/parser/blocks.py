@@ -8,7 +8,7 @@ from typing import Literal
 from gossamer_ir.nodes import Block, BlockIter, Expr, Range, Region, Var
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.block_parts import BlockParts
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import expr, index_expr
 from gossamer_ir.script.parser.range_arguments import read_range, read_region
 from gossamer_ir.script.parser.statics import require_text
@@ -24,7 +24,7 @@ AXIS_CALLS = {
 }
 
 
-def require_parts(ctx: Context, node: ast.AST) -> BlockParts:
+def require_parts(ctx: ParserContext, node: ast.AST) -> BlockParts:
     """Return the parts of the block whose body has this statement; raises `parse.outside_block` if none
     does."""
     if ctx.parts is None or ctx.parts.kind != "block":
@@ -32,7 +32,7 @@ def require_parts(ctx: Context, node: ast.AST) -> BlockParts:
     return ctx.parts
 
 
-def read_iterators(ctx: Context, target: ast.expr, call: ast.Call) -> None:
+def read_iterators(ctx: ParserContext, target: ast.expr, call: ast.Call) -> None:
     """Read `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
     parts = require_parts(ctx, call)
     name = call_name(call) or ""
@@ -50,7 +50,7 @@ def read_iterators(ctx: Context, target: ast.expr, call: ast.Call) -> None:
     return None
 
 
-def where(ctx: Context, call: ast.Call) -> None:
+def where(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.where(predicate)`."""
     parts = require_parts(ctx, call)
     if parts.predicate is not None:
@@ -58,7 +58,7 @@ def where(ctx: Context, call: ast.Call) -> None:
     parts.predicate = expr(ctx, bind(ctx, call, "predicate", required=1)["predicate"], "bool")
 
 
-def reads(ctx: Context, call: ast.Call) -> None:
+def reads(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.reads(A[i, 0:n], ...)`."""
     parts = require_parts(ctx, call)
     if parts.reads is not None:
@@ -66,7 +66,7 @@ def reads(ctx: Context, call: ast.Call) -> None:
     parts.reads = _regions(ctx, call)
 
 
-def writes(ctx: Context, call: ast.Call) -> None:
+def writes(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.writes(C[i, k])`."""
     parts = require_parts(ctx, call)
     if parts.writes is not None:
@@ -88,14 +88,14 @@ def to_block(name: str, parts: BlockParts, body: tuple[object, ...]) -> Block:
     )
 
 
-def _regions(ctx: Context, call: ast.Call) -> tuple[Region, ...]:
+def _regions(ctx: ParserContext, call: ast.Call) -> tuple[Region, ...]:
     nodes = call.args
     if len(nodes) == 1 and isinstance(nodes[0], ast.List):
         nodes = nodes[0].elts
     return tuple([read_region(ctx, node) for node in nodes])
 
 
-def _remap(ctx: Context, parts: BlockParts, targets: list[ast.expr], call: ast.Call) -> None:
+def _remap(ctx: ParserContext, parts: BlockParts, targets: list[ast.expr], call: ast.Call) -> None:
     given = bind(ctx, call, "kinds bindings", required=2)
     kinds = require_text(ctx, given["kinds"], "kinds such as 'SR'")
     bindings = items(ctx, given["bindings"], "loop variables")
@@ -119,7 +119,7 @@ def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
     return result
 
 
-def _loop_var(ctx: Context, node: ast.expr) -> Var:
+def _loop_var(ctx: ParserContext, node: ast.expr) -> Var:
     value = ctx.lookup(node.id) if isinstance(node, ast.Name) else None
     if not isinstance(value, Var) or value.name not in ctx.loops:
         loops = ", ".join(ctx.loops) or "none"
@@ -129,7 +129,7 @@ def _loop_var(ctx: Context, node: ast.expr) -> Var:
 
 
 def _add(
-    ctx: Context,
+    ctx: ParserContext,
     parts: BlockParts,
     target: ast.expr,
     iterator: tuple[Literal["S", "R"], Range, Expr],

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffe
 from gossamer_ir.script.parser.arguments import bind, items_or_one
 from gossamer_ir.script.parser.axes import Arguments, axis_argument, handle_argument
 from gossamer_ir.script.parser.calls import value_dtype
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import expr, index_expr
 from gossamer_ir.script.parser.layouts import AnyLayout, NestedLayout
 from gossamer_ir.script.parser.statics import require_int, require_text, static_value
@@ -21,12 +21,12 @@ _FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 """The published scopes of the operands of matrix instructions. All become the scope 'fragment', because
 the intrinsic determines which operand a buffer is."""
 
-BufferReader = Callable[[Context, str, ast.Call], AnyBuffer]
+BufferReader = Callable[[ParserContext, str, ast.Call], AnyBuffer]
 
 _SPARSE = "dtype scope extra_storage default default_value offsets"
 
 
-def match_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
+def match_sparse(ctx: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
     """Read `T.sp.match_buffer(a, (I, J), "float32")`; a number as fourth argument is the published
     `extra_storage`."""
     order = _SPARSE
@@ -36,7 +36,7 @@ def match_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
     return _sparse(ctx, name, given, handle_argument(ctx, given["handle"]))
 
 
-def alloc_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
+def alloc_sparse(ctx: ParserContext, name: str, call: ast.Call) -> SparseBuffer:
     """Read `T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
     given = bind(ctx, call, f"axes {_SPARSE}", required=1)
     return _sparse(ctx, name, given, None)
@@ -45,29 +45,29 @@ def alloc_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
 _DENSE = "dtype scope strides elem_offset align offset_factor"
 
 
-def match_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
+def match_dense(ctx: ParserContext, name: str, call: ast.Call) -> Buffer:
     """Read `T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
     given = bind(ctx, call, f"handle shape {_DENSE}", required=2)
     return _dense(ctx, name, given, handle_argument(ctx, given["handle"]))
 
 
-def alloc_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
+def alloc_dense(ctx: ParserContext, name: str, call: ast.Call) -> Buffer:
     """Read `T.alloc_buffer((m, n), "float32", scope="local")`."""
     given = bind(ctx, call, f"shape {_DENSE}", required=1)
     return _dense(ctx, name, given, None)
 
 
-def parameter_buffer(ctx: Context, name: str, call: ast.Call, handle: str) -> Buffer:
+def parameter_buffer(ctx: ParserContext, name: str, call: ast.Call, handle: str) -> Buffer:
     """Return the buffer of `A: T.Buffer((m, n), "float32")`, bound to the handle."""
     return _dense(ctx, name, bind(ctx, call, f"shape {_DENSE}", required=1), handle)
 
 
-def shape_argument(ctx: Context, node: ast.expr) -> tuple[Expr, ...]:
+def shape_argument(ctx: ParserContext, node: ast.expr) -> tuple[Expr, ...]:
     """Return the sizes of a buffer."""
     return tuple([index_expr(ctx, item) for item in items_or_one(node)])
 
 
-def _sparse(ctx: Context, name: str, given: Arguments, handle: str | None) -> SparseBuffer:
+def _sparse(ctx: ParserContext, name: str, given: Arguments, handle: str | None) -> SparseBuffer:
     dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
     extra = given.get("extra_storage")
     offsets = given.get("offsets")
@@ -83,7 +83,7 @@ def _sparse(ctx: Context, name: str, given: Arguments, handle: str | None) -> Sp
     )
 
 
-def _dense(ctx: Context, name: str, given: Arguments, handle: str | None) -> Buffer:
+def _dense(ctx: ParserContext, name: str, given: Arguments, handle: str | None) -> Buffer:
     dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
     shape = shape_argument(ctx, given["shape"])
     _require_hints(ctx, given)
@@ -99,14 +99,14 @@ def _dense(ctx: Context, name: str, given: Arguments, handle: str | None) -> Buf
     return Buffer(name, shape, dtype, handle, _scope(ctx, given))
 
 
-def _require_hints(ctx: Context, given: Arguments) -> None:
+def _require_hints(ctx: ParserContext, given: Arguments) -> None:
     """Check `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
         if name in given and require_int(ctx, given[name], name) < -1:
             raise ctx.error("alignment", f"{name} is not a size.", given[name])
 
 
-def _offset(ctx: Context, given: Arguments) -> Expr:
+def _offset(ctx: ParserContext, given: Arguments) -> Expr:
     """Return the number of elements of the array before the first one of the buffer (`elem_offset`)."""
     node = given.get("elem_offset")
     if node is None or _is_none(node):
@@ -122,7 +122,7 @@ def _offset(ctx: Context, given: Arguments) -> Expr:
     return offset
 
 
-def _fill(ctx: Context, given: Arguments, dtype: str) -> Const | None:
+def _fill(ctx: ParserContext, given: Arguments, dtype: str) -> Const | None:
     node = given.get("default", given.get("default_value"))
     if node is None or _is_none(node):
         return None
@@ -132,7 +132,7 @@ def _fill(ctx: Context, given: Arguments, dtype: str) -> Const | None:
     return value
 
 
-def _scope(ctx: Context, given: Arguments) -> Scope:
+def _scope(ctx: ParserContext, given: Arguments) -> Scope:
     node = given.get("scope")
     if node is None:
         return "global"

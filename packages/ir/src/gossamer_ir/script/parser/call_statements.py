@@ -22,25 +22,25 @@ from gossamer_ir.script.parser import attributes, blocks, facts, index_maps
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.calls import access
 from gossamer_ir.script.parser.coercion import require_dtype, stored
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import expr, index_expr, load_of
 from gossamer_ir.script.parser.loops import thread_tag
 from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, unknown_member
 from gossamer_ir.script.parser.range_arguments import read_range
 from gossamer_ir.script.parser.statics import require_bool, require_text
 
-StatementReader = Callable[[Context, ast.Call], Stmt]
-DeclarationReader = Callable[[Context, ast.Call], None]
+StatementReader = Callable[[ParserContext, ast.Call], Stmt]
+DeclarationReader = Callable[[ParserContext, ast.Call], None]
 
 
-def store_to(ctx: Context, target: list[ast.expr], value: ast.expr) -> Store:
+def store_to(ctx: ParserContext, target: list[ast.expr], value: ast.expr) -> Store:
     """Return a store; `target` has the buffer and then its indices."""
     element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     given = ctx.mark(stored(ctx, expr(ctx, value, element.dtype), element.dtype), value)
     return Store(element.buffer, element.indices, require_dtype(ctx, value, given, element.dtype))
 
 
-def _store(ctx: Context, call: ast.Call) -> Stmt:
+def _store(ctx: ParserContext, call: ast.Call) -> Stmt:
     """`T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
     target, named = access(ctx, call)
     given = bind(ctx, named, "value predicate nontemporal", required=1)
@@ -55,7 +55,7 @@ def _store(ctx: Context, call: ast.Call) -> Stmt:
 def _atomic(op: AtomicOp) -> StatementReader:
     """Return the reader of `T.atomic_add(Y[P[i]], value)` or another atomic operation."""
 
-    def read(ctx: Context, call: ast.Call) -> Stmt:
+    def read(ctx: ParserContext, call: ast.Call) -> Stmt:
         given = bind(ctx, call, "element value", required=2)
         element = given["element"]
         if not isinstance(element, ast.Subscript):
@@ -68,28 +68,28 @@ def _atomic(op: AtomicOp) -> StatementReader:
     return read
 
 
-def _prefetch(ctx: Context, call: ast.Call) -> Stmt:
+def _prefetch(ctx: ParserContext, call: ast.Call) -> Stmt:
     target, named = access(ctx, call)
     bind(ctx, named, "", required=0)
     element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     return Prefetch(element.buffer, element.indices)
 
 
-def _guard(ctx: Context, call: ast.Call) -> Stmt:
+def _guard(ctx: ParserContext, call: ast.Call) -> Stmt:
     given = bind(ctx, call, "condition buffer", required=2)
     return Guard(expr(ctx, given["condition"], "bool"), buffer_named(ctx, given["buffer"]).name)
 
 
-def _arguments(ctx: Context, node: ast.expr | None) -> tuple[Expr, ...]:
+def _arguments(ctx: ParserContext, node: ast.expr | None) -> tuple[Expr, ...]:
     nodes = [] if node is None else items(ctx, node, "arguments")
     return tuple([_argument(ctx, item) for item in nodes])
 
 
-def _argument(ctx: Context, node: ast.expr) -> Expr:
+def _argument(ctx: ParserContext, node: ast.expr) -> Expr:
     return expr(ctx, node, "handle" if isinstance(node, ast.Name) else None)
 
 
-def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
+def _parallel_for(ctx: ParserContext, call: ast.Call) -> Stmt:
     """Read `T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start and stop."""
     if not 3 <= len(call.args) <= 4:
         message = "T.parallel_for needs a function, a variable and a range."
@@ -109,7 +109,7 @@ def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
     return ParallelFor(function, var, bounds.start, bounds.extent, args, weight, grain)
 
 
-def _launch(ctx: Context, call: ast.Call) -> Stmt:
+def _launch(ctx: ParserContext, call: ast.Call) -> Stmt:
     """Read `T.launch("f", [...], threads={"blockIdx.x": n})`."""
     given = bind(ctx, call, "function args threads", required=1)
     function = require_text(ctx, given["function"], "a function's name")
@@ -117,7 +117,7 @@ def _launch(ctx: Context, call: ast.Call) -> Stmt:
     return Launch(function, args, _threads(ctx, given.get("threads")))
 
 
-def _threads(ctx: Context, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
+def _threads(ctx: ParserContext, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
     if node is None:
         return ()
     if not isinstance(node, ast.Dict):
@@ -131,7 +131,7 @@ def _threads(ctx: Context, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
     return tuple(result)
 
 
-def _evaluate(ctx: Context, call: ast.Call) -> None:
+def _evaluate(ctx: ParserContext, call: ast.Call) -> None:
     """Read the published `T.evaluate(0)`, a placeholder for an empty body."""
     node = bind(ctx, call, "value", required=1)["value"]
     if not isinstance(node, ast.Constant):
@@ -171,7 +171,7 @@ FUNCTION_DECLARATIONS: Mapping[str, DeclarationReader] = {
 """The readers of declarations of the function, by their name in `T`."""
 
 
-def read_call(ctx: Context, call: ast.Call) -> Stmt | None:
+def read_call(ctx: ParserContext, call: ast.Call) -> Stmt | None:
     """Read a call as a statement; None if it is a declaration. Raises `parse.unknown_call` if neither."""
     name = call_name(call)
     if name is None:

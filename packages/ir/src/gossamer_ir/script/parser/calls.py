@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.script.parser.arguments import bind, call_name
 from gossamer_ir.script.parser.coercion import literal, require_dtype
-from gossamer_ir.script.parser.context import Context, Handler
+from gossamer_ir.script.parser.context import Handler, ParserContext
 from gossamer_ir.script.parser.expressions import expr, index_expr, load_of, unify
 from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, plain_buffer_named
 from gossamer_ir.script.parser.statics import require_int, require_text, static_text, static_value
@@ -48,13 +48,13 @@ _MAX_LANES = 99_999
 _SEARCHES = ("exact", "lower", "upper")
 
 
-def dtype_argument(ctx: Context, node: ast.expr) -> str:
+def dtype_argument(ctx: ParserContext, node: ast.expr) -> str:
     """Return a dtype, given as a string or as `T.float32`; raises `parse.dtype_name` for anything else."""
     text = node.attr if isinstance(node, ast.Attribute) else require_text(ctx, node, "a dtype")
     return known_dtype(ctx, node, text)
 
 
-def value_dtype(ctx: Context, node: ast.expr) -> str:
+def value_dtype(ctx: ParserContext, node: ast.expr) -> str:
     """Return a dtype of values; raises `parse.dtype_name` for `handle`."""
     dtype = dtype_argument(ctx, node)
     if dtype == "handle":
@@ -62,7 +62,7 @@ def value_dtype(ctx: Context, node: ast.expr) -> str:
     return dtype
 
 
-def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
+def known_dtype(ctx: ParserContext, node: ast.AST, text: str) -> str:
     """Return the dtype itself; raises `parse.dtype_name` if the text is not a dtype."""
     try:
         return DType.parse(text).text
@@ -71,7 +71,7 @@ def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
         raise ctx.error("dtype_name", diagnostic.message, node, hint=diagnostic.hint) from None
 
 
-def lanes_argument(ctx: Context, node: ast.expr) -> Lanes:
+def lanes_argument(ctx: ParserContext, node: ast.expr) -> Lanes:
     """Return `16`, or `4 * T.vscale()`."""
     if call_name(node) == "vscale":
         return ctx.mark(Lanes(1, scalable=True), node)
@@ -82,7 +82,7 @@ def lanes_argument(ctx: Context, node: ast.expr) -> Lanes:
     return ctx.mark(Lanes(_lane_count(ctx, node, 2)), node)
 
 
-def _lane_count(ctx: Context, node: ast.expr, least: int) -> int:
+def _lane_count(ctx: ParserContext, node: ast.expr, least: int) -> int:
     count = require_int(ctx, node, "lanes")
     if not least <= count <= _MAX_LANES:
         message = f"Expected from {least} to {_MAX_LANES} lanes, not {count}."
@@ -90,13 +90,13 @@ def _lane_count(ctx: Context, node: ast.expr, least: int) -> int:
     return count
 
 
-def _require_scalar(ctx: Context, node: ast.expr, value: Expr) -> Expr:
+def _require_scalar(ctx: ParserContext, node: ast.expr, value: Expr) -> Expr:
     if DType.parse(dtype_of(value)).is_vector:
         raise ctx.error("vector", "Expected a scalar, not a vector.", node)
     return value
 
 
-def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _convert(dtype: str, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     node = bind(ctx, call, "value", required=1)["value"]
     value = static_value(ctx, node)
     text = static_text(ctx, node)
@@ -114,13 +114,13 @@ def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> 
     return literal(ctx, node, value, dtype)
 
 
-def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _cast(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, call, "value dtype", required=2)
     dtype = value_dtype(ctx, given["dtype"])
     return Cast(dtype, expr(ctx, given["value"]))
 
 
-def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _reinterpret(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.reinterpret(x, "int32")`, or `T.reinterpret("int32", x)`; a handle can become int64."""
     given = bind(ctx, call, "value dtype", required=2)
     if static_text(ctx, given["value"]) is not None:
@@ -131,7 +131,7 @@ def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def _choice(
-    kind: type[Select] | type[IfThenElse], ctx: Context, call: ast.Call, expected: str | None
+    kind: type[Select] | type[IfThenElse], ctx: ParserContext, call: ast.Call, expected: str | None
 ) -> Expr:
     given = bind(ctx, call, "condition true_value false_value", required=3)
     condition = expr(ctx, given["condition"], "bool")
@@ -139,13 +139,13 @@ def _choice(
     return kind(condition, if_true, if_false)
 
 
-def _operator(op: BinaryOp, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _operator(op: BinaryOp, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, call, "lhs rhs", required=2)
     lhs, rhs = unify(ctx, (given["lhs"], given["rhs"]), expected)
     return Binary(op, lhs, rhs)
 
 
-def _math(name: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _math(name: str, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     arity = FUNCTIONS[name].arity
     names = " ".join(("x", "y", "z")[:arity])
     given = bind(ctx, call, f"{names} dtype", required=arity)
@@ -155,7 +155,7 @@ def _math(name: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr
     return Call(name, tuple(args), dtype_of(args[0]))
 
 
-def _search(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _search(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     if len(call.args) < 2:
         raise ctx.error("arguments", "T.search needs a kind and a buffer.", call)
     kind = require_text(ctx, call.args[0], "a kind of search")
@@ -176,12 +176,12 @@ def _search(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     return Search(kind, buffer, prefix, begin, end, value)  # type: ignore[arg-type]  # checked above
 
 
-def _vscale(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _vscale(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     bind(ctx, call, "", required=0)
     return VScale()
 
 
-def _ramp(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _ramp(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, call, "base stride lanes", required=3)
     scalar = DType.parse(expected).scalar if expected else None
     base, stride = unify(ctx, (given["base"], given["stride"]), scalar)
@@ -189,14 +189,14 @@ def _ramp(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     return Ramp(base, stride, lanes_argument(ctx, given["lanes"]))
 
 
-def _broadcast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _broadcast(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, call, "value lanes", required=2)
     scalar = DType.parse(expected).scalar if expected else None
     value = _require_scalar(ctx, given["value"], expr(ctx, given["value"], scalar))
     return Broadcast(value, lanes_argument(ctx, given["lanes"]))
 
 
-def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
+def reducer_argument(ctx: ParserContext, node: ast.expr) -> ReduceOp:
     """Return the name of a built-in reducer; raises `parse.reducer` for anything else."""
     name = require_text(ctx, node, "a reducer")
     for op in REDUCE_OPS:
@@ -206,12 +206,12 @@ def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
     raise ctx.error("reducer", f"'{name}' is not a reducer.", node, hint=hint)
 
 
-def _lane_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _lane_reduce(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, call, "op value", required=2)
     return LaneReduce(reducer_argument(ctx, given["op"]), expr(ctx, given["value"]))
 
 
-def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _transpose_reduce(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.transpose_reduce("add", a, b, ...)`."""
     first, *rest = call.args or [call]
     if not rest or call.keywords:
@@ -220,7 +220,7 @@ def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Exp
     return TransposeReduce(reducer_argument(ctx, first), tuple(unify(ctx, tuple(rest), None)))
 
 
-def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _load(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access(ctx, call)
     plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
@@ -231,7 +231,7 @@ def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
 
 
-def access(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
+def access(ctx: ParserContext, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
     """Return the buffer and indices given as positional arguments, and the call with only its keywords."""
     if not call.args:
         raise ctx.error("arguments", f"T.{call_name(call)} needs a buffer.", call)
@@ -241,7 +241,7 @@ def access(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
     return target, ast.copy_location(ast.Call(call.func, [], call.keywords), call)
 
 
-def _limit(op: ReduceOp, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+def _limit(op: ReduceOp, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     node = bind(ctx, call, "dtype", required=1)["dtype"]
     dtype = value_dtype(ctx, node)
     if dtype in _LARGEST:

@@ -10,12 +10,12 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Const, Expr, Lanes, Unary, Var
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.statics import Value
 from gossamer_ir.traversal.walk import walk
 
 
-def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) -> Expr:
+def literal(ctx: ParserContext, node: ast.expr, value: Value, expected: str | None) -> Expr:
     """Return a constant of the expected dtype. The default is int64 for integers and bool for bools."""
     if expected is None:
         if isinstance(value, float):
@@ -66,7 +66,7 @@ def common_dtype(values: Sequence[Expr]) -> str | None:
     return wide[0] if wide else dtypes[0]
 
 
-def matched(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def matched(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
     if DType.parse(dtype).scalar == "int64":
         value = ctx.mark(widened(value), node)
@@ -80,12 +80,12 @@ def matched(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
     return value
 
 
-def require_dtype(ctx: Context, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def require_dtype(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
     return value if dtype_of(value) == dtype else matched(ctx, node, value, dtype)
 
 
-def stored(ctx: Context, value: Expr, dtype: str) -> Expr:
+def stored(ctx: ParserContext, value: Expr, dtype: str) -> Expr:
     """Return a value converted as published programs expect of a store; other values are returned as they
     are.
 
@@ -102,7 +102,7 @@ def stored(ctx: Context, value: Expr, dtype: str) -> Expr:
     return Cast(dtype, value) if is_of_sizes and _is_declared(ctx, value, dtype) else value
 
 
-def _is_declared(ctx: Context, value: Expr, dtype: str) -> bool:
+def _is_declared(ctx: ParserContext, value: Expr, dtype: str) -> bool:
     """Return whether all operands of an expression are declared with a dtype in the text, or fit it."""
     match value:
         case Binary():

@@ -33,7 +33,7 @@ Captured: TypeAlias = Mapping[str, object]
 N = TypeVar("N", bound=Node)
 
 
-class Context:
+class ParserContext:
     """The names in scope and the parts of the function read so far; also makes errors at syntax nodes.
 
     `layouts` are the layouts of buffers with strides or an offset. `declared` are the dtypes that the text
@@ -101,5 +101,5 @@ class Context:
         return ", ".join(names) or "none"
 
 
-Handler: TypeAlias = Callable[[Context, ast.Call, str | None], Expr]
+Handler: TypeAlias = Callable[[ParserContext, ast.Call, str | None], Expr]
 """Reads a call as an expression; the last argument is the dtype that its context expects, if any."""

@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script.limits import MAX_DEPTH
 from gossamer_ir.script.parser.arguments import dotted
 from gossamer_ir.script.parser.coercion import common_dtype, literal, load_dtype, matched, widened
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.layouts import indices_in
 from gossamer_ir.script.parser.name_lookup import (
     buffer_named,
@@ -59,7 +59,7 @@ UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
 }  # fmt: skip
 
 
-def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
+def expr(ctx: ParserContext, node: ast.expr, expected: str | None = None) -> Expr:
     """Read an expression."""
     constant = static_value(ctx, node)
     if constant is not None:
@@ -79,12 +79,12 @@ def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
     return ctx.mark(result, node)
 
 
-def index_expr(ctx: Context, node: ast.expr) -> Expr:
+def index_expr(ctx: ParserContext, node: ast.expr) -> Expr:
     """Read an int64 expression, such as an index, an extent or a size."""
     return expr(ctx, node, "int64")
 
 
-def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
+def unify(ctx: ParserContext, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
     """Read operands that must have one dtype.
 
     Literals take the dtype of the first operand that is not a literal. If an operand is int64, those of
@@ -105,7 +105,7 @@ def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list
     return result
 
 
-def load_of(ctx: Context, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]) -> Load:
+def load_of(ctx: ParserContext, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]) -> Load:
     """Read a load; it has the lanes of a vector index."""
     indices = []
     for node in nodes:
@@ -116,7 +116,7 @@ def load_of(ctx: Context, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.exp
     return Load(buffer.name, indices_in(ctx.layouts.get(buffer.name), indices), dtype)
 
 
-def _call_handler(ctx: Context, node: ast.Call) -> Callable[..., Expr]:
+def _call_handler(ctx: ParserContext, node: ast.Call) -> Callable[..., Expr]:
     name = dotted(node.func)
     if name is None and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
         name = node.func.id
@@ -134,7 +134,7 @@ def _call_handler(ctx: Context, node: ast.Call) -> Callable[..., Expr]:
     return handler
 
 
-def _name(ctx: Context, node: ast.Name, expected: str | None) -> Expr:
+def _name(ctx: ParserContext, node: ast.Name, expected: str | None) -> Expr:
     value = lookup(ctx, node)
     if isinstance(value, Var):
         return Var(value.name, value.dtype)
@@ -150,13 +150,13 @@ def _name(ctx: Context, node: ast.Name, expected: str | None) -> Expr:
     )
 
 
-def _unary(ctx: Context, node: ast.UnaryOp, expected: str | None) -> Expr:
+def _unary(ctx: ParserContext, node: ast.UnaryOp, expected: str | None) -> Expr:
     if isinstance(node.op, ast.UAdd):
         return expr(ctx, node.operand, expected)
     return Unary(UNARY_OPS[type(node.op)], expr(ctx, node.operand, expected))
 
 
-def _binary(ctx: Context, node: ast.BinOp, expected: str | None) -> Expr:
+def _binary(ctx: ParserContext, node: ast.BinOp, expected: str | None) -> Expr:
     op = BINARY_OPS.get(type(node.op))
     if op is None:
         raise unsupported_operator(ctx, node, node.op)
@@ -164,14 +164,16 @@ def _binary(ctx: Context, node: ast.BinOp, expected: str | None) -> Expr:
     return Binary(op, lhs, rhs)
 
 
-def unsupported_operator(ctx: Context, node: ast.AST, op: ast.operator | ast.cmpop) -> ParseError:
+def unsupported_operator(
+    ctx: ParserContext, node: ast.AST, op: ast.operator | ast.cmpop
+) -> ParseError:
     """Return the error for an operator of Python that the language does not have."""
     hint = "Use T.pow for powers." if isinstance(op, ast.Pow) else ""
     message = f"The operator '{_OTHER_SYMBOLS[type(op)]}' is not supported."
     return ctx.error("operator", message, node, hint=hint)
 
 
-def _bool_op(ctx: Context, node: ast.BoolOp, expected: str | None) -> Expr:
+def _bool_op(ctx: ParserContext, node: ast.BoolOp, expected: str | None) -> Expr:
     op: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
     if len(node.values) > MAX_DEPTH:
         raise ctx.error("depth", f"More than {MAX_DEPTH} operands in one chain.", node)
@@ -181,7 +183,7 @@ def _bool_op(ctx: Context, node: ast.BoolOp, expected: str | None) -> Expr:
     return first
 
 
-def _compare(ctx: Context, node: ast.Compare, expected: str | None) -> Expr:
+def _compare(ctx: ParserContext, node: ast.Compare, expected: str | None) -> Expr:
     if len(node.ops) > 1:
         raise ctx.error(
             "chained_comparison",
@@ -196,17 +198,17 @@ def _compare(ctx: Context, node: ast.Compare, expected: str | None) -> Expr:
     return Compare(op, lhs, rhs)
 
 
-def _if_exp(ctx: Context, node: ast.IfExp, expected: str | None) -> Expr:
+def _if_exp(ctx: ParserContext, node: ast.IfExp, expected: str | None) -> Expr:
     condition = expr(ctx, node.test, "bool")
     if_true, if_false = unify(ctx, (node.body, node.orelse), expected)
     return IfThenElse(condition, if_true, if_false)
 
 
-def _subscript(ctx: Context, node: ast.Subscript, expected: str | None) -> Expr:
+def _subscript(ctx: ParserContext, node: ast.Subscript, expected: str | None) -> Expr:
     return load_of(ctx, buffer_named(ctx, node.value), index_nodes(node))
 
 
-def _attribute(ctx: Context, node: ast.Attribute, expected: str | None) -> Expr:
+def _attribute(ctx: ParserContext, node: ast.Attribute, expected: str | None) -> Expr:
     raise ctx.error("attribute", f"'{ctx.text_of(node)}' is not a value.", node)
 
 

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.script.parser.arguments import bind, dotted, items
 from gossamer_ir.script.parser.axes import axis_argument
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import index_expr
 from gossamer_ir.script.parser.name_lookup import plain_buffer_named
 from gossamer_ir.script.parser.statics import require_bool
@@ -31,7 +31,7 @@ _FACTS = (
 )  # fmt: skip
 
 
-def assume_axes(ctx: Context, call: ast.Call) -> None:
+def assume_axes(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
     inner = _claim(ctx, call, _RELATIONS)
     given = bind(ctx, inner, "left right", required=2)
@@ -39,13 +39,13 @@ def assume_axes(ctx: Context, call: ast.Call) -> None:
     ctx.function.relations.append(ctx.mark(Relation(_name(inner), left, right), call))  # type: ignore[arg-type]  # checked by _claim
 
 
-def assume_buffers(ctx: Context, call: ast.Call) -> None:
+def assume_buffers(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
     inner = _claim(ctx, call, _FACTS)
     ctx.function.facts.append(ctx.mark(_fact(ctx, inner), call))
 
 
-def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
+def assume_buffer_domain(ctx: ParserContext, call: ast.Call) -> None:
     """Read the published `T.assume_buffer_domain(X, [low, high])`, an `in_range` fact.
 
     The upper bound is exclusive for indices and inclusive for an indptr, which is recognized by its extra
@@ -64,7 +64,7 @@ def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
     ctx.function.facts.append(ctx.function.hints[-1])
 
 
-def _claim(ctx: Context, call: ast.Call, known: tuple[str, ...]) -> ast.Call:
+def _claim(ctx: ParserContext, call: ast.Call, known: tuple[str, ...]) -> ast.Call:
     node = bind(ctx, call, "claim", required=1)["claim"]
     if not isinstance(node, ast.Call) or _name(node) not in known:
         raise ctx.error(
@@ -82,7 +82,7 @@ def _name(call: ast.Call) -> str:
     return (dotted(call.func) or "").removeprefix("sp.")
 
 
-def _fact(ctx: Context, call: ast.Call) -> Fact:
+def _fact(ctx: ParserContext, call: ast.Call) -> Fact:
     name = _name(call)
     if name in _RELATIONS:
         given = bind(ctx, call, "left right", required=2)
@@ -110,12 +110,12 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
     return InRange(_buffer(ctx, given), low, high)
 
 
-def _sorted_segments(ctx: Context, call: ast.Call) -> SortedSegments:
+def _sorted_segments(ctx: ParserContext, call: ast.Call) -> SortedSegments:
     given = bind(ctx, call, "buffer indptr unique", required=1)
     indptr = plain_buffer_named(ctx, given["indptr"]).name if "indptr" in given else None
     unique = require_bool(ctx, given["unique"], "unique") if "unique" in given else False
     return SortedSegments(_buffer(ctx, given), indptr, unique)
 
 
-def _buffer(ctx: Context, given: dict[str, ast.expr]) -> str:
+def _buffer(ctx: ParserContext, given: dict[str, ast.expr]) -> str:
     return plain_buffer_named(ctx, given["buffer"]).name

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.nodes import Fact, Function, InRange, Node, StageName, Stmt
 from gossamer_ir.script.parser.calls import CALLS
-from gossamer_ir.script.parser.context import Captured, Context
+from gossamer_ir.script.parser.context import Captured, ParserContext
 from gossamer_ir.script.parser.parameters import read_parameters
 from gossamer_ir.script.parser.statements import read_statement
 from gossamer_ir.script.source import Source
@@ -58,9 +58,9 @@ def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
 
 def read_parts(
     source: Source, node: ast.FunctionDef, captured: Captured
-) -> tuple[Context, tuple[Stmt, ...]]:
+) -> tuple[ParserContext, tuple[Stmt, ...]]:
     """Read the declarations and the body of a function."""
-    ctx = Context(source, captured, CALLS)
+    ctx = ParserContext(source, captured, CALLS)
     read_parameters(ctx, node)
     ctx.scopes.append({})
     body: list[Stmt] = []

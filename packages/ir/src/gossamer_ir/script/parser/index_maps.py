@@ -6,23 +6,23 @@ import ast
 
 from gossamer_ir.nodes import IndexMap
 from gossamer_ir.script.parser.arguments import bind, parameter_names
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import index_expr
 
 
-def declare_map(ctx: Context, call: ast.Call) -> None:
+def declare_map(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.sp.map(lambda ...)`: maps coordinates of the axes to logical coordinates."""
     set_map(ctx, bind(ctx, call, "function", required=1)["function"])
 
 
-def set_map(ctx: Context, node: ast.expr) -> None:
+def set_map(ctx: ParserContext, node: ast.expr) -> None:
     """Set a lambda as the map of the format."""
     if ctx.function.map is not None:
         raise ctx.error("repeated", "The map is given twice.", node)
     ctx.function.map = _read(ctx, node)
 
 
-def _read(ctx: Context, node: ast.expr) -> IndexMap:
+def _read(ctx: ParserContext, node: ast.expr) -> IndexMap:
     """Read a map. In the published `(lambda i: i // 4, i % 4)`, a tuple in Python, the lambda's body and the
     other items are all results."""
     function, *rest = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.axes import axis_argument
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.name_lookup import unknown_member
 from gossamer_ir.script.parser.statics import require_text
 from gossamer_ir.support.counted import counted
@@ -17,7 +17,7 @@ from gossamer_ir.traversal.names import to_identifier
 ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
 
 
-def read_head(ctx: Context, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
+def read_head(ctx: ParserContext, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
     """Return the name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
     given = bind(ctx, call, "axes kinds name", required=3)
     nodes = items(ctx, given["axes"], "axes")
@@ -32,7 +32,9 @@ def read_head(ctx: Context, call: ast.Call) -> tuple[str, tuple[IterationAxis, .
     return ctx.labels.fresh(name), axes, kinds
 
 
-def read_vars(ctx: Context, target: ast.expr | None, call: ast.Call, count: int) -> tuple[str, ...]:
+def read_vars(
+    ctx: ParserContext, target: ast.expr | None, call: ast.Call, count: int
+) -> tuple[str, ...]:
     """Bind the variables after `as`."""
     nodes: Sequence[ast.expr] = ()
     if isinstance(target, ast.List | ast.Tuple):
@@ -50,7 +52,7 @@ def read_vars(ctx: Context, target: ast.expr | None, call: ast.Call, count: int)
     return tuple(names)
 
 
-def _axis(ctx: Context, node: ast.expr) -> IterationAxis:
+def _axis(ctx: ParserContext, node: ast.expr) -> IterationAxis:
     if isinstance(node, ast.Starred):
         node = node.value
     name = call_name(node)

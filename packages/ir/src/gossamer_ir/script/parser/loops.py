@@ -11,7 +11,7 @@ import msgspec
 from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
 from gossamer_ir.script.parser.arguments import call_name
 from gossamer_ir.script.parser.attributes import read_annotations
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import expr
 from gossamer_ir.script.parser.name_lookup import unknown_member
 from gossamer_ir.script.parser.range_arguments import read_range
@@ -57,7 +57,7 @@ class LoopHead(msgspec.Struct, frozen=True):
         )
 
 
-def read_heads(ctx: Context, node: ast.For) -> list[LoopHead]:
+def read_heads(ctx: ParserContext, node: ast.For) -> list[LoopHead]:
     """Return the loops of one `for`, outermost first; binds their variables in the current scope."""
     call = node.iter
     name = call_name(call)
@@ -76,7 +76,7 @@ def read_heads(ctx: Context, node: ast.For) -> list[LoopHead]:
     return [_single(ctx, call, targets[0], LOOPS[name])]
 
 
-def _grid(ctx: Context, call: ast.Call, targets: list[ast.expr]) -> list[LoopHead]:
+def _grid(ctx: ParserContext, call: ast.Call, targets: list[ast.expr]) -> list[LoopHead]:
     if call.keywords or len(call.args) != len(targets):
         raise ctx.error("target", "T.grid takes one extent for each variable.", call)
     ranges = [
@@ -88,7 +88,7 @@ def _grid(ctx: Context, call: ast.Call, targets: list[ast.expr]) -> list[LoopHea
     ]
 
 
-def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> LoopHead:
+def _single(ctx: ParserContext, call: ast.Call, target: ast.expr, kind: str) -> LoopHead:
     bounds = list(call.args)
     options = {word.arg: word.value for word in call.keywords}
     if kind == "thread_binding" and len(bounds) > 1 and static_text(ctx, bounds[-1]) is not None:
@@ -110,7 +110,7 @@ def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> LoopHe
     )
 
 
-def thread_tag(ctx: Context, node: ast.expr) -> ThreadTag:
+def thread_tag(ctx: ParserContext, node: ast.expr) -> ThreadTag:
     """Return the name of a thread axis; raises `parse.thread` for anything else."""
     text = require_text(ctx, node, "a thread axis")
     for tag in get_args(ThreadTag):
@@ -120,18 +120,20 @@ def thread_tag(ctx: Context, node: ast.expr) -> ThreadTag:
     raise ctx.error("thread", f"'{text}' is not a thread axis.", node, hint=hint)
 
 
-def _thread(ctx: Context, kind: str, node: ast.expr | None, call: ast.Call) -> ThreadTag | None:
+def _thread(
+    ctx: ParserContext, kind: str, node: ast.expr | None, call: ast.Call
+) -> ThreadTag | None:
     if (node is None) == (kind == "thread_binding"):
         message = "thread= is required by T.thread_binding, and not allowed for other loops."
         raise ctx.error("thread", message, call)
     return None if node is None else thread_tag(ctx, node)
 
 
-def _optional(ctx: Context, node: ast.expr | None) -> Expr | None:
+def _optional(ctx: ParserContext, node: ast.expr | None) -> Expr | None:
     return None if node is None else expr(ctx, node, "int64")
 
 
-def _bind_loop(ctx: Context, target: ast.expr, bounds: Range) -> str:
+def _bind_loop(ctx: ParserContext, target: ast.expr, bounds: Range) -> str:
     if not isinstance(target, ast.Name):
         raise ctx.error("target", "Expected a variable name.", target)
     name = ctx.bind_var(target.id).name

@@ -13,7 +13,7 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Function, Module, StageName
 from gossamer_ir.script.limits import check_parsed_depth, parse_syntax
 from gossamer_ir.script.parser.arguments import dotted
-from gossamer_ir.script.parser.context import Captured, Context
+from gossamer_ir.script.parser.context import Captured, ParserContext
 from gossamer_ir.script.parser.functions import Origins, read_function
 from gossamer_ir.script.parser.statics import require_bool, static_text, static_value
 from gossamer_ir.script.source import Source
@@ -62,7 +62,7 @@ def top_level(
 ) -> tuple[list[ast.FunctionDef], Captured]:
     """Return the functions of a text, and the captured values together with the text's own constants."""
     constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
-    ctx = Context(source, constants, {})
+    ctx = ParserContext(source, constants, {})
     definitions = []
     for node in tree.body:
         match node:
@@ -78,7 +78,7 @@ def top_level(
     return definitions, constants
 
 
-def _constant(ctx: Context, node: ast.expr) -> object:
+def _constant(ctx: ParserContext, node: ast.expr) -> object:
     value = static_value(ctx, node)
     text = static_text(ctx, node) if value is None else value
     if text is None:
@@ -113,7 +113,7 @@ def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
 
 
 def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
-    ctx = Context(source, {}, {})
+    ctx = ParserContext(source, {}, {})
     for item in node.decorator_list:
         for word in item.keywords if isinstance(item, ast.Call) else ():
             if word.arg == "entry":
@@ -124,4 +124,4 @@ def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
 
 
 def _at(source: Source, code: str, message: str, node: ast.AST, hint: str = "") -> ParseError:
-    return Context(source, {}, {}).error(code, message, node, hint=hint)
+    return ParserContext(source, {}, {}).error(code, message, node, hint=hint)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from gossamer_ir.nodes import Buffer, Param, Reducer, SparseBuffer
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 
 
-def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
+def buffer_named(ctx: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:
     """Return the buffer that a name refers to; raises `parse.not_a_buffer` if it is not one."""
     if not isinstance(node, ast.Name):
         raise ctx.error("not_a_buffer", "Expected the name of a buffer.", node)
@@ -25,7 +25,7 @@ def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
     return value
 
 
-def plain_buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
+def plain_buffer_named(ctx: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:
     """Return the buffer that a name refers to; raises `parse.strides` if it has strides or an offset."""
     buffer = buffer_named(ctx, node)
     if buffer.name in ctx.layouts:
@@ -38,7 +38,7 @@ def plain_buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
     return buffer
 
 
-def lookup(ctx: Context, node: ast.Name) -> object:
+def lookup(ctx: ParserContext, node: ast.Name) -> object:
     """Return what a name refers to; raises `parse.unknown_name` if it is not defined."""
     value = ctx.lookup(node.id)
     if value is None:
@@ -54,7 +54,7 @@ def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
 
 
 def unknown_member(
-    ctx: Context, node: ast.AST, name: str, known: Mapping[str, object]
+    ctx: ParserContext, node: ast.AST, name: str, known: Mapping[str, object]
 ) -> Exception:
     """Return the error for a member of T that does not exist or is not allowed here, with similar names."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)

@@ -12,13 +12,13 @@ from gossamer_ir.script.parser.arguments import bind, call_name, dotted, paramet
 from gossamer_ir.script.parser.axes import AXES
 from gossamer_ir.script.parser.buffers import BUFFERS, parameter_buffer
 from gossamer_ir.script.parser.calls import dtype_argument, known_dtype
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.syntax import below, walk
 
 _SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
 
 
-def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
+def read_parameters(ctx: ParserContext, node: ast.FunctionDef) -> None:
     """Read the parameters, bind their names and append them to the function's parts."""
     arguments = node.args
     parameter_names(ctx, arguments)
@@ -61,7 +61,7 @@ def size_names(node: ast.AST) -> frozenset[str]:
     return frozenset(names)
 
 
-def _parameter(ctx: Context, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
+def _parameter(ctx: ParserContext, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
     declared = dtype = _dtype(ctx, item)
     if dtype not in ("int64", "handle") and DType.parse(dtype).is_integer and item.arg in sizes():
         dtype = "int64"
@@ -71,7 +71,7 @@ def _parameter(ctx: Context, item: ast.arg, sizes: Callable[[], frozenset[str]])
     ctx.bind(item.arg, param if dtype == "handle" else Var(param.name, dtype))
 
 
-def _dtype(ctx: Context, item: ast.arg) -> str:
+def _dtype(ctx: ParserContext, item: ast.arg) -> str:
     node = item.annotation
     if node is None:
         raise ctx.error("parameter", f"The parameter '{item.arg}' has no dtype.", item)
@@ -88,7 +88,7 @@ def _dtype(ctx: Context, item: ast.arg) -> str:
     return dtype_argument(ctx, node)
 
 
-def _buffer(ctx: Context, name: str, call: ast.Call) -> None:
+def _buffer(ctx: ParserContext, name: str, call: ast.Call) -> None:
     """Read `A: T.Buffer((m, n), "float32")`: a handle `A`, and a buffer `A_buffer` that is bound to it."""
     handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
     buffer = parameter_buffer(ctx, ctx.fresh(f"{handle.name}_buffer"), call, handle.name)

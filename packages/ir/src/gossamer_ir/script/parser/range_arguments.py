@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.nodes import Range, Region
 from gossamer_ir.script.parser.arguments import bind, call_name
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import index_expr
 from gossamer_ir.script.parser.layouts import ranges_in
 from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes
 from gossamer_ir.script.parser.range_stops import extent_between
 
 
-def read_range(ctx: Context, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
+def read_range(ctx: ParserContext, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
     """Return a range given by one argument (stop, or `T.from_extent`) or two (start, stop)."""
     if not 1 <= len(nodes) <= 2:
         raise ctx.error("range", "Expected (stop) or (start, stop).", origin)
@@ -30,7 +30,7 @@ def read_range(ctx: Context, nodes: Sequence[ast.expr], origin: ast.AST) -> Rang
     return ctx.mark(Range(start, extent_between(start, stop)), origin)
 
 
-def read_region(ctx: Context, node: ast.expr) -> Region:
+def read_region(ctx: ParserContext, node: ast.expr) -> Region:
     """Return a region such as `A[vi, 0:n]`; an index is a range of extent 1."""
     if not isinstance(node, ast.Subscript):
         raise ctx.error("region", "Expected a region such as A[i, 0:n].", node)
@@ -40,7 +40,7 @@ def read_region(ctx: Context, node: ast.expr) -> Region:
     return ctx.mark(Region(buffer.name, ranges), node)
 
 
-def _dimension(ctx: Context, node: ast.expr) -> Range:
+def _dimension(ctx: ParserContext, node: ast.expr) -> Range:
     if isinstance(node, ast.Slice):
         if node.lower is None or node.upper is None or node.step is not None:
             raise ctx.error("region", "A slice of a region needs a start and a stop.", node)

@@ -9,14 +9,14 @@ from gossamer_ir.nodes import Combine, Const, Reducer, Store
 from gossamer_ir.script.parser.arguments import bind, items_or_one, parameter_names
 from gossamer_ir.script.parser.call_statements import store_to
 from gossamer_ir.script.parser.coercion import require_dtype
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import expr
 from gossamer_ir.support.counted import counted
 
 COMM_REDUCER = "comm_reducer"
 
 
-def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
+def read_reducer(ctx: ParserContext, name: str, call: ast.Call) -> Reducer:
     """Read a reducer: a lambda of all left and then all right operands, and the identity constants."""
     given = bind(ctx, call, "fcombine identity", required=2)
     identity = tuple([_constant(ctx, node) for node in items_or_one(given["identity"])])
@@ -51,7 +51,7 @@ def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
     return Reducer(name, lhs, rhs, values, identity)
 
 
-def _constant(ctx: Context, node: ast.expr) -> Const:
+def _constant(ctx: ParserContext, node: ast.expr) -> Const:
     value = expr(ctx, node)
     if not isinstance(value, Const):
         hint = 'Write for example T.int64(-1), or T.min_value("float32").'
@@ -60,7 +60,7 @@ def _constant(ctx: Context, node: ast.expr) -> Const:
     return value
 
 
-def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
+def reducer_of(ctx: ParserContext, value: ast.expr) -> Reducer | None:
     """Return the reducer that an expression calls, None if it calls none."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
         return None
@@ -69,7 +69,7 @@ def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
 
 
 def read_combine(
-    ctx: Context, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
+    ctx: ParserContext, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
 ) -> Combine:
     """Read `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: the arguments are the targets, then values."""
     count = len(reducer.lhs)
@@ -86,7 +86,7 @@ def read_combine(
     return Combine(reducer.name, tuple([_store(ctx, *pair) for pair in pairs]))
 
 
-def _store(ctx: Context, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:
+def _store(ctx: ParserContext, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:
     if not isinstance(target, ast.Subscript):
         message = f"The target '{ctx.text_of(target)}' is not an element of a buffer."
         raise ctx.error("combine", message, target)

@@ -15,7 +15,7 @@ from gossamer_ir.script.parser.buffers import BUFFERS, alloc_dense
 from gossamer_ir.script.parser.call_statements import read_call, store_to
 from gossamer_ir.script.parser.calls import value_dtype
 from gossamer_ir.script.parser.coercion import require_dtype
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import (
     BINARY_OPS,
     expr,
@@ -34,7 +34,7 @@ Statements = tuple[Stmt, ...]
 
 
 def read_body(
-    ctx: Context, nodes: Sequence[ast.stmt], parts: BlockParts | None = None
+    ctx: ParserContext, nodes: Sequence[ast.stmt], parts: BlockParts | None = None
 ) -> Statements:
     """Read a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
     outer, was_top, ctx.parts, ctx.is_top = ctx.parts, ctx.is_top, parts, False
@@ -47,7 +47,7 @@ def read_body(
     return tuple(result)
 
 
-def read_statement(ctx: Context, node: ast.stmt, result: list[Stmt]) -> None:
+def read_statement(ctx: ParserContext, node: ast.stmt, result: list[Stmt]) -> None:
     """Read a statement and append it to `result`; declarations append nothing."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
@@ -58,11 +58,11 @@ def read_statement(ctx: Context, node: ast.stmt, result: list[Stmt]) -> None:
         result.append(ctx.mark(stmt, node))
 
 
-def _pass(ctx: Context, node: ast.Pass) -> None:
+def _pass(ctx: ParserContext, node: ast.Pass) -> None:
     return None
 
 
-def _expression(ctx: Context, node: ast.Expr) -> Stmt | None:
+def _expression(ctx: ParserContext, node: ast.Expr) -> Stmt | None:
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
         return None
     if not isinstance(node.value, ast.Call):
@@ -70,7 +70,7 @@ def _expression(ctx: Context, node: ast.Expr) -> Stmt | None:
     return read_call(ctx, node.value)
 
 
-def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
+def _assign(ctx: ParserContext, node: ast.Assign) -> Stmt | None:
     if len(node.targets) != 1:
         raise ctx.error("target", "Assign to one target at a time.", node)
     target, value = node.targets[0], node.value
@@ -99,7 +99,7 @@ def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
     return Let(ctx.bind_var(target.id, dtype_of(result)), result)
 
 
-def _declare(ctx: Context, target: str, name: str, call: ast.Call) -> None:
+def _declare(ctx: ParserContext, target: str, name: str, call: ast.Call) -> None:
     if not ctx.is_top:
         raise ctx.error(
             "not_top", f"T.{name} is allowed only at the top level of a function.", call
@@ -118,13 +118,13 @@ def _declare(ctx: Context, target: str, name: str, call: ast.Call) -> None:
     return ctx.bind(target, buffer)
 
 
-def _allocate(ctx: Context, target: str, call: ast.Call) -> Stmt:
+def _allocate(ctx: ParserContext, target: str, call: ast.Call) -> Stmt:
     buffer = ctx.mark(alloc_dense(ctx, ctx.fresh(target), call), call)
     ctx.bind(target, buffer)
     return Allocate(buffer)
 
 
-def _annotated(ctx: Context, node: ast.AnnAssign) -> Stmt:
+def _annotated(ctx: ParserContext, node: ast.AnnAssign) -> Stmt:
     if not isinstance(node.target, ast.Name) or node.value is None:
         raise ctx.error("target", "Expected `name: T.dtype = value`.", node)
     _require_new(ctx, node.target)
@@ -133,7 +133,7 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> Stmt:
     return Let(ctx.bind_var(node.target.id, dtype), value)
 
 
-def _augmented(ctx: Context, node: ast.AugAssign) -> Stmt:
+def _augmented(ctx: ParserContext, node: ast.AugAssign) -> Stmt:
     if not isinstance(node.target, ast.Subscript):
         raise _reassigned(ctx, node.target)
     op = BINARY_OPS.get(type(node.op))
@@ -149,18 +149,18 @@ def _augmented(ctx: Context, node: ast.AugAssign) -> Stmt:
     return Store(old.buffer, old.indices, value)
 
 
-def _if(ctx: Context, node: ast.If) -> Stmt:
+def _if(ctx: ParserContext, node: ast.If) -> Stmt:
     condition = expr(ctx, node.test, "bool")
     return If(condition, read_body(ctx, node.body), read_body(ctx, node.orelse))
 
 
-def _while(ctx: Context, node: ast.While) -> Stmt:
+def _while(ctx: ParserContext, node: ast.While) -> Stmt:
     if node.orelse:
         raise ctx.error("statement", "A loop has no else.", node.orelse[0])
     return While(expr(ctx, node.test, "bool"), read_body(ctx, node.body))
 
 
-def _for(ctx: Context, node: ast.For) -> Stmt:
+def _for(ctx: ParserContext, node: ast.For) -> Stmt:
     if node.orelse:
         raise ctx.error("statement", "A loop has no else.", node.orelse[0])
     ctx.scopes.append({})
@@ -174,7 +174,7 @@ def _for(ctx: Context, node: ast.For) -> Stmt:
     return loop
 
 
-def _with(ctx: Context, node: ast.With) -> Stmt | None:
+def _with(ctx: ParserContext, node: ast.With) -> Stmt | None:
     item = node.items[0]
     call, name = item.context_expr, call_name(item.context_expr)
     if len(node.items) == 1 and isinstance(call, ast.Call):
@@ -189,7 +189,7 @@ def _with(ctx: Context, node: ast.With) -> Stmt | None:
     raise ctx.error("with", "This is not allowed in a with statement.", call, hint=hint)
 
 
-def _init(ctx: Context, node: ast.With) -> None:
+def _init(ctx: ParserContext, node: ast.With) -> None:
     if ctx.parts is None:
         message = "T.init is allowed only directly in a block or iteration."
         raise ctx.error("outside_block", message, node)
@@ -198,14 +198,14 @@ def _init(ctx: Context, node: ast.With) -> None:
     ctx.parts.init = read_body(ctx, node.body)
 
 
-def _block(ctx: Context, node: ast.With, call: ast.Call) -> Stmt:
+def _block(ctx: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     text = require_text(ctx, call.args[0], "a name") if call.args else "block"
     name = ctx.labels.fresh(to_identifier(text))
     parts = BlockParts("block")
     return to_block(name, parts, read_body(ctx, node.body, parts))
 
 
-def _iteration(ctx: Context, node: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
+def _iteration(ctx: ParserContext, node: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
     name, axes, kinds = read_head(ctx, call)
     ctx.scopes.append({})
     count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
@@ -216,12 +216,12 @@ def _iteration(ctx: Context, node: ast.With, call: ast.Call, target: ast.expr | 
     return Iteration(name, axes, kinds, names, body, parts.init or (), parts.annotations or ())
 
 
-def _require_new(ctx: Context, target: ast.Name) -> None:
+def _require_new(ctx: ParserContext, target: ast.Name) -> None:
     if ctx.lookup(target.id) is not None:
         raise _reassigned(ctx, target)
 
 
-def _reassigned(ctx: Context, target: ast.expr) -> Exception:
+def _reassigned(ctx: ParserContext, target: ast.expr) -> Exception:
     return ctx.error(
         "reassigned",
         f"'{ctx.text_of(target)}' is already bound, and variables cannot be reassigned.",

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 
 Value: TypeAlias = bool | int | float
 
@@ -35,7 +35,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def static_value(ctx: Context, node: ast.expr) -> Value | None:
+def static_value(ctx: ParserContext, node: ast.expr) -> Value | None:
     """Return the number or bool that an expression evaluates to in Python, None if it is not constant."""
     match node:
         case ast.Constant(value=value):
@@ -54,7 +54,7 @@ def static_value(ctx: Context, node: ast.expr) -> Value | None:
     return None
 
 
-def static_text(ctx: Context, node: ast.expr) -> str | None:
+def static_text(ctx: ParserContext, node: ast.expr) -> str | None:
     """Return the string that an expression evaluates to in Python, None if it is not one."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
@@ -64,7 +64,7 @@ def static_text(ctx: Context, node: ast.expr) -> str | None:
     return None
 
 
-def require_text(ctx: Context, node: ast.expr, what: str) -> str:
+def require_text(ctx: ParserContext, node: ast.expr, what: str) -> str:
     """Return a constant string; raises `parse.string` for anything else."""
     text = static_text(ctx, node)
     if text is None:
@@ -72,7 +72,7 @@ def require_text(ctx: Context, node: ast.expr, what: str) -> str:
     return text
 
 
-def require_int(ctx: Context, node: ast.expr, what: str) -> int:
+def require_int(ctx: ParserContext, node: ast.expr, what: str) -> int:
     """Return a constant integer; raises `parse.integer` for anything else."""
     value = static_value(ctx, node)
     if type(value) is not int:
@@ -80,7 +80,7 @@ def require_int(ctx: Context, node: ast.expr, what: str) -> int:
     return value
 
 
-def require_bool(ctx: Context, node: ast.expr, what: str) -> bool:
+def require_bool(ctx: ParserContext, node: ast.expr, what: str) -> bool:
     """Return a constant bool; raises `parse.bool` for anything else."""
     value = static_value(ctx, node)
     if not isinstance(value, bool):
@@ -88,7 +88,7 @@ def require_bool(ctx: Context, node: ast.expr, what: str) -> bool:
     return value
 
 
-def _captured_number(ctx: Context, name: str) -> Value | None:
+def _captured_number(ctx: ParserContext, name: str) -> Value | None:
     if ctx.lookup(name) is not None:
         return None
     value = ctx.captured.get(name)
@@ -96,7 +96,7 @@ def _captured_number(ctx: Context, name: str) -> Value | None:
 
 
 def _apply(
-    ctx: Context, node: ast.expr, function: Callable[..., Any], args: tuple[Value, ...]
+    ctx: ParserContext, node: ast.expr, function: Callable[..., Any], args: tuple[Value, ...]
 ) -> Value:
     # These can make huge numbers, so that operands are checked before the result is computed.
     grows = function in (operator.pow, operator.lshift)

@@ -22,7 +22,7 @@ from math import gcd
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Expr
 from gossamer_ir.script.parser.arguments import items_or_one
-from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import index_expr
 from gossamer_ir.script.parser.layouts import AnyLayout, FlatLayout, NestedLayout, span
 from gossamer_ir.support.counted import counted
@@ -34,7 +34,7 @@ Monomial = tuple[int, "Counter[Expr]"]
 """A product: its numeric factor, and its symbolic factors."""
 
 
-def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
+def read_layout(ctx: ParserContext, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
     """Return the layout of a buffer with a shape and these strides; raises `parse.strides` if there is
     none."""
     strides = [index_expr(ctx, item) for item in items_or_one(node)]
@@ -104,7 +104,7 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
 
 
 def _nested(
-    ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]
+    ctx: ParserContext, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]
 ) -> NestedLayout:
     """Return the layout for nested strides: each stride is a multiple of that of the dimension inside of
     it."""
@@ -154,7 +154,7 @@ def _innermost(
     return None
 
 
-def _extent(ctx: Context, node: ast.expr, extent: Expr, count: Monomial) -> Expr:
+def _extent(ctx: ParserContext, node: ast.expr, extent: Expr, count: Monomial) -> Expr:
     """Return the stored extent of a dimension: `count`, the quotient of the next stride and its own.
 
     Raises `parse.strides` if it is smaller than `extent`.
@@ -169,7 +169,7 @@ def _extent(ctx: Context, node: ast.expr, extent: Expr, count: Monomial) -> Expr
     return _expr(count)
 
 
-def _stride_error(ctx: Context, node: ast.expr, why: str) -> Exception:
+def _stride_error(ctx: ParserContext, node: ast.expr, why: str) -> Exception:
     return ctx.error(
         "strides",
         f"{why}, so elements may overlap or are not stored in the order of nested dimensions.",

@@ -13,7 +13,7 @@ from gossamer_lower.math.helpers.term_builder import Term
 LOG2_E = sum(known.LOG2_E)
 
 
-class Format(NamedTuple):
+class FloatFormat(NamedTuple):
     """A float format: the bits of its fraction, the bias of its exponent, and ln 2 in two parts."""
 
     fraction: int
@@ -28,8 +28,8 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "float32": Format(23, 127, known.LN2_SINGLE),
-    "float64": Format(52, 1023, known.LN2),
+    "float32": FloatFormat(23, 127, known.LN2_SINGLE),
+    "float64": FloatFormat(52, 1023, known.LN2),
 }
 
 

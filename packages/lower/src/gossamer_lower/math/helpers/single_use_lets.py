@@ -19,10 +19,10 @@ def inlined(statements: list[Stmt], *, keep: Expr) -> list[Stmt]:
         for node in walk(stmt):
             if isinstance(node, Var):
                 uses[node.name] = uses.get(node.name, 0) + 1
-    return _LetInliner(uses).body(statements, {keep.name} if isinstance(keep, Var) else set())
+    return _SingleUseInliner(uses).body(statements, {keep.name} if isinstance(keep, Var) else set())
 
 
-class _LetInliner:
+class _SingleUseInliner:
     def __init__(self, uses: dict[str, int]) -> None:
         self._uses = uses
         self._values: dict[str, tuple[Expr, int]] = {}
