@@ -85,7 +85,7 @@ AS_IN_TVM = [
     ("split", ("k", [None, 8]), {}, r"Write split\('k', factors=\[None, 8\]\)\."),
     ("compute_at", ("csrmm", "i"), {"preserve_unit_loops": True}, "compute_at takes 1 argument by"),
     ("compute_at", ("csrmm",), {"loop": "i", "preserve_unit_loops": True}, "are always kept"),
-    ("cache_read", ("csrmm", 0, "shared"), {}, "addressed by its name, not by its place"),
+    ("cache_read", ("csrmm", 0, "shared"), {}, "addressed by its name, not by its index"),
     (
         "cache_read",
         ("csrmm",),

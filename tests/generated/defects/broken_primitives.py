@@ -53,7 +53,7 @@ DEFECTS = (
     Defect(
         "iterations beyond the end of a loop run",
         of="split", home="primitives.loops.split",
-        line="        body = _with_body_bounds(cursor.node.body, loop, extent=cursor.node.extent)\n",
+        line="        body = with_bounded_iterations(cursor.node.body, loop, extent=cursor.node.extent)\n",
         instead="        body = cursor.node.body\n",
     ),
     Defect(
@@ -65,7 +65,7 @@ DEFECTS = (
     Defect(
         "an init is lost where the fused loop is empty",
         of="fuse", home="primitives.loops.fuse",
-        line="    _require_same_inits(cursors)\n",
+        line="    require_inits_of_fused(cursors)\n",
         instead="",
     ),
     Defect(
@@ -114,7 +114,7 @@ DEFECTS = (
     ),
     Defect(
         "an element is used before it is complete",
-        of="reverse_compute_at", home="primitives.blocks.reverse_compute_at",
+        of="reverse_compute_at", home="regions.consumer_ranges",
         line="    return ranges if all(loop.var in captured for loop in move.path) else None\n",
         instead="    return ranges\n",
         along=("cache_write",),

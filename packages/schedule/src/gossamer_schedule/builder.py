@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
-from gossamer_ir.nodes import FuseAxes, Iteration, Module
+from gossamer_ir.nodes import Iteration, Module
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
+from gossamer_schedule.cursor.axis_entries import axis_entries
 from gossamer_schedule.cursor.cursor import addressable_statements
 from gossamer_schedule.cursor.handles import Handle, current_name, loop_names
 from gossamer_schedule.cursor.lookups import (
@@ -340,17 +341,17 @@ def _unknown_name_error(kind: type, name: str) -> UnknownNameError:
 def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
     """Return the variables of fused axes, each with the loop over their elements."""
     loops = loop_names(after)
-    forwards: dict[str, tuple[str, ...]] = {}
-    nodes = (
-        node for function in before.functions for node in addressable_statements(function.body)
+    entries = (
+        entry
+        for function in before.functions
+        for node in addressable_statements(function.body)
+        if isinstance(node, Iteration)
+        for entry in axis_entries(node)
     )
-    for node in nodes:
-        if isinstance(node, Iteration):
-            at = 0
-            for entry in node.axes:
-                count = len(entry.axes) if isinstance(entry, FuseAxes) else 1
-                group = node.vars[at : at + count]
-                at += count
-                if count > 1 and fused_name(group) in loops:
-                    forwards |= dict.fromkeys(group, (fused_name(group),))
-    return forwards
+    groups = (entry.vars for entry in entries if len(entry.vars) > 1)
+    return {
+        name: (fused_name(group),)
+        for group in groups
+        if fused_name(group) in loops
+        for name in group
+    }

@@ -66,7 +66,7 @@ _TVM: Mapping[str, str] = {
 """Names of TVM and SparseTIR."""
 
 _NO_REWRITING = f"{_NONE}: steps do not rewrite expressions."
-_PLACED = "The lowering decides where a buffer is allocated and how large it is."
+_ALLOCATION = "The lowering decides where a buffer is allocated and how large it is."
 _LAYOUT = (
     "transform_layout(buffer, index_map=...) changes the dimensions of a buffer of the function."
 )
@@ -114,11 +114,11 @@ _EXO: Mapping[str, str] = {
     "rearrange_dim": _LAYOUT,
     "divide_dim": _LAYOUT,
     "mult_dim": _LAYOUT,
-    "resize_dim": _PLACED,
-    "bound_alloc": _PLACED,
-    "lift_alloc": _PLACED,
-    "sink_alloc": _PLACED,
-    "autolift_alloc": _PLACED,
+    "resize_dim": _ALLOCATION,
+    "bound_alloc": _ALLOCATION,
+    "lift_alloc": _ALLOCATION,
+    "sink_alloc": _ALLOCATION,
+    "autolift_alloc": _ALLOCATION,
     "delete_buffer": f"{_NONE}: a step that makes a buffer unnecessary, such as compute_inline, removes it.",
     "reuse_buffer": f"{_NONE}: steps do not merge buffers.",
     "unroll_buffer": "A small buffer that unrolled loops address by constants is kept in registers.",
@@ -236,8 +236,8 @@ ARGUMENTS: Mapping[tuple[str, str], str] = {
 """Hints for arguments of other compilers, and for wrong values of arguments, by primitive and argument."""
 
 _POSITIONS: Mapping[str, str] = {
-    "cache_read": "A buffer is addressed by its name, not by its place among those the block reads.",
-    "cache_write": "A buffer is addressed by its name, not by its place among those the block writes.",
+    "cache_read": "A buffer is addressed by its name, not by its index among those the block reads.",
+    "cache_write": "A buffer is addressed by its name, not by its index among those the block writes.",
     "storage_align": "A buffer is addressed by its name, without a block.",
     "set_scope": "A buffer is addressed by its name, without a block.",
     "transform_layout": "A buffer is addressed by its name, without a block.",

@@ -27,7 +27,7 @@ def require_value_name(name: str, root: Cursor) -> None:
 
 
 def with_values(step: Step, values: DrawnValues) -> Step:
-    """Return the step with drawn values in place of references.
+    """Return the step with references replaced by drawn values.
 
     Raises `ScheduleError`: `schedule.sample.no_value`.
 

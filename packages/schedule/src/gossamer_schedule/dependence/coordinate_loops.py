@@ -11,9 +11,7 @@ from gossamer_ir.nodes import (
     CompressedFixed,
     CompressedVaried,
     For,
-    FuseAxes,
     Iteration,
-    IterationAxis,
     Let,
     Load,
     Stmt,
@@ -21,6 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_schedule.cursor.axis_entries import axes_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 
@@ -75,13 +74,3 @@ def _loop_over(axis: Axis, var: str, namer: Namer) -> tuple[str, tuple[Stmt, ...
             coordinate = Load(axis.indices, (index_var(slot),), "int64")
             return slot, (Let(Var(var, "int64"), coordinate),)
     return var, ()
-
-
-def axes_of(item: IterationAxis) -> tuple[str, ...]:
-    """Return the axes of an `OverAxis`, `FuseAxes` or `AttachAxis`.
-
-    >>> from gossamer_ir.nodes import AttachAxis
-    >>> axes_of(AttachAxis("J", "I")), axes_of(FuseAxes(("I", "J")))
-    (('J',), ('I', 'J'))
-    """
-    return item.axes if isinstance(item, FuseAxes) else (item.axis,)

@@ -123,7 +123,7 @@ def single_block(body: tuple[Stmt, ...]) -> Block | None:
 def with_single_block_replaced(
     body: tuple[Stmt, ...], blocks: tuple[Block, ...]
 ) -> tuple[Stmt, ...]:
-    """Return a body that consists of loops around one block, with other blocks in place of that block."""
+    """Return a body that consists of loops around one block, with that block replaced by others."""
     (statement,) = body
     if isinstance(statement, For):
         return (replace(statement, body=with_single_block_replaced(statement.body, blocks)),)

@@ -45,7 +45,7 @@ class IndexDigit(msgspec.Struct, frozen=True):
     modulus: int | None
 
 
-class PlacedDigit(msgspec.Struct, frozen=True):
+class MappedDigit(msgspec.Struct, frozen=True):
     """A digit of an index, and the digit of a result that it becomes."""
 
     source: IndexDigit
@@ -58,7 +58,7 @@ class BufferLayout(msgspec.Struct, frozen=True):
 
     map: IndexMap
     extents: tuple[Expr, ...]
-    placed_digits: tuple[PlacedDigit, ...]
+    mapped_digits: tuple[MappedDigit, ...]
     padded: Mapping[str, Expr]
     """The extents of the variables that leave elements of the new buffer unused."""
 
@@ -86,13 +86,13 @@ class BufferLayout(msgspec.Struct, frozen=True):
         The result is then out of bounds if the index is.
         """
         leading = [
-            at for at in self.placed_digits if at.source.var == var and at.source.modulus is None
+            at for at in self.mapped_digits if at.source.var == var and at.source.modulus is None
         ]
         return bool(leading) and all(map(self._is_leading_in_result, leading))
 
-    def _is_leading_in_result(self, placed: PlacedDigit) -> bool:
+    def _is_leading_in_result(self, mapped: MappedDigit) -> bool:
         """Return whether a digit is the leading one of its result."""
-        return placed.digit.radix == affine_of(self.extents[placed.result])
+        return mapped.digit.radix == affine_of(self.extents[mapped.result])
 
     def unused_condition(self, indices: Sequence[Expr]) -> Expr | None:
         """Return the condition under which new indices belong to no old element; None if all do."""
@@ -105,20 +105,20 @@ class BufferLayout(msgspec.Struct, frozen=True):
     def _index(self, var: str, indices: Sequence[Expr]) -> Expr:
         """Return one old index of the element at new indices."""
         total: Expr = ZERO
-        for placed in self.placed_digits:
-            if placed.source.var == var:
-                by = product_of(placed.digit.coefficient)
-                value = floordiv(indices[placed.result], by)
-                if not self._is_leading_in_result(placed):
-                    value = Binary("floormod", value, placed.digit.extent)
-                total = add(total, mul(value, index(placed.source.divisor)))
+        for mapped in self.mapped_digits:
+            if mapped.source.var == var:
+                by = product_of(mapped.digit.coefficient)
+                value = floordiv(indices[mapped.result], by)
+                if not self._is_leading_in_result(mapped):
+                    value = Binary("floormod", value, mapped.digit.extent)
+                total = add(total, mul(value, index(mapped.source.divisor)))
         return total
 
 
 def layout_of(index_map: IndexMap, shape: Sequence[Expr]) -> BufferLayout | None:
     """Return the layout of a buffer of a shape under a map; None unless it is proved one to one."""
     extents = dict(zip(index_map.vars, shape, strict=True))
-    placed_digits: list[PlacedDigit] = []
+    mapped_digits: list[MappedDigit] = []
     sizes: list[Expr] = []
     for result, expr in enumerate(index_map.results):
         terms = _digit_terms(expr, index_map.vars) or {}
@@ -126,14 +126,14 @@ def layout_of(index_map: IndexMap, shape: Sequence[Expr]) -> BufferLayout | None
         order = gapless(digits)
         if not order:
             return None
-        placed_digits += (PlacedDigit(split, result, digits[split]) for split in order)
+        mapped_digits += (MappedDigit(split, result, digits[split]) for split in order)
         sizes.append(product_of(count_of(digits.values())))
-    if not all(_is_determined(var, extents[var], placed_digits) for var in index_map.vars):
+    if not all(_is_determined(var, extents[var], mapped_digits) for var in index_map.vars):
         return None
     padded = {
-        var: extent for var, extent in extents.items() if not _is_exact(var, extent, placed_digits)
+        var: extent for var, extent in extents.items() if not _is_exact(var, extent, mapped_digits)
     }
-    return BufferLayout(index_map, tuple(sizes), tuple(placed_digits), padded)
+    return BufferLayout(index_map, tuple(sizes), tuple(mapped_digits), padded)
 
 
 def _digit_terms(expr: Expr, names: Sequence[str]) -> dict[IndexDigit, Affine] | None:
@@ -174,10 +174,10 @@ def _digit_extent(split: IndexDigit, extents: Mapping[str, Expr]) -> Expr:
     return ceildiv_by(extents[split.var], Affine({}, split.divisor))
 
 
-def _is_determined(var: str, extent: Expr, placed_digits: Sequence[PlacedDigit]) -> bool:
+def _is_determined(var: str, extent: Expr, mapped_digits: Sequence[MappedDigit]) -> bool:
     """Return whether the digits of a variable determine its value: they leave no gaps, and the highest,
     and no other, has no modulus."""
-    own = [placed for placed in placed_digits if placed.source.var == var]
+    own = [mapped for mapped in mapped_digits if mapped.source.var == var]
     digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in own}
     order = gapless(digits) if len(digits) == len(own) else None
     if not order:
@@ -185,9 +185,9 @@ def _is_determined(var: str, extent: Expr, placed_digits: Sequence[PlacedDigit])
     return [split for split in order if split.modulus is None] == [order[-1]]
 
 
-def _is_exact(var: str, extent: Expr, placed_digits: Sequence[PlacedDigit]) -> bool:
+def _is_exact(var: str, extent: Expr, mapped_digits: Sequence[MappedDigit]) -> bool:
     """Return whether the extent of a variable is a multiple of its largest divisor."""
-    divisors = [placed.source.divisor for placed in placed_digits if placed.source.var == var]
+    divisors = [mapped.source.divisor for mapped in mapped_digits if mapped.source.var == var]
     return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions
-from gossamer_schedule.staging.cache import required_block_and_buffer, with_cache
+from gossamer_schedule.staging.cache import required_block_and_buffer
 from gossamer_schedule.staging.cache_checks import selecting_iterators
+from gossamer_schedule.staging.cached_reads import with_cached_reads
 from gossamer_schedule.staging.read_elements import (
     ReadElements,
-    copy_statements,
     required_elements,
-    with_loads_from,
 )
 
 
@@ -38,16 +34,9 @@ def with_gathered_reads(
     namer = namer_of(cursor.function)
     cache = cache_with_dimensions(old, scope, dimensions, name=namer.fresh(name))
     cache_indices = tuple(dimension.index for dimension in dimensions)
-    copy = copy_nest(
-        copy_block_name(block, cache.name),
-        elements.points,
-        copy_statements(elements, buffer, to=cache.name, cache_indices=(cache_indices,)),
-        namer=namer,
+    return with_cached_reads(
+        cursor, elements, buffer, cache=cache, namer=namer, indices=cache_indices
     )
-    reading = with_loads_from(cursor.node, buffer, to=cache.name, at=cache_indices)
-
-    rewritten = with_cache(cache, nest=loop_nest(cursor), block=reading, before=(copy,))
-    return Change(rewritten, (cache.name, *names_of_nest(copy)))
 
 
 def _require_one_read(cursor: Cursor, elements: ReadElements, *, buffer: str) -> None:

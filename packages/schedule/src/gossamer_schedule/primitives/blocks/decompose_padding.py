@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in, written_in
-from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import (
-    ONE,
-    ZERO,
-    add,
     conjoined,
     conjuncts,
-    index_var,
-    integer_value,
-    sub,
 )
 from gossamer_ir.nodes import (
-    Binary,
     Block,
-    Compare,
     Expr,
     For,
     IfThenElse,
     Select,
     Stmt,
     Store,
-    Var,
 )
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import contains
+from gossamer_schedule.bounds.loop_bounds import loop_bound_of, shortened_loop
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
@@ -118,7 +105,7 @@ class _PaddedStore(msgspec.Struct, frozen=True):
 def _required_padded_store(cursor: Cursor) -> _PaddedStore:
     """Return the parts of the padded store; refuse other blocks.
 
-    The fill takes the place of an init and runs before the whole loop. Elements that a padding reads may have
+    The fill replaces an init and runs before the whole loop. Elements that a padding reads may have
     other values there. If several points of a reduction stored to one element, the last one might store the
     padding.
     """
@@ -180,19 +167,19 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     """Return the nest that stores the value, its loops shortened to the bounds that the condition gives."""
     block: Block = nest.block.node
     loops = _own_loops(nest)
-    parts = [(part, _loop_bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
+    parts = [(part, loop_bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
     remaining = [part for part, bound in parts if bound is None]
     predicate = conjoined((*conjuncts(block.predicate), *remaining))
     store = Store(padded.buffer, padded.indices, padded.value)
     interior: Stmt = replace(block, body=(store,), predicate=predicate)
     for loop in reversed(loops):
         bounds = [bound for _, bound in parts if bound is not None and bound.loop == loop.var]
-        interior = _shortened_loop(loop, bounds, interior)
+        interior = shortened_loop(loop, bounds, interior)
     return _with_statement(nest, nest.block.up(len(loops)), interior)
 
 
 def _with_statement(nest: BlockNest, replaced_at: Cursor, statement: Stmt) -> Stmt:
-    """Return the outermost loop of a nest with another statement in place of the one at a cursor."""
+    """Return the outermost loop of a nest with the statement at a cursor replaced."""
     depth = len(nest.top.path)
     for parent, name, index in reversed(replaced_at.path[depth:]):
         body = getattr(parent, name)
@@ -208,89 +195,3 @@ def _own_loops(nest: BlockNest) -> tuple[For, ...]:
             break
         own.insert(0, loop)
     return tuple(own)
-
-
-class _LoopBound(msgspec.Struct, frozen=True):
-    """A bound of a loop variable: its first value if `is_lower`, else the value before which it ends.
-
-    It is the other side of a comparison with the variable, as written. The shortened loop computes it, so
-    no terms are moved from one side to the other, where they might overflow (`slack_of`).
-    """
-
-    loop: str
-    value: Expr
-    is_lower: bool
-
-
-_SWAPPED_OPS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-"""The comparison that is equivalent after the operands are swapped."""
-
-
-def _loop_bound_of(part: Expr, block: Block, loops: Sequence[For]) -> _LoopBound | None:
-    """Return the bound that a condition gives for one of the loops; None if it is not such a condition.
-
-    The shortened loop replaces the condition.
-    """
-    if not isinstance(part, Compare) or part.op not in _SWAPPED_OPS:
-        return None
-    op: str = part.op
-    var, bound = part.lhs, part.rhs
-    if isinstance(bound, Var) and any(item.var == bound.name for item in block.iters):
-        op, var, bound = _SWAPPED_OPS[op], part.rhs, part.lhs
-    loop = _loop_of(var, block, loops)
-    end = _bound_value(op, bound)
-    if loop is None or end is None or _is_varying(end, block, loops):
-        return None
-    return _LoopBound(loop, end, is_lower=op in ("gt", "ge"))
-
-
-def _loop_of(var: Expr, block: Block, loops: Sequence[For]) -> str | None:
-    """Return the serial loop, starting at 0, whose variable is the value of an iterator of the block."""
-    for item in block.iters:
-        if isinstance(var, Var) and item.var == var.name and isinstance(item.value, Var):
-            for loop in loops:
-                is_plain = loop.kind == "serial" and integer_value(loop.start) == 0
-                if loop.var == item.value.name and is_plain:
-                    return loop.var
-    return None
-
-
-def _bound_value(op: str, bound: Expr) -> Expr | None:
-    """Return the first value that `>= bound` or `> bound` allows, or that `< bound` or `<= bound` excludes.
-
-    None if computing it may overflow.
-    """
-    if op in ("ge", "lt"):
-        return bound
-    value = integer_value(bound)
-    return None if value is None or value == 2**63 - 1 else add(bound, ONE)
-
-
-def _is_varying(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
-    """Return whether a bound depends on the loops or iterators, or is read from a buffer."""
-    names = {item.var for item in block.iters} | {loop.var for loop in loops}
-    return bool(free_vars(bound) & names) or contains(READS, bound)
-
-
-def _shortened_loop(loop: For, bounds: Sequence[_LoopBound], body: Stmt) -> For:
-    """Return the loop over the iterations within bounds, starting at 0.
-
-    Bounds are clamped to [0, extent], so their differences do not overflow.
-    """
-    low, end = ZERO, loop.extent
-    for bound in bounds:
-        value = _clamped_bound(bound.value, loop.extent)
-        if bound.is_lower:
-            low = simplify(Binary("max", low, value))
-        else:
-            end = simplify(Binary("min", end, value))
-    shifted = substitute_body(
-        (body,), {} if low == ZERO else {loop.var: add(index_var(loop.var), low)}
-    )
-    return replace(loop, extent=simplify(sub(end, low)), body=shifted)
-
-
-def _clamped_bound(bound: Expr, extent: Expr) -> Expr:
-    """Return a bound, clamped to [0, extent]."""
-    clamped: Expr = simplify(Binary("max", Binary("min", bound, extent), ZERO))
-    return clamped

@@ -185,7 +185,7 @@ def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced:
 
 
 def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Store:
-    """Return the consumer's store at a point, with the produced value in place of the load."""
+    """Return the consumer's store at a point, with the load replaced by the produced value."""
     return replace(
         store,
         indices=tuple(_expr_at_point(at, load, value=value, point=point) for at in store.indices),

@@ -6,17 +6,13 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
-from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer, with_cache
+from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer
 from gossamer_schedule.staging.cache_checks import require_constant_size
+from gossamer_schedule.staging.cached_reads import with_cached_reads
 from gossamer_schedule.staging.read_elements import (
-    copy_statements,
     require_stored,
     required_elements,
-    with_loads_from,
 )
 
 
@@ -70,14 +66,4 @@ def cache_read(
 
     namer = namer_of(cursor.function)
     cache = cache_of(old, scope, namer=namer)
-    indices = tuple(read.indices for read in elements.reads)
-    copy = copy_nest(
-        copy_block_name(block, cache.name),
-        elements.points,
-        copy_statements(elements, buffer, to=cache.name, cache_indices=indices),
-        namer=namer,
-    )
-    reading = with_loads_from(cursor.node, buffer, to=cache.name)
-
-    rewritten = with_cache(cache, nest=loop_nest(cursor), block=reading, before=(copy,))
-    return Change(rewritten, (cache.name, *names_of_nest(copy)))
+    return with_cached_reads(cursor, elements, buffer, cache=cache, namer=namer)

@@ -59,7 +59,7 @@ def cache_write(
 
     * `.scope`: unknown scope
     * `.inner`: the buffer is allocated in the nest
-    * `.stores`: the block does not store to the buffer in exactly one place
+    * `.stores`: the block does not store to the buffer in exactly one statement
     * `.reads`: it reads other elements of the buffer
     * `.element`: the element depends on a reduction iterator, or no statement initializes it
     * `.predicate`: a condition depends on more than the element

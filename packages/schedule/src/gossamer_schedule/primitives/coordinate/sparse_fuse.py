@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, OverAxis
+from gossamer_schedule.cursor.axis_entries import axis_entries
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -50,10 +51,11 @@ def sparse_fuse(
 
     node: Iteration = cursor.node
     entries = (*node.axes[:start], FuseAxes(tuple(axes)), *node.axes[start + len(axes) :])
+    fused = axis_entries(node)[start : start + len(axes)]
 
     return Change(
         cursor.replaced_by((replace(node, axes=entries),)),
-        tuple(_variables(node, start, len(axes))),
+        tuple(name for entry in fused for name in entry.vars),
     )
 
 
@@ -90,9 +92,3 @@ def _require_chain(cursor: Cursor, axes: Sequence[str]) -> None:
                 hint="Fuse an axis with its parent.",
                 place=cursor.place,
             )
-
-
-def _variables(node: Iteration, start: int, count: int) -> Iterator[str]:
-    """Yield the variables of `count` entries from entry `start` on, each of a single axis."""
-    before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:start])
-    yield from node.vars[before : before + count]

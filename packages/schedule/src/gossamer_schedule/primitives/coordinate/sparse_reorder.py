@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Annotations, AttachAxis, Axis, FuseAxes, Iteration, IterationAxis
+from gossamer_ir.nodes import Annotations, AttachAxis, Axis, Iteration, IterationAxis
+from gossamer_schedule.cursor.axis_entries import AxisEntry, axes_of, axis_entries
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.coordinate_loops import axes_of, loops_over_coordinates
+from gossamer_schedule.dependence.coordinate_loops import loops_over_coordinates
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.motion.exchange import required_exchange
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-
-
-class _AxisEntry(msgspec.Struct, frozen=True):
-    """One entry of an iteration's axis list, with its iterator kinds and variables."""
-
-    axis: IterationAxis
-    kinds: str
-    vars: tuple[str, ...]
 
 
 @primitive(stages=("coordinate",))
@@ -89,18 +81,10 @@ def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
         )
 
 
-def _entries(node: Iteration) -> Iterator[_AxisEntry]:
-    start = 0
-    for axis in node.axes:
-        end = start + (len(axis.axes) if isinstance(axis, FuseAxes) else 1)
-        yield _AxisEntry(axis, node.kinds[start:end], node.vars[start:end])
-        start = end
-
-
-def _required_entries(cursor: Cursor, order: Sequence[str]) -> list[_AxisEntry]:
+def _required_entries(cursor: Cursor, order: Sequence[str]) -> list[AxisEntry]:
     """Return the entries in the new order; refuse an order that separates a fused group."""
-    by_first = {entry.vars[0]: entry for entry in _entries(cursor.node)}
-    entries: list[_AxisEntry] = []
+    by_first = {entry.vars[0]: entry for entry in axis_entries(cursor.node)}
+    entries: list[AxisEntry] = []
     remaining = list(order)
     while remaining:
         entry = by_first.get(remaining[0])
@@ -115,7 +99,7 @@ def _required_entries(cursor: Cursor, order: Sequence[str]) -> list[_AxisEntry]:
     return entries
 
 
-def _require_parents_first(cursor: Cursor, entries: Sequence[_AxisEntry]) -> None:
+def _require_parents_first(cursor: Cursor, entries: Sequence[AxisEntry]) -> None:
     """Refuse an axis outside of its parent, whose elements select the fibres of the axis."""
     axes: Mapping[str, Axis] = {axis.name: axis for axis in cursor.function.axes}
     iterated = {name for entry in entries for name in axes_of(entry.axis)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import FuseAxes, Iteration, OverAxis
+from gossamer_schedule.cursor.axis_entries import axis_entries
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -48,10 +49,9 @@ def sparse_unfuse(
     node: Iteration = cursor.node
     single = tuple(OverAxis(name) for name in axes)
     entries = (*node.axes[:position], *single, *node.axes[position + 1 :])
-    before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:position])
 
     return Change(
-        cursor.replaced_by((replace(node, axes=entries),)), node.vars[before : before + len(axes)]
+        cursor.replaced_by((replace(node, axes=entries),)), axis_entries(node)[position].vars
     )
 
 

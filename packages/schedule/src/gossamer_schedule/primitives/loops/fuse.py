@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.core.build import ZERO, floordiv, index_var, integer_value, product
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.nodes import Binary, Compare, Expr, For
-from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.substitute import resolve, substitute_body
+from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.nests.init_checks import (
-    blocks_with_init,
-    buffers_read_by_init,
-    loops_outside_reductions,
-    require_inits_in_place,
-    require_inits_with_added_factors,
-    require_points_kept,
-)
-from gossamer_schedule.nests.init_nest import (
-    conditions_around,
-    init_dependences,
-    loops_outside_init,
-    variables_outside_init,
-)
+from gossamer_schedule.nests.fused_inits import require_inits_of_fused
 
 MAX_ITERATIONS = 2**63 - 1
 """The largest trip count of a loop, whose variable is an int64."""
@@ -92,7 +76,7 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
         require_zero_start(cursor)  # as do the quotients and remainders of the fused variable
     _require_independent(cursors)
     _require_iteration_count(cursors)
-    _require_same_inits(cursors)
+    require_inits_of_fused(cursors)
 
     name = namer_of(root.function).fresh(fused_name(loops))
     fused = _fused_loop([cursor.node for cursor in cursors], name)
@@ -175,97 +159,6 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
             needs=f"{text_of(unknown[-1].node.extent)} >= 0",
             place=unknown[-1].place,
         )
-
-
-def _require_same_inits(cursors: Sequence[Cursor]) -> None:
-    """Refuse a fusion that may change which elements an init stores, or when.
-
-    The fused loop is a reduction loop if any of the loops is one, and an init runs before it.
-    """
-    chain = [cursor.node for cursor in cursors]
-    require_inits_in_place(
-        cursors[0],
-        lambda reducing: _fused_with_reduction(chain, reducing),
-    )
-    feeding, factors = {loop.var for loop in chain}, [loop.extent for loop in chain[1:]]
-    require_inits_with_added_factors(cursors[0], feeding, factors)
-    for block in blocks_with_init(cursors[0]):
-        _require_same_points(block, cursors)
-        idle = [loop for loop in cursors if loop.node.var in loops_outside_init(block)]
-        others = [loop for loop in cursors if loop not in idle]
-        if idle and others:
-            # The fused loop runs for the init either as a whole or not at all.
-            is_run = any(loop.node.var in init_dependences(block) for loop in others)
-            changed = idle if is_run else others
-            _require_repeatable_init(block, changed)
-            names = {loop.node.var for loop in changed}
-            _require_same_conditions(block, names, is_run=is_run)
-
-
-def _require_same_points(block: Cursor, cursors: Sequence[Cursor]) -> None:
-    """Refuse a fusion that makes more loops select the points of a block, unless its init keeps its effect.
-
-    An iterator that depended on one of the loops depends on the fused loop, and so on all of them.
-    """
-    chain, values = {cursor.node.var for cursor in cursors}, values_at(block)
-    around = chain | {loop.var for loop in cursors[0].scope}
-    is_before = bool(reduction_loops(block.node, values) & around)
-    if not is_before and chain & spatial_loops(block.node, values):
-        require_points_kept(block, chain)
-
-
-def _fused_with_reduction(chain: Sequence[For], reducing: Set[str]) -> set[str]:
-    """Return the loops outside of all reduction loops that are fused with a reduction loop."""
-    before = loops_outside_reductions(chain, reducing)
-    return before if len(before) < len(chain) else set()
-
-
-def _require_repeatable_init(block: Cursor, loops: Sequence[Cursor]) -> None:
-    """Refuse a change in how often an init runs, unless it still runs and repeating it has no effect.
-
-    The init runs once for each iteration of `loops` either before or after the fusion.
-    """
-    if overwritten := buffers_read_by_init(block) & outer_writes(block.node.init):
-        raise schedule_error(
-            "fuse.not_proved",
-            f"Cannot prove that the init of block '{block.node.name}' has the same effect when it runs "
-            "more than once.",
-            needs=f"it does not read {', '.join(sorted(overwritten))}",
-            hint="Apply decompose_reduction before.",
-            place=block.place,
-        )
-    for cursor in loops:
-        if (integer_value(cursor.node.extent) or 0) < 1:
-            raise schedule_error(
-                "fuse.not_proved",
-                f"Cannot prove that the init of block '{block.node.name}' runs as before, as loop "
-                f"'{cursor.node.var}' may have no iteration.",
-                needs=f"{text_of(cursor.node.extent)} >= 1",
-                hint="Apply decompose_reduction before.",
-                place=cursor.place,
-            )
-
-
-def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) -> None:
-    """Refuse a fusion that changes the conditions under which the init of a block runs.
-
-    A condition that depends on a loop which does not run for the init does not apply to it. `loops` begin
-    to run for the init (`is_run`), or no longer do.
-    """
-    before = variables_outside_init(block)
-    after = before - loops if is_run else before | loops
-    values = values_at(block)
-    for condition in conditions_around(block):
-        used = free_vars(resolve(condition, values))
-        if used.isdisjoint(before) != used.isdisjoint(after):
-            raise schedule_error(
-                "fuse.not_proved",
-                f"Cannot prove that the init of block '{block.node.name}' runs under the same conditions "
-                "as before.",
-                needs=text_of(condition),
-                hint="Apply decompose_reduction before.",
-                place=block.place,
-            )
 
 
 def _old_variables(chain: Sequence[For], name: str) -> dict[str, Expr]:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import iterators_of_init, reduction_loops
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, places
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import LARGEST_SIZE
-from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, IfThenElse, Stmt, VScale
-from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt, VScale
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.predicates import (
-    less_than,
-    with_domain_bound,
-    with_upper_bound,
-    zero_beyond_end,
-)
+from gossamer_schedule.bounds.bounded_body import with_bounded_digits, with_bounded_iterations
 from gossamer_schedule.bounds.sizes import is_count
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
@@ -94,11 +85,11 @@ def split(
         body = split_variable(cursor.node.body, loop, digits)
     else:
         _require_unchanged(cursor)
-        body = _with_body_bounds(cursor.node.body, loop, extent=cursor.node.extent)
+        body = with_bounded_iterations(cursor.node.body, loop, extent=cursor.node.extent)
         if _may_wrap(cursor, _product_of_known(counts)):
             # Past the largest int64 the old variable wraps around to a negative number, below the extent.
             body = (If(Compare("ge", index_var(loop), ZERO), body),)
-        body = _with_digit_bounds(split_variable(body, loop, digits), set(names))
+        body = with_bounded_digits(split_variable(body, loop, digits), set(names))
     nest = _nest_of(cursor.node, names, extents, body=body)
 
     return Change(cursor.replaced_by((nest,)), names, {loop: names})
@@ -243,89 +234,3 @@ def _nest_of(
     for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
         body = (For(name, ZERO, extent, body),)
     return replace(loop, var=names[0], extent=extents[0], body=body)
-
-
-def _with_digit_bounds(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
-    """Return the body with bounds on the iterators that only some of the new loops feed.
-
-    An iterator may be a digit of a fused loop. The init of a block runs without the loops that feed the
-    other iterators, and so without the predicates that depend on them.
-    """
-
-    def rule(node: Any) -> Block | None:
-        if not isinstance(node, Block) or not node.init:
-            return None
-        block = node
-        for item in iterators_of_init(node):
-            if set() < free_vars(item.value) & names < names:
-                block = with_domain_bound(block, item)
-        return block
-
-    return rewrite_body(body, rule, leaves=False)
-
-
-def _with_body_bounds(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
-    """Return the body, restricted to iterations below the extent of the old loop."""
-    inner = tuple(_with_bounds(statement, loop, extent=extent) for statement in body)
-    # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
-    if all(isinstance(outside, (For, Block)) for outside in _statements_outside_blocks(body)):
-        return inner
-    return (If(less_than(index_var(loop), extent), inner),)
-
-
-def _statements_outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
-    """Return the statements of a body and of the loops in it, without those inside blocks."""
-    statements: list[Any] = []
-    for child in body:
-        statements.append(child)
-        if isinstance(child, For):
-            statements += _statements_outside_blocks(child.body)
-    return statements
-
-
-def _loads_depend_on(loop: For) -> bool:
-    """Return whether further iterations of a loop may load further elements that no predicate protects: in
-    loop bounds, iterator values and predicates themselves."""
-    names = {loop.var}
-    for statement in _statements_outside_blocks(loop.body):
-        if isinstance(statement, For):
-            names.add(statement.var)
-        elif isinstance(statement, Block):
-            names |= {item.var for item in statement.iters if free_vars(item.value) & names}
-        reads = collect(READS, *effects_of(statement).evaluates)
-        if any(free_vars(read) & names for read in reads):
-            return True
-    return False
-
-
-def _is_reduction_loop_of(node: Any, loop: str) -> bool:
-    """Return whether a loop is a reduction loop of a block, whose init runs without conditions on it."""
-    return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
-
-
-def _with_bounds(node: Any, loop: str, *, extent: Expr) -> Any:
-    """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
-    if isinstance(node, Block):
-        return with_upper_bound(node, loop, extent=extent)
-    changed: dict[str, Any] = {
-        name: tuple(
-            _with_bounds(statement, loop, extent=extent) for statement in getattr(node, name)
-        )
-        for name in ADDRESSABLE_BODIES.get(type(node), ())
-    }
-    if isinstance(node, For):
-        changed["start"] = zero_beyond_end(node.start, loop, extent=extent)
-        changed["extent"] = _extent_within_bounds(node, loop, extent=extent)
-    return replace(node, **changed) if changed else node
-
-
-def _extent_within_bounds(inner: For, loop: str, *, extent: Expr) -> Expr:
-    """Return the extent of an inner loop, 0 past the end of the split loop if it would otherwise load
-    elements that may not exist, or run an init."""
-    is_read = _loads_depend_on(inner)
-    if is_read and loop in free_vars(inner.start):
-        return IfThenElse(less_than(index_var(loop), extent), inner.extent, ZERO)
-    is_rerun = any(
-        _is_reduction_loop_of(statement, loop) for statement in addressable_statements(inner.body)
-    )
-    return zero_beyond_end(inner.extent, loop, extent=extent, always=is_rerun or is_read)

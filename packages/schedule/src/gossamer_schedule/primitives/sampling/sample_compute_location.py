@@ -49,12 +49,12 @@ def sample_compute_location(
     >>> from gossamer_schedule import ScheduleBuilder
     >>> from gossamer_testkit.examples import SPMM
     >>> cached = ScheduleBuilder(SPMM).cache_read("csrmm", buffer="B", scope="local")
-    >>> found = sample_compute_location(cached.module, "csrmm_B_local", name="place", seed=2)
+    >>> found = sample_compute_location(cached.module, "csrmm_B_local", name="home", seed=2)
     >>> found.values, found.step.args["decision"], found.module is cached.module
-    ({'place': 'j'}, 'j', True)
-    >>> moved = cached.sample_compute_location("csrmm_B_local", name="place", seed=2)
-    >>> moved.compute_at("csrmm_B_local", loop="$place").trace[-1].args
-    {'block': 'csrmm_B_local', 'loop': '$place'}
+    ({'home': 'i'}, 'i', True)
+    >>> moved = cached.sample_compute_location("csrmm_B_local", name="home", seed=2)
+    >>> moved.compute_at("csrmm_B_local", loop="$home").trace[-1].args
+    {'block': 'csrmm_B_local', 'loop': '$home'}
     """
     cursor = find_block(root, block=block)
 

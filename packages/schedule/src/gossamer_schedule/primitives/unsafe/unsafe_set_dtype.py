@@ -115,7 +115,7 @@ def _require_numbers(old: AnyBuffer, dtype: str) -> None:
 
 
 def _require_plain(function: Function, buffer: str) -> None:
-    """Refuse a buffer that is not only loaded and stored: other uses have no place for a conversion."""
+    """Refuse a buffer that is not only loaded and stored: other uses cannot be converted."""
     combined = {
         store.buffer
         for statement in statements(function.body)

@@ -1,0 +1,120 @@
+"""Bodies of loops that gain iterations past their end, as by a `split` that does not divide the extent.
+
+The blocks and bounds inside are restricted to iterations below the old extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import iterators_of_init, reduction_loops
+from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.nodes import Block, Expr, For, If, IfThenElse, Stmt
+from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.bounds.predicates import (
+    less_than,
+    with_domain_bound,
+    with_upper_bound,
+    zero_beyond_end,
+)
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, addressable_statements
+
+
+def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
+    """Return the body with bounds on the iterators that only some of the new loops feed.
+
+    An iterator may be a digit of a fused loop. The init of a block runs without the loops that feed the
+    other iterators, and so without the predicates that depend on them.
+    """
+
+    def rule(node: Any) -> Block | None:
+        if not isinstance(node, Block) or not node.init:
+            return None
+        block = node
+        for item in iterators_of_init(node):
+            if set() < free_vars(item.value) & names < names:
+                block = with_domain_bound(block, item)
+        return block
+
+    return rewrite_body(body, rule, leaves=False)
+
+
+def with_bounded_iterations(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
+    """Return the body, restricted to iterations below the extent of the old loop.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> from gossamer_testkit.examples import SCALE
+    >>> (loop,) = SCALE.functions[0].body
+    >>> (block,) = with_bounded_iterations(loop.body, "i", extent=loop.extent)
+    >>> print_expr(block.predicate)
+    'vi < n'
+    """
+    inner = tuple(_with_bounds(statement, loop, extent=extent) for statement in body)
+    # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
+    if all(isinstance(outside, (For, Block)) for outside in _statements_outside_blocks(body)):
+        return inner
+    return (If(less_than(index_var(loop), extent), inner),)
+
+
+def _statements_outside_blocks(body: tuple[Stmt, ...]) -> list[Any]:
+    """Return the statements of a body and of the loops in it, without those inside blocks."""
+    statements: list[Any] = []
+    for child in body:
+        statements.append(child)
+        if isinstance(child, For):
+            statements += _statements_outside_blocks(child.body)
+    return statements
+
+
+def _loads_depend_on(loop: For) -> bool:
+    """Return whether further iterations of a loop may load further elements that no predicate protects: in
+    loop bounds, iterator values and predicates themselves."""
+    names = {loop.var}
+    for statement in _statements_outside_blocks(loop.body):
+        if isinstance(statement, For):
+            names.add(statement.var)
+        elif isinstance(statement, Block):
+            names |= {item.var for item in statement.iters if free_vars(item.value) & names}
+        reads = collect(READS, *effects_of(statement).evaluates)
+        if any(free_vars(read) & names for read in reads):
+            return True
+    return False
+
+
+def _is_reduction_loop_of(node: Any, loop: str) -> bool:
+    """Return whether a loop is a reduction loop of a block, whose init runs without conditions on it."""
+    return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
+
+
+def _with_bounds(node: Any, loop: str, *, extent: Expr) -> Any:
+    """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
+    if isinstance(node, Block):
+        return with_upper_bound(node, loop, extent=extent)
+    changed: dict[str, Any] = {
+        name: tuple(
+            _with_bounds(statement, loop, extent=extent) for statement in getattr(node, name)
+        )
+        for name in ADDRESSABLE_BODIES.get(type(node), ())
+    }
+    if isinstance(node, For):
+        changed["start"] = zero_beyond_end(node.start, loop, extent=extent)
+        changed["extent"] = _extent_within_bounds(node, loop, extent=extent)
+    return replace(node, **changed) if changed else node
+
+
+def _extent_within_bounds(inner: For, loop: str, *, extent: Expr) -> Expr:
+    """Return the extent of an inner loop, 0 past the end of the split loop if it would otherwise load
+    elements that may not exist, or run an init."""
+    is_read = _loads_depend_on(inner)
+    if is_read and loop in free_vars(inner.start):
+        return IfThenElse(less_than(index_var(loop), extent), inner.extent, ZERO)
+    is_rerun = any(
+        _is_reduction_loop_of(statement, loop) for statement in addressable_statements(inner.body)
+    )
+    return zero_beyond_end(inner.extent, loop, extent=extent, always=is_rerun or is_read)

@@ -1,0 +1,105 @@
+"""The ranges of a consumer's iterators that one iteration of a loop produces.
+
+They follow from all buffers that the consumer reads and the loop writes, and must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from gossamer_ir.analysis.linear_form import LinearForm
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.dependence.access_forms import AccessForm
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.nodes import BlockIter, For
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.regions.indirect import indirect_ranges
+from gossamer_schedule.regions.produced import (
+    ProducedRange,
+    iterator_indexed_dimensions,
+    produced_range,
+    producer_forms,
+)
+
+
+class ConsumerMove(msgspec.Struct, frozen=True):
+    """The move of a block, with the loops around it, into a loop of the nest whose loops are `path`."""
+
+    block: Cursor
+    loops: tuple[For, ...]
+    target: Cursor
+    path: tuple[For, ...]
+
+
+def required_consumer_ranges(
+    move: ConsumerMove, produced: Mapping[str, list[AccessForm]]
+) -> dict[str, ProducedRange]:
+    """Return the range of each iterator of the block that one iteration of the loop produces."""
+    ranges: dict[str, ProducedRange] = {}
+    for buffer, stores in produced.items():
+        extended = _extended_ranges(move, buffer, stores, known=ranges)
+        if extended is None:
+            raise _ranges_error(move)
+        ranges = extended
+    reduced = [ranges.get(item.var) for item in move.block.node.iters if item.kind == "R"]
+    if any(item_range is not None and item_range.count is not None for item_range in reduced):
+        raise _ranges_error(move)
+    return ranges
+
+
+def _extended_ranges(
+    move: ConsumerMove,
+    buffer: str,
+    stores: Sequence[AccessForm],
+    *,
+    known: Mapping[str, ProducedRange],
+) -> dict[str, ProducedRange] | None:
+    """Return the known ranges and those of iterators that read what the stores to a buffer produce.
+
+    Return None if two ranges of an iterator differ, one is not known, or a loop of the path selects none.
+    """
+    ranges = dict(known)
+    moving = {index_var(loop.var) for loop in move.loops}
+    captured = {loop.var for loop in move.path if integer_value(loop.extent) == 1}
+    selected = indirect_ranges(move.block, move.loops, stores=stores, path=move.path)
+    for name, item_range in selected.items():
+        if ranges.setdefault(name, item_range) != item_range:
+            return None
+        captured |= item_range.path
+    for item, forms in _producer_forms(move, buffer, stores):
+        produced = produced_range(move.block, item, forms=forms, path=move.path, known=ranges)
+        if produced is None or ranges.setdefault(item.var, produced) != produced:
+            return None
+        # An iterator that is bound to a loop around both nests has no loop that could be restricted.
+        if produced.path and item.value not in moving:
+            return None
+        captured |= produced.path
+    return ranges if all(loop.var in captured for loop in move.path) else None
+
+
+def _producer_forms(
+    move: ConsumerMove, buffer: str, stores: Sequence[AccessForm]
+) -> Iterator[tuple[BlockIter, list[LinearForm | None]]]:
+    """Yield iterators of the block, each with the index by which every store selects it."""
+    iters = move.block.node.iters
+    plain = iterator_indexed_dimensions(move.block, buffer)
+    if len(plain) < len(iters):
+        matched = producer_forms(move.block, buffer, move.target)
+        if matched:
+            yield from ((item, matched[item.var]) for item in iters)
+            return
+    for dim, item in plain:
+        yield item, [store.indices[dim] for store in stores]
+
+
+def _ranges_error(move: ConsumerMove) -> ScheduleError:
+    loop = move.path[-1].var
+    return schedule_error(
+        f"{move.block.primitive}.not_proved",
+        f"Cannot prove that each iteration of loop '{loop}' produces complete elements of its own for block "
+        f"'{move.block.node.name}'.",
+        needs=f"each element that the block reads is written in exactly one iteration of '{loop}'",
+    )
