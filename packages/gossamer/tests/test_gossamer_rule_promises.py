@@ -16,7 +16,7 @@ from gossamer_ir.nodes import Allocate, For, Load, Prefetch, Store
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.walk import walk
+from gossamer_ir.traversal.walk import collect, walk
 
 SIZES = [
     1,
@@ -44,7 +44,6 @@ SIZES = [
 ]
 SIZES += [513, 700, 1000, 1024, 1025, 4095, 4096, 10_000, None]
 LARGEST_TILE, MOST_TILES = 256, 4
-LEAST_ROW, LEAST_OPERAND, LARGEST_ALIGNED = 512, 2 << 20, 8 << 20
 REGISTERS = {128: 16, 256: 16, 512: 32}
 
 BSR = """
@@ -180,22 +179,30 @@ def test_the_size_of_code_is_bounded(bits):
     assert max(sizes.values()) <= 100 * most + 500, sizes
 
 
-FAR = [
-    (features, columns)
-    for features in (64, 127, 128, 200, 512)
-    for columns in (1, LEAST_OPERAND // (4 * features), LEAST_OPERAND // (4 * features) + 1, 10**6)
-]
+ROWS_PREFETCHED = {
+    (64, 1_000_000): False,
+    (127, 1_000_000): False,
+    (128, 1): False,
+    (128, 4096): False,
+    (128, 4097): False,
+    (128, 1_000_000): True,
+    (200, 2621): False,
+    (200, 2622): False,
+    (200, 4096): True,
+    (200, 1_000_000): True,
+    (512, 1025): False,
+    (512, 4096): False,
+    (512, 1_000_000): True,
+}
+"""By features and columns: rows of a dense operand of 2 MiB or more, from 512 bytes each. An operand of up to
+8 MiB is read by aligned vectors instead if its rows are whole cache lines."""
 
 
-@pytest.mark.parametrize(("features", "columns"), FAR)
-def test_rows_are_asked_for_where_they_are_long_and_far(features, columns):
+@pytest.mark.parametrize(("features", "columns"), ROWS_PREFETCHED)
+def test_rows_are_prefetched_where_they_are_long_and_far(features, columns):
     stats = Stats(rows=1000, columns=columns, nnz=5000, longest_row=9, empty_rows=0)
-    module = spmm(features, stats=stats)
-    is_asked = any(isinstance(node, Prefetch) for node in walk(module))
-    row, columns_of_class = 4 * features, stats.rounded().columns
-    size = row * columns_of_class
-    is_aligned = features % 16 == 0 and size <= LARGEST_ALIGNED
-    assert is_asked == (row >= LEAST_ROW and size >= LEAST_OPERAND and not is_aligned)
+    prefetches = collect(Prefetch, spmm(features, stats=stats))
+    assert bool(prefetches) == ROWS_PREFETCHED[features, columns]
 
 
 @pytest.mark.parametrize("features", SIZES)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Block, For, Load, Module, ParallelFor
+from gossamer_ir.nodes import Block, Cast, For, Load, Module
 from gossamer_ir.script import parse_module
-from gossamer_ir.traversal.walk import walk
+from gossamer_ir.traversal.walk import collect, walk
 from gossamer_ir.verify import diagnostics
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 
@@ -64,11 +64,13 @@ def test_the_flat_stage_has_no_blocks_and_no_guards(spmm, spmv):
 
 
 def test_index_arithmetic_is_widened_at_the_load(spmm):
+    """Each load of an index array is the operand of a cast to int64, and nothing else."""
     flat = stages(spmm)[-1]
-    for node in walk(flat):
-        if isinstance(node, Load) and node.buffer in ("J_indptr", "J_indices"):
-            assert node.dtype == "int32"
-    assert not any(isinstance(node, ParallelFor) for node in walk(flat))
+    loads = [node for node in collect(Load, flat) if node.buffer in ("J_indptr", "J_indices")]
+    widened = [node.value for node in collect(Cast, flat) if node.dtype == "int64"]
+    assert {load.buffer for load in loads} == {"J_indptr", "J_indices"}
+    assert {load.dtype for load in loads} == {"int32"}
+    assert sum(load in widened for load in loads) == len(loads) == len(widened)
 
 
 COLUMN_SUMS = """
