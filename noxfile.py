@@ -91,7 +91,7 @@ class Distribution:
 
 
 def names_of(requirements: Iterable[Requirement]) -> tuple[str, ...]:
-    return tuple(canonicalize_name(found.name) for found in requirements)
+    return tuple(canonicalize_name(requirement.name) for requirement in requirements)
 
 
 def parsed(requirements: Iterable[str]) -> tuple[Requirement, ...]:
@@ -119,8 +119,8 @@ FOUND = [
 BY_NAME = {distribution.name: distribution for distribution in FOUND}
 ORDER = TopologicalSorter(
     {
-        name: [need for need in names_of(found.requirements) if need in BY_NAME]
-        for name, found in BY_NAME.items()
+        name: [need for need in names_of(distribution.requirements) if need in BY_NAME]
+        for name, distribution in BY_NAME.items()
     }
 )
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
@@ -160,16 +160,18 @@ def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
 
 def third_party(closure: list[Distribution], *extras: Requirement) -> list[Requirement]:
     """Return the requirements of the distributions that are not in this repository."""
-    listed = [*(found for each in closure for found in each.requirements), *extras]
-    return [found for found in listed if canonicalize_name(found.name) not in BY_NAME]
+    listed = [*(requirement for each in closure for requirement in each.requirements), *extras]
+    return [
+        requirement for requirement in listed if canonicalize_name(requirement.name) not in BY_NAME
+    ]
 
 
 def lower_bounds(requirements: Iterable[Requirement]) -> list[str]:
     """Return the lowest version of each requirement that all allow, as `name==version`."""
     bounds: dict[str, Version] = {}
-    for found in requirements:
-        lowest = [Version(item.version) for item in found.specifier if item.operator == ">="]
-        bounds[found.name] = max([*lowest, bounds.get(found.name, Version("0"))])
+    for requirement in requirements:
+        lowest = [Version(item.version) for item in requirement.specifier if item.operator == ">="]
+        bounds[requirement.name] = max([*lowest, bounds.get(requirement.name, Version("0"))])
     return [f"{name}=={version}" for name, version in sorted(bounds.items())]
 
 
@@ -316,13 +318,13 @@ def wheels(session: nox.Session, part: str) -> None:
     wheelhouse = Path(session.create_tmp()) / "wheels"
     shutil.rmtree(wheelhouse, ignore_errors=True)
     wheelhouse.mkdir()
-    for found in DISTRIBUTIONS:
-        shutil.copy(wheel_of(session, found), wheelhouse)
-    session.install(*sorted({str(found) for found in third_party(closure)}))
+    for built in DISTRIBUTIONS:
+        shutil.copy(wheel_of(session, built), wheelhouse)
+    session.install(*sorted({str(requirement) for requirement in third_party(closure)}))
     session.install("--no-index", "--find-links", str(wheelhouse), distribution.name)
     session.run("python", "-m", "pip", "check")
     ours = str(session.run("python", "-c", INSTALLED, silent=True))
-    if ours.split() != sorted(found.name for found in closure):
+    if ours.split() != sorted(needed.name for needed in closure):
         session.error(f"{distribution.name} came with {ours}")
     session.run("python", "-c", f"import {distribution.package}")
     with session.chdir(session.create_tmp()):
@@ -333,7 +335,7 @@ def wheels(session: nox.Session, part: str) -> None:
 
 INSTALLED = """
 from importlib.metadata import distributions
-names = {found.name for found in distributions() if found.name.startswith("gossamer")}
+names = {distribution.name for distribution in distributions() if distribution.name.startswith("gossamer")}
 print(*sorted(names))
 """
 

@@ -39,8 +39,8 @@ if done_before != "import gossamer":
     parts = ("ir", "formats", "backend", "schedule", "lower", "llvm", "generic_cpu")
     for name in ("gossamer.operators", *(f"gossamer_{part}" for part in parts)):
         package = importlib.import_module(name)
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(found.name)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant
@@ -84,7 +84,7 @@ def probe_pair(op: str, done_before: DoneBefore) -> tuple[Times, Times]:
 
 def median(times: Iterable[Times], key: str) -> float:
     """Returns the median of one figure."""
-    return statistics.median(float(found[key]) for found in times)
+    return statistics.median(float(record[key]) for record in times)
 
 
 def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> CompileTime:

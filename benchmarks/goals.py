@@ -42,11 +42,11 @@ class Goal:
     def outcome(self, cells: Iterable[Cell], ours: str = OURS) -> Outcome | None:
         """Returns the outcome over the cells of the operator, or None if none was measured. Disturbed cells
         count only if there are no others."""
-        found = [cell for cell in cells if cell.op == self.op and self.ratio(cell, ours)]
-        if not found:
+        measured = [cell for cell in cells if cell.op == self.op and self.ratio(cell, ours)]
+        if not measured:
             return None
-        quiet = [cell for cell in found if not cell.is_disturbed]
-        return Outcome(self, tuple(quiet or found), ours, disturbed=len(found) - len(quiet))
+        quiet = [cell for cell in measured if not cell.is_disturbed]
+        return Outcome(self, tuple(quiet or measured), ours, disturbed=len(measured) - len(quiet))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,10 @@ class Outcome:
             ("threads=", usual.threads, {cell.threads for cell in self.cells}),
         )
         return [
-            f"{label}{one}" for label, wanted, found in parts for one in wanted if one not in found
+            f"{label}{one}"
+            for label, wanted, present in parts
+            for one in wanted
+            if one not in present
         ]
 
     @property

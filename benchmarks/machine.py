@@ -124,8 +124,8 @@ def processors_of(text: str) -> set[int]:
     >>> sorted(processors_of("0-2,8"))
     [0, 1, 2, 8]
     """
-    found: set[int] = set()
+    processors: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        processors |= set(range(int(first), int(last or first) + 1))
+    return processors

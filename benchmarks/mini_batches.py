@@ -50,16 +50,16 @@ def estimated_seconds(graphs: Sequence[str]) -> float:
 
 def measure_mini_batches(graphs: Sequence[str], bar: Bar) -> tuple[MiniBatches, ...]:
     """Measures those graphs that are available."""
-    found = []
+    measured = []
     for graph in graphs:
         bar.says(f"{BATCHES:,} mini-batches of {graph}")
         try:
             load_matrix(graph)
         except MissingMatrixError:
             continue
-        found.append(measure_graph(graph, BATCHES))
+        measured.append(measure_graph(graph, BATCHES))
         bar.advance(SECONDS_PER_GRAPH)
-    return tuple(found)
+    return tuple(measured)
 
 
 def measure_graph(graph: str, batches: int) -> MiniBatches:

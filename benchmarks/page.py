@@ -37,7 +37,7 @@ def parts_of(runs: Mapping[Path, Run], folder: Path) -> Iterator[str]:
         if run.rooflines and run.cells:
             yield f"![roofline]({base}.svg)\n"
         yield summary(run).replace("\n### ", "\n#### ").replace("### ", "#### ", 1)
-    found = {run.machine.vendor for run in runs.values()}
+    vendors = {run.machine.vendor for run in runs.values()}
     for vendor in VENDORS:
-        if vendor not in found:
+        if vendor not in vendors:
             yield f"\n### {vendor}\n\nNo run is stored yet.\n"

@@ -201,11 +201,11 @@ def means_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
 
 def groups(cells: Iterable[Cell], ours: str) -> dict[tuple[str, str, int], list[Cell]]:
     """Returns the cells of one contender by operator, dtype and number of threads."""
-    found: dict[tuple[str, str, int], list[Cell]] = {}
+    cells_by_group: dict[tuple[str, str, int], list[Cell]] = {}
     for cell in cells:
         if ours in cell.figures:
-            found.setdefault((cell.op, cell.dtype, cell.threads), []).append(cell)
-    return found
+            cells_by_group.setdefault((cell.op, cell.dtype, cell.threads), []).append(cell)
+    return cells_by_group
 
 
 def best_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
@@ -316,7 +316,7 @@ def startup_sheet(startups: Iterable[Startup]) -> Sheet:
     return sheet
 
 
-def batches_sheet(found: Iterable[MiniBatches]) -> Sheet:
+def batches_sheet(runs: Iterable[MiniBatches]) -> Sheet:
     """Memory, files and overhead of many different matrices in one process."""
     columns = (
         "graph",
@@ -329,7 +329,7 @@ def batches_sheet(found: Iterable[MiniBatches]) -> Sheet:
     )
     title = "different matrices in one process; wanted: below 5 MB, no files, 25 us"
     sheet = Sheet(title, columns)
-    for one in found:
+    for one in runs:
         figures = (f"{one.batches:,}", f"{one.grown_mb:.1f}", str(one.late_files))
         times = (f"{one.overhead_us:.1f}", f"{one.scipy_us:.1f}")
         sheet.rows.append((one.graph, *figures, *times, "met" if one.is_met else "MISSED"))

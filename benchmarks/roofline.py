@@ -56,10 +56,10 @@ def measure_roofline(threads: int, tries: int = 3) -> Roofline:
     compiler."""
     for _ in range(tries):
         before = read_meter()
-        found = roofline_now(threads)
+        roofline = roofline_now(threads)
         if not is_disturbed(before, read_meter()):
-            return found
-    return msgspec.structs.replace(found, is_disturbed=True)
+            return roofline
+    return msgspec.structs.replace(roofline, is_disturbed=True)
 
 
 def roofline_now(threads: int) -> Roofline:

@@ -151,10 +151,10 @@ def measure_run(job: Job, console: Console) -> Run:
 
 def versions_of(job: Job) -> dict[str, str]:
     """Returns the versions of the contenders that took part, and of the C compiler."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for remote in job.contenders.values():
-        found |= remote.versions
-    return found | {"cc": compiler_version() or "none"}
+        versions |= remote.versions
+    return versions | {"cc": compiler_version() or "none"}
 
 
 def measure_part(name: str, part: Part, job: Job, findings: Findings, bar: Bar) -> None:

@@ -46,12 +46,12 @@ def estimated_seconds() -> float:
 
 def measure_startups(bar: Bar) -> tuple[Startup, ...]:
     """Measures everything in the list."""
-    found = []
+    startups = []
     for start in STARTS:
         bar.says(f"{start.what} in {PROCESSES} fresh processes")
-        found.append(measure_startup(start))
+        startups.append(measure_startup(start))
         bar.advance(estimated_seconds() / len(STARTS))
-    return tuple(found)
+    return tuple(startups)
 
 
 def measure_startup(start: Start) -> Startup:

@@ -69,7 +69,7 @@ def test_each_contender_has_a_turn_with_all_cases_in_every_round():
     for name in contestants:
         for entry in ENTRIES:
             seconds, _ = samples.chosen(name, entry)
-            assert len(samples.found[name][entry]) >= QUICK.rounds
+            assert len(samples.by_name[name][entry]) >= QUICK.rounds
             assert set(seconds) == {1e-5 * entry[1]}
 
 
@@ -78,12 +78,12 @@ def test_a_contender_whose_process_ends_is_given_up_and_the_others_go_on():
     contestants = {"a": Contestant(log, "a"), "b": Contestant(log, "b", fails_after=3)}
     samples = rounds.measure(contestants, dict.fromkeys(contestants, ENTRIES), QUICK)
     assert samples.ended == {"b": "it ended"}
-    assert list(samples.found) == ["a"]
-    assert len(samples.found["a"]["0", 1]) >= QUICK.rounds
+    assert list(samples.by_name) == ["a"]
+    assert len(samples.by_name["a"]["0", 1]) >= QUICK.rounds
 
 
 def test_nobody_takes_part_without_contenders():
-    assert rounds.measure({}, {}, QUICK).found == {}
+    assert rounds.measure({}, {}, QUICK).by_name == {}
 
 
 def test_disturbed_samples_count_only_where_quiet_ones_are_missing():

@@ -51,9 +51,9 @@ def stable(text: str) -> str:
 
 def _record(error: CodedError, *args: object, **kwargs: object) -> None:
     _initialize(error, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
-    for found in error.diagnostics:
-        is_refusal = isinstance(error, UnsupportedError) or found.code in ALSO_REFUSED
-        _keep(found.code, error.render(), _program(sys._getframe(1)) if is_refusal else "")
+    for diagnostic in error.diagnostics:
+        is_refusal = isinstance(error, UnsupportedError) or diagnostic.code in ALSO_REFUSED
+        _keep(diagnostic.code, error.render(), _program(sys._getframe(1)) if is_refusal else "")
 
 
 def _program(frame: FrameType | None) -> str:

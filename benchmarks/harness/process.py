@@ -104,10 +104,10 @@ class Process:
             raise UnavailableError(
                 f"the process of {self.name} ended with status {status}: {reason}"
             )
-        found: dict[str, Any] = json.loads(line)
-        if "error" in found:
-            raise UnavailableError(found["error"])
-        return found
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise UnavailableError(reply["error"])
+        return reply
 
     def close(self) -> None:
         """Ends the process and removes its folder."""

@@ -68,14 +68,15 @@ class Sample:
 
 @dataclass
 class Samples:
-    """The samples of each contender and entry, in the order of rounds, and why contenders were given up."""
+    """The samples of each contender and entry, in the order of rounds, and why contenders were
+    given up."""
 
-    found: dict[str, dict[Entry, list[Sample]]]
+    by_name: dict[str, dict[Entry, list[Sample]]]
     ended: dict[str, str] = field(default_factory=dict)
 
     def chosen(self, name: str, entry: Entry) -> tuple[list[float], bool]:
         """Returns the seconds of samples that count, and whether disturbed ones had to be used."""
-        samples = self.found[name][entry]
+        samples = self.by_name[name][entry]
         quiet = [sample.seconds for sample in samples if not sample.is_disturbed]
         if len(quiet) >= min(LEAST, len(samples)):
             return quiet, False
@@ -83,7 +84,9 @@ class Samples:
 
     def disturbed(self) -> bool:
         """True if further rounds would help."""
-        return any(self.chosen(name, entry)[1] for name in self.found for entry in self.found[name])
+        return any(
+            self.chosen(name, entry)[1] for name in self.by_name for entry in self.by_name[name]
+        )
 
 
 def calls_per_sample(seconds_per_call: float, plan: Plan) -> int:
@@ -133,8 +136,8 @@ def measure(
         except UnavailableError as error:
             give_up(samples, name, error)
     end, number = time.perf_counter() + plan.budget_seconds, 0
-    while samples.found and is_wanted(samples, number, end, plan):
-        for name in rotated(list(samples.found), number):
+    while samples.by_name and is_wanted(samples, number, end, plan):
+        for name in rotated(list(samples.by_name), number):
             says(f"round {number + 1}, {name}")
             time.sleep(plan.pause_seconds)
             try:
@@ -158,7 +161,7 @@ def is_wanted(samples: Samples, done: int, end: float, plan: Plan) -> bool:
 def give_up(samples: Samples, name: str, error: UnavailableError) -> None:
     """Drops a contender."""
     samples.ended[name] = str(error)
-    del samples.found[name]
+    del samples.by_name[name]
 
 
 def take_turn(
@@ -171,7 +174,7 @@ def take_turn(
     seconds = contestants[name].time(turn)
     foreign = foreign_share(before, read_meter(clocks))
     for entry, one in zip(calls, seconds, strict=True):
-        samples.found[name][entry].append(Sample(one, foreign))
+        samples.by_name[name][entry].append(Sample(one, foreign))
     return foreign
 
 

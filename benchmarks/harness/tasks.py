@@ -157,13 +157,13 @@ def plan_batches(
 
 def too_large(tasks: Sequence[Task], most_bytes: int) -> Mapping[str, str]:
     """Returns the cases that do not fit, by operator, matrix and dtype."""
-    found: dict[str, list[int]] = {}
+    sizes_of: dict[str, list[int]] = {}
     for task in tasks:
         if task.bytes > most_bytes:
             name = f"{task.op} {task.matrix.name} {task.dtype}"
-            found.setdefault(name, []).append(task.features)
+            sizes_of.setdefault(name, []).append(task.features)
     limit = f"the arrays would have more than {most_bytes / 1e6:.0f} MB (--most-mb)"
-    return {f"{name} K={' '.join(map(str, sizes))}": limit for name, sizes in found.items()}
+    return {f"{name} K={' '.join(map(str, sizes))}": limit for name, sizes in sizes_of.items()}
 
 
 def batches_of(tasks: Sequence[Task], most_bytes: int) -> list[Batch]:

@@ -97,8 +97,8 @@ class Problem(ABC):
         flat = [np.ravel(array) for array in (result, self.reference, self.magnitude)]
         worst = 0.0
         for start in range(0, len(flat[0]), ELEMENTS_AT_ONCE):
-            found, exact, magnitude = (array[start : start + ELEMENTS_AT_ONCE] for array in flat)
-            difference = np.abs(found.astype(np.float64) - exact)
+            actual, exact, magnitude = (array[start : start + ELEMENTS_AT_ONCE] for array in flat)
+            difference = np.abs(actual.astype(np.float64) - exact)
             with np.errstate(divide="ignore", invalid="ignore"):
                 relative = np.where(difference == 0, 0.0, difference / magnitude)
             worst = float(np.maximum(worst, relative.max(initial=0.0)))  # NaN stays

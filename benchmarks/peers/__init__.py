@@ -75,5 +75,5 @@ def load_prepare(name: str) -> Prepare:
     """Imports the function of a contender; an ImportError if its library is not installed."""
     contender = CONTENDERS[name]
     module = import_module(f"benchmarks.peers.{contender.module}")
-    found: Prepare = getattr(module, contender.function)
-    return found
+    prepare: Prepare = getattr(module, contender.function)
+    return prepare

@@ -78,12 +78,12 @@ def re_exported(path: Path) -> Iterator[str]:
     for node in ast.parse(path.read_text()).body:
         if not isinstance(node, ast.ImportFrom):
             continue
-        for found in node.names:
-            if found.name == "*":
+        for alias in node.names:
+            if alias.name == "*":
                 _, *parts = (node.module or "").split(".")
                 yield from re_exported(path.parent.joinpath(*parts).with_suffix(".py"))
-            elif found.name == found.asname:
-                yield found.name
+            elif alias.name == alias.asname:
+                yield alias.name
 
 
 def folder_page(folder: Path, name: str) -> str:

@@ -29,7 +29,7 @@ def loaded(text: str) -> list[str]:
     >>> loaded('<link rel="stylesheet" href="//c.org/c.css"> @import "https://d.org"')
     ['//c.org/c.css', 'https://d.org']
     """
-    return [next(filter(None, found)) for found in LOADED.findall(text)]
+    return [next(filter(None, groups)) for groups in LOADED.findall(text)]
 
 
 def problems(site: Path) -> Iterator[str]:
@@ -46,10 +46,10 @@ def problems(site: Path) -> Iterator[str]:
 def wrong_notebooks(site: Path) -> Iterator[str]:
     """Notebooks that break the format."""
     nbformat: Any = import_module("nbformat")
-    found = sorted(site.glob("notebooks/*.ipynb"))
-    if not found:
+    notebooks = sorted(site.glob("notebooks/*.ipynb"))
+    if not notebooks:
         yield "there are no notebooks"
-    for path in found:
+    for path in notebooks:
         try:
             nbformat.validate(nbformat.read(path, as_version=4))
         except nbformat.ValidationError as error:

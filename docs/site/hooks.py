@@ -42,10 +42,10 @@ def beside(name: str) -> ModuleType:
     )
     assert spec is not None
     assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = found
-    spec.loader.exec_module(found)
-    return found
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 api = beside("api")
@@ -55,10 +55,10 @@ notebooks = beside("notebooks")
 
 def generated() -> dict[str, str]:
     """The pages that no file holds, by their paths."""
-    found = dict(api.pages(ROOT))
-    found["docs/errors.md"] = errors.page(ROOT)
-    found["docs/decisions/README.md"] = index_of_decisions()
-    return found
+    pages = dict(api.pages(ROOT))
+    pages["docs/errors.md"] = errors.page(ROOT)
+    pages["docs/decisions/README.md"] = index_of_decisions()
+    return pages
 
 
 def index_of_decisions() -> str:
@@ -70,8 +70,8 @@ def index_of_decisions() -> str:
 
 def title_of(path: Path) -> str:
     """The first heading of a page."""
-    found = TITLE.search(path.read_text())
-    return found[1] if found else path.stem
+    title = TITLE.search(path.read_text())
+    return title[1] if title else path.stem
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -92,27 +92,27 @@ def sources() -> Iterator[Path]:
 
 def expanded(nav: list[Any], known: list[str]) -> list[Any]:
     """The navigation with the pages of a folder in place of its name, the index first."""
-    found: list[Any] = []
+    items: list[Any] = []
     for item in nav:
         if isinstance(item, dict):
-            found += [{title: expanded(below, known)} for title, below in item.items()]
+            items += [{title: expanded(below, known)} for title, below in item.items()]
         elif item.endswith("/"):
-            found += listed(item, known)
+            items += listed(item, known)
         else:
-            found.append(item)
-    return found
+            items.append(item)
+    return items
 
 
 def listed(folder: str, known: list[str]) -> list[Any]:
     """The pages right in a folder, then a section for each folder in it that has more than one."""
     below = [path for path in known if path.startswith(folder) and path.endswith(".md")]
     here = [path for path in below if "/" not in path.removeprefix(folder)]
-    found: list[Any] = sorted(here, key=lambda path: (not path.endswith("README.md"), path))
+    items: list[Any] = sorted(here, key=lambda path: (not path.endswith("README.md"), path))
     for name in dict.fromkeys(path.removeprefix(folder).split("/")[0] for path in below):
         pages = [path for path in below if path.startswith(f"{folder}{name}/")]
         if pages:
-            found += pages if len(pages) == 1 else [{name: listed(f"{folder}{name}/", known)}]
-    return found
+            items += pages if len(pages) == 1 else [{name: listed(f"{folder}{name}/", known)}]
+    return items
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -142,13 +142,13 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Links to folders and to files that are not pages lead somewhere."""
     folder = posixpath.dirname(page.file.src_uri)
 
-    def resolved(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(folder, found[1]))
+    def resolved(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link[1]))
         if (ROOT / target).is_dir():
-            return os.path.join(found[1], "README.md")
+            return os.path.join(link[1], "README.md")
         if files.get_file_from_path(target) is None and (ROOT / target).is_file():
             files.append(file_of(ROOT / target, config))
-        return found[1]
+        return link[1]
 
     parts = FENCE.split(markdown)
     parts[::2] = [LINK.sub(resolved, part) for part in parts[::2]]

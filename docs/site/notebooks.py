@@ -27,8 +27,8 @@ METADATA = {
 
 def tutorials(root: Path) -> list[Path]:
     """The pages that are notebooks, too: those of tutorials that have code."""
-    found = [path for place in TUTORIALS for path in sorted(root.glob(place))]
-    return [path for path in found if CODE.search(path.read_text())]
+    pages = [path for place in TUTORIALS for path in sorted(root.glob(place))]
+    return [path for path in pages if CODE.search(path.read_text())]
 
 
 def place_of(page: Path) -> str:
@@ -51,8 +51,8 @@ def notebook(text: str) -> dict[str, Any]:
             cells += code_cells(part)
         elif part.strip():
             cells.append(cell("markdown", without_links(part.strip())))
-    for number, found in enumerate(cells):
-        found["id"] = hashlib.sha256(f"{number}".encode()).hexdigest()[:8]
+    for number, entry in enumerate(cells):
+        entry["id"] = hashlib.sha256(f"{number}".encode()).hexdigest()[:8]
     return {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
 
 

@@ -12,7 +12,7 @@ class Primitives(griffe.Extension):
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Called for each function."""
-        if any(str(found.value).startswith("primitive(") for found in func.decorators):
+        if any(str(decorator.value).startswith("primitive(") for decorator in func.decorators):
             func.parameters[0].name = "module"
             func.parameters[0].annotation = "Module"
             func.returns = "Result"

@@ -111,14 +111,14 @@ def _searches() -> Iterator[Source]:
     for dtype in ("int32", "int64"):
         for name, (oracle, condition) in SEARCHES.items():
             yield _search(name, dtype, oracle, condition, "Y[i] = LOW[0]")
-        found = """Y[i] = T.int64(-1)
+        exact = """Y[i] = T.int64(-1)
     if LOW[0] < n:
         if KEYS[LOW[0]] == V[i]:
             Y[i] = LOW[0]"""
-        yield _search("exact", dtype, "exact_positions", SEARCHES["lower"][1], found)
+        yield _search("exact", dtype, "exact_positions", SEARCHES["lower"][1], exact)
 
 
-def _search(name: str, dtype: str, oracle: str, condition: str, found: str) -> Source:
+def _search(name: str, dtype: str, oracle: str, condition: str, result: str) -> Source:
     body = f"""
 for i in T.serial(m):
     LOW = T.alloc_buffer((1,), "int64", scope="local")
@@ -131,7 +131,7 @@ for i in T.serial(m):
             LOW[0] = middle + 1
         else:
             HIGH[0] = middle
-    {found}
+    {result}
 """
     text = function(
         "search", "keys: handle, v: handle, y: handle, n: int64, m: int64",

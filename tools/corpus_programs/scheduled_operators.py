@@ -74,8 +74,8 @@ def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
 
 def scheduled(module: Module) -> Module:
     """The flat stage of a coordinate module, scheduled by the default rules."""
-    *_, found = lowered(module, choose(module, TARGET))
-    return found
+    *_, flat = lowered(module, choose(module, TARGET))
+    return flat
 
 
 def _how(*, is_scheduled: bool) -> str:

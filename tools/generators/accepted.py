@@ -81,7 +81,7 @@ def arguments_for(name: str, module: Module) -> dict[str, Any] | None:
 
 def ones(module: Module) -> dict[str, Any] | None:
     """Return arguments that replace the first read-only buffer of floats by ones; None if there is none."""
-    entry = next(found for found in module.functions if found.name == module.entry)
+    entry = next(function for function in module.functions if function.name == module.entry)
     for buffer in entry.buffers:
         if not isinstance(buffer, Buffer):
             continue
@@ -94,19 +94,19 @@ def ones(module: Module) -> dict[str, Any] | None:
 
 def signs_of(module: Module, schedule: Schedule) -> Signs:
     """Return the signs of a program for each stage and pass, each pass in its place in the pipeline."""
-    found: Signs = {}
+    signs: Signs = {}
     places = {function.__name__ for function in FLAT_PASSES}
     for current in lowered(module, schedule):
         for name in PASSES.keys() - places:
             arguments = arguments_for(name, current)
             if arguments is not None:
                 sign, _ = sign_of(name, current, arguments)
-                found |= {} if sign is None else {(current.stage, name): sign}
+                signs |= {} if sign is None else {(current.stage, name): sign}
         if current.stage == "loop":
             for function in FLAT_PASSES:
                 sign, current = sign_of(function.__name__, current, {})
-                found["loop", function.__name__] = sign or ABSENT
-    return found
+                signs["loop", function.__name__] = sign or ABSENT
+    return signs
 
 
 def signs_of_script(name: str) -> Signs:
@@ -121,22 +121,22 @@ def signs_of_script(name: str) -> Signs:
 
 def table(stage: str, signs: dict[str, Signs]) -> Iterator[str]:
     """Yield the lines of the table of a stage: a row for each program, a column for each pass."""
-    taken = {name for found in signs.values() for at, name in found if at == stage}
+    taken = {name for of_program in signs.values() for at, name in of_program if at == stage}
     passes = [name for name in PASSES if name in taken]
     yield f"## {stage.capitalize()} stage\n"
     yield f"| program | {' | '.join(f'`{name}`' for name in passes)} |"
     yield f"|---|{':-:|' * len(passes)}"
-    for name, found in signs.items():
-        if any(at == stage for at, _ in found):
-            yield f"| `{name}` | {' | '.join(found.get((stage, of), ABSENT) for of in passes)} |"
+    for name, of_program in signs.items():
+        if any(at == stage for at, _ in of_program):
+            yield f"| `{name}` | {' | '.join(of_program.get((stage, of), ABSENT) for of in passes)} |"
     yield ""
 
 
 def refusals(signs: Iterable[Signs]) -> Iterator[str]:
     """Yield the lines of the table of the errors that occur, with their reasons."""
     used: dict[str, set[str]] = defaultdict(set)
-    for found in signs:
-        for (_, name), sign in found.items():
+    for of_program in signs:
+        for (_, name), sign in of_program.items():
             for letter in sign:
                 used[letter].add(name)
     yield "## Errors\n"

@@ -229,14 +229,14 @@ def arctangent_to(x: Fraction, digits: int) -> Decimal:
 
 def parts_of(value: Decimal, bits: Sequence[int]) -> list[float]:
     """A constant as a sum of floats of so many bits each."""
-    found = []
+    parts = []
     for count in bits:
         exponent = int(log2(abs(value)) // 1)
         unit = Decimal(2) ** (exponent - count + 1)
         part = float((value / unit).to_integral_value() * unit)
-        found.append(part)
+        parts.append(part)
         value -= Decimal(part)
-    return found
+    return parts
 
 
 def splits() -> dict[str, list[float]]:

@@ -43,8 +43,10 @@ def sections_of(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
 
 def section(path: str, command: Any) -> str:
     """Describe how a command (or the group of all) is called, what it does, and its parameters."""
-    arguments = [found for found in command.params if found.param_type_name == "argument"]
-    options = [found for found in command.params if found.param_type_name == "option"]
+    arguments = [
+        parameter for parameter in command.params if parameter.param_type_name == "argument"
+    ]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     words = [path, *map(usage_of, arguments), *(["[OPTIONS]"] if options else [])]
     words += ["COMMAND"] if hasattr(command, "commands") else []
     parts = [f"## {path}", f"```text\n{' '.join(words)}\n```", inspect.cleandoc(command.help or "")]

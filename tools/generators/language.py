@@ -54,9 +54,9 @@ def describe_module(source: str) -> Iterator[str]:
     """Yield the sections of the page in the order of the source."""
     tree = ast.parse(source)
     starts = {
-        number: found[1]
+        number: title[1]
         for number, line in enumerate(source.splitlines(), 1)
-        if (found := SECTION.match(line))
+        if (title := SECTION.match(line))
     }
     yield "# The language: every node"
     yield NOTE
@@ -74,8 +74,8 @@ def describe_functions() -> Iterator[str]:
     """Yield the table of the functions that a `Call` may call."""
     yield "## Math functions"
     rows = [
-        f"| `{found.name}` | {found.arity} | {'floats' if found.floats_only else 'numbers'} |"
-        for found in FUNCTIONS.values()
+        f"| `{function.name}` | {function.arity} | {'floats' if function.floats_only else 'numbers'} |"
+        for function in FUNCTIONS.values()
     ]
     yield "| function | arguments | operands |\n|---|---|---|\n" + "\n".join(rows)
 

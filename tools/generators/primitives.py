@@ -39,10 +39,10 @@ def _primitives() -> Iterator[tuple[str, str]]:
 
 def files() -> dict[Path, str]:
     """Return the text of each file that lists primitives."""
-    found = primitives()
-    imports = "".join(f"from {module} import {name}\n" for module, name in found)
+    named = primitives()
+    imports = "".join(f"from {module} import {name}\n" for module, name in named)
     methods = "".join(
-        f"    {name} = fluent({name})\n" for name in sorted(name for _, name in found)
+        f"    {name} = fluent({name})\n" for name in sorted(name for _, name in named)
     )
     registry, exports = PACKAGE / "trace" / "registry.py", PACKAGE / "__init__.py"
     package = _IMPORTS.sub(imports, exports.read_text())
@@ -87,7 +87,7 @@ def _row(path: Path) -> str:
 
 def _imported(text: str) -> list[str]:
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    return [found.name for node in nodes for found in node.names]
+    return [alias.name for node in nodes for alias in node.names]
 
 
 def _listed(names: Sequence[str]) -> str:

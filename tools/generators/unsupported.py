@@ -198,5 +198,7 @@ def without_entry(codes: Iterable[str]) -> list[str]:
     return [
         code
         for code in sorted(codes)
-        if not any(fnmatch.fnmatch(code, found) or fnmatch.fnmatch(found, code) for found in listed)
+        if not any(
+            fnmatch.fnmatch(code, pattern) or fnmatch.fnmatch(pattern, code) for pattern in listed
+        )
     ]

@@ -11,7 +11,7 @@ import pytest
 
 from gossamer_backend.elf_records import header_of, sections_of
 from gossamer_generic_cpu.codegen.compiler import parse
-from gossamer_generic_cpu.loading.elf import is_supported, place
+from gossamer_generic_cpu.loading.elf import is_supported, place_code
 from gossamer_generic_cpu.loading.linker import link_object
 from gossamer_generic_cpu.loading.loader import load_object
 from gossamer_generic_cpu.target.host import host
@@ -100,7 +100,7 @@ def call(address, value):
 @pytest.mark.parametrize("name", PLAIN)
 def test_placed_object_runs_as_when_linked_by_llvm(name):
     code = object_of(PLAIN[name])
-    placed, (linked, library) = place(code, "f"), link_object(code, "f")
+    placed, (linked, library) = place_code(code, "f"), link_object(code, "f")
     assert placed is not None
     assert library is not None
     for value in (0, 1, 2, 7, 8, 63):
@@ -109,21 +109,21 @@ def test_placed_object_runs_as_when_linked_by_llvm(name):
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_what_needs_a_linker_is_left_to_one(name):
-    assert place(object_of(FOREIGN[name]), "f") is None
+    assert place_code(object_of(FOREIGN[name]), "f") is None
 
 
 def test_unknown_symbol_and_other_files_are_not_placed():
     code = object_of(PLAIN["constant"])
-    assert place(code, "g") is None
+    assert place_code(code, "g") is None
     for other in (b"", b"MZ" + code[2:], b"\0" * 999):
-        assert place(other, "f") is None
+        assert place_code(other, "f") is None
 
 
 def test_other_files_of_elf_are_refused():
     code = object_of(PLAIN["constant"])
     for other in (b"\x7fELF", code[:4] + b"\1" + code[5:], code[:16] + b"\3\0" + code[18:]):
         with pytest.raises(ArgumentError, match="cannot be loaded as object code") as caught:
-            place(other, "f")
+            place_code(other, "f")
         assert caught.value.code == "generic_cpu.object"
 
 
@@ -131,7 +131,7 @@ def test_no_part_of_an_object_is_placed():
     code = object_of(PLAIN["table"])
     for length in range(4, len(code), 7):
         with pytest.raises(ArgumentError, match="cannot be loaded as object code"):
-            place(code[:length], "f")
+            place_code(code[:length], "f")
 
 
 def test_digest_of_the_host_is_that_of_the_next_process():
@@ -208,7 +208,7 @@ MALFORMED = {
 @pytest.mark.parametrize("reason", MALFORMED)
 def test_a_malformed_object_is_refused(reason):
     code = object_of(EVERYTHING)
-    assert place(code, "f") is not None
+    assert place_code(code, "f") is not None
     mutant = MALFORMED[reason](code, sections_of(code, header_of(code)))
     with pytest.raises(ArgumentError, match="cannot be loaded as object code") as caught:
         load_object(mutant, "f")
@@ -220,7 +220,7 @@ def test_refused_relocations_keep_no_memory():
     code = object_of(FOREIGN["function of a library"])
     before = mappings()
     for _ in range(50):
-        assert place(code, "f") is None
+        assert place_code(code, "f") is None
     assert mappings() < before + 10
 
 

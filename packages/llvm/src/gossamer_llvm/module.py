@@ -43,20 +43,20 @@ def emit(flat: Module, *, abi: Abi) -> str:
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
     unit = _unit(flat, abi, summaries)
-    aliasing = frozenset[str]().union(*(found.aliasing for found in summaries.values()))
+    aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
-        found = summaries[function.name]
+        summary = summaries[function.name]
         is_entry = function.name == flat.entry
-        signature = _signature(unit, function, found, aliasing, is_entry=is_entry)
+        signature = _signature(unit, function, summary, aliasing, is_entry=is_entry)
         emitter = FunctionEmitter(
             unit,
             FunctionText(signature),
             overflow=overflow_of(function),
-            shared=found.passed,
+            shared=summary.passed,
             is_entry=is_entry,
         )
         if function.name not in aliasing:
-            emitter.unchanging = _unchanging(function, found)
+            emitter.unchanging = _unchanging(function, summary)
         _emit_function(emitter, function)
     return _render(unit)
 
@@ -85,7 +85,7 @@ def guarded_buffers(flat: Module) -> tuple[str, ...]:
 
 
 def _guarded(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for found in summaries for name in found.guarded))
+    return tuple(dict.fromkeys(name for summary in summaries for name in summary.guarded))
 
 
 def _unit(flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]) -> ModuleEmitter:
@@ -97,7 +97,7 @@ def _unit(flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]) -> M
 def _signature(
     unit: ModuleEmitter,
     function: Function,
-    found: FunctionSummary,
+    summary: FunctionSummary,
     aliasing: frozenset[str],
     *,
     is_entry: bool,
@@ -105,18 +105,18 @@ def _signature(
     parameters = []
     for number, param in enumerate(function.params):
         notes = [] if function.name in aliasing else ["noalias"]
-        if param.name not in found.passed:
-            notes += ["nocapture"] if param.name in found.written else ["nocapture", "readonly"]
+        if param.name not in summary.passed:
+            notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
         parameters.append(_parameter(unit, param, number, notes, is_entry=is_entry))
-    attributes = COLD if is_entry and found.only_calls else HOT
+    attributes = COLD if is_entry and summary.only_calls else HOT
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]
     return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
 
 
-def _unchanging(function: Function, found: FunctionSummary) -> frozenset[str]:
+def _unchanging(function: Function, summary: FunctionSummary) -> frozenset[str]:
     """Return the buffers that neither the function nor one that it calls writes."""
-    changing = found.written | found.passed
+    changing = summary.written | summary.passed
     return frozenset(
         buffer.name
         for buffer in function.buffers

@@ -80,7 +80,7 @@ def _is_plain_array(value: object) -> TypeGuard[Array]:
 
 
 def _not_an_array(name: str, value: object) -> ArgumentError:
-    found = type(value).__qualname__
+    kind = type(value).__qualname__
     if isinstance(value, np.ma.MaskedArray):
         hint = "Fill its masked elements with its filled method."
     elif hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
@@ -89,7 +89,7 @@ def _not_an_array(name: str, value: object) -> ArgumentError:
         hint = "Convert it with numpy.asarray."
     return ArgumentError(
         "kernel.array",
-        f"The argument '{name}' has the type '{found}'; expected a NumPy array.",
+        f"The argument '{name}' has the type '{kind}'; expected a NumPy array.",
         hint=hint,
     )
 

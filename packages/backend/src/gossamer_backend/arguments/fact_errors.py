@@ -108,11 +108,11 @@ def _check_relation(
         )
     parts = [
         segments_of(
-            arrays[found.buffer],
-            None if found.indptr is None else arrays[found.indptr],
-            pad=pads.get(found.buffer),
+            arrays[cut.buffer],
+            None if cut.indptr is None else arrays[cut.indptr],
+            pad=pads.get(cut.buffer),
         )
-        for found in (left, right)
+        for cut in (left, right)
     ]
     check = check_subset if fact.kind == "subset" else check_disjoint
     check(names[fact.left], *parts, of=names[fact.right])
@@ -173,23 +173,23 @@ def check_value(name: str, array: Array, *, at: int, value: int) -> None:
     if has_value(array, at=at, value=value):
         return
     is_there = 0 <= at < array.size
-    found = (
+    actual = (
         f"is {array.reshape(-1)[at]}"
         if is_there
         else f"does not exist in an array of size {array.size}"
     )
     raise ArgumentError(
         "kernel.value",
-        f"Element {at} of '{name}' {found}; expected {value}.",
+        f"Element {at} of '{name}' {actual}; expected {value}.",
         hint="Offsets lead from 0 to the number of elements.",
     )
 
 
 def check_distinct(name: str, array: Array, *, pad: int | None = None) -> None:
     """Raise if a value other than padding occurs twice."""
-    found = first_repeated(array, pad=pad)
-    if found is not None:
-        where, before = found
+    repeated = first_repeated(array, pad=pad)
+    if repeated is not None:
+        where, before = repeated
         raise ArgumentError(
             "kernel.distinct",
             f"Element {where} of '{name}' is {array.reshape(-1)[where]}, as is element {before}.",
@@ -205,23 +205,23 @@ def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) 
         return
     if where == 0:
         expected = f"as many as '{left}' and '{right}' have"
-        found = f"'{name}' has {counted(array.size, 'element')}"
+        actual = f"'{name}' has {counted(array.size, 'element')}"
     else:
-        found = f"Element {where} of '{name}' is {array[where]}"
+        actual = f"Element {where} of '{name}' is {array[where]}"
         rise = " * ".join(str(int(side[where]) - int(side[where - 1])) for side in (first, second))
         expected = f"{array[where - 1]} + {rise}"
     raise ArgumentError(
         "kernel.product",
-        f"{found}; expected {expected}.",
+        f"{actual}; expected {expected}.",
         hint=f"Pass the prefix sums of products of the row lengths in '{left}' and '{right}'.",
     )
 
 
 def check_monotone(name: str, array: Array) -> None:
     """Raise if a value is less than the one before it along the last dimension."""
-    found = first_decrease(array)
-    if found is not None:
-        row, where = found
+    decrease = first_decrease(array)
+    if decrease is not None:
+        row, where = decrease
         line = array.reshape(-1, array.shape[-1])[row]
         raise ArgumentError(
             "kernel.monotone",

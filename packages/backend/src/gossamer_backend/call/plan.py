@@ -189,12 +189,12 @@ def _source(
     yield from _checks(output, "        ")
     yield from _overlaps(output, passed[:-1], pointers=pointers)
     yield "    threads = parallelism()"
-    yield "    workspace, place = thread.found.get(threads) or workspace_of(threads)"
+    yield "    workspace, address = thread.by_parallelism.get(threads) or workspace_of(threads)"
     # Last, as it may take long: arrays that the plan refuses are checked by the caller.
-    yield "    if check is not None and not check(fixed, place):"
+    yield "    if check is not None and not check(fixed, address):"
     yield "        return None"
-    arguments = [f"size_{found}" if found in scalars else f"start_{found}" for found in order]
-    yield f"    status = function({', '.join(arguments)}, place)"
+    arguments = [f"size_{name}" if name in scalars else f"start_{name}" for name in order]
+    yield f"    status = function({', '.join(arguments)}, address)"
     yield "    if status:"
     yield "        fail(status, workspace.failed_buffer)"
     yield f"    return array_{name}"
@@ -258,12 +258,12 @@ def _size(size: Expr, param: BufferParam) -> str:
         )
     if not linear.factor:
         return str(linear.offset)
-    found = f"size_{linear.name}"
-    found = found if linear.factor == 1 else f"{linear.factor} * {found}"
-    return found if not linear.offset else f"{found} + {linear.offset}"
+    text = f"size_{linear.name}"
+    text = text if linear.factor == 1 else f"{linear.factor} * {text}"
+    return text if not linear.offset else f"{text} + {linear.offset}"
 
 
-_Place: TypeAlias = tuple[Workspace, int]
+_AddressedWorkspace: TypeAlias = tuple[Workspace, int]
 """A workspace and its address."""
 
 
@@ -271,17 +271,17 @@ class _Workspaces(threading.local):
     """The workspaces of a thread: kernels write the buffer whose check failed to it."""
 
     def __init__(self) -> None:
-        self.found: dict[Parallelism, _Place] = {}
+        self.by_parallelism: dict[Parallelism, _AddressedWorkspace] = {}
 
 
 _workspaces = _Workspaces()
 
 
-def _workspace_of(parallelism: Parallelism) -> _Place:
+def _workspace_of(parallelism: Parallelism) -> _AddressedWorkspace:
     """Return a new workspace for kernels that this thread calls, and keep it."""
     workspace = Workspace(*parallelism, NOT_GUARDED)
-    found = _workspaces.found[parallelism] = (workspace, ctypes.addressof(workspace))
-    return found
+    pair = _workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
+    return pair
 
 
 def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
@@ -295,5 +295,5 @@ def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
         ctypes.c_void_p if kind is ctypes.c_int64 and is_same else kind
         for kind in parameter_types(kernel.signature)
     ]
-    place: Any = ctypes.cast(kernel.function, ctypes.c_void_p).value  # type: ignore[arg-type]
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *types, ctypes.c_void_p)(place)
+    address: Any = ctypes.cast(kernel.function, ctypes.c_void_p).value  # type: ignore[arg-type]
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *types, ctypes.c_void_p)(address)

@@ -75,8 +75,8 @@ class GeneratedCheck:
         self, facts: Sequence[Fact], scalars: Scalars, arrays: Mapping[str, Array]
     ) -> bool:
         names = {fact.buffer: None for fact in facts if not isinstance(fact, Relation)}
-        found = {name: arrays[name] for name in names}
-        if sum(array.size for array in found.values()) <= self._small:
+        read = {name: arrays[name] for name in names}
+        if sum(array.size for array in read.values()) <= self._small:
             return False
         several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
         single = (fact for fact in facts if isinstance(fact, _SINGLE))
@@ -84,7 +84,7 @@ class GeneratedCheck:
             return False
         if not several:
             return True
-        return all(map(_is_plain, found.values())) and self._all_pass(several, scalars, arrays)
+        return all(map(_is_plain, read.values())) and self._all_pass(several, scalars, arrays)
 
     def _all_pass(
         self, facts: tuple[Fact, ...], scalars: Scalars, arrays: Mapping[str, Array]
@@ -92,7 +92,7 @@ class GeneratedCheck:
         """Run the kernel for these facts; False also if there is none."""
         read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in facts}
         plans = _plans(
-            facts, tuple((name, found.dtype, found.ndim) for name, found in read.items())
+            facts, tuple((name, array.dtype, array.ndim) for name, array in read.items())
         )
         if plans is None:
             return False
@@ -122,8 +122,8 @@ def _is_plain(array: Array) -> bool:
 def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
     """Check a fact for which NumPy is as fast as a kernel."""
     if isinstance(fact, ProductSteps):
-        found = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
-        return first_wrong_product(*found) is None
+        operands = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
+        return first_wrong_product(*operands) is None
     at, value = (evaluate(size, scalars, arrays=arrays) for size in (fact.index, fact.value))
     return has_value(arrays[fact.buffer], at=at, value=value)
 
@@ -157,7 +157,9 @@ def _plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan
             return None
         by_buffer.setdefault(fact.buffer, []).append(fact)
     plans: list[_Plan] = []
-    for name, dtype, dimensions in sorted(layouts, key=lambda found: _is_cut(by_buffer[found[0]])):
+    for name, dtype, dimensions in sorted(
+        layouts, key=lambda layout: _is_cut(by_buffer[layout[0]])
+    ):
         plan = _plan(by_buffer[name], (name, dtype, dimensions), before=plans)
         if plan is None:
             return None
@@ -210,8 +212,8 @@ def _ordered(
         return plan._replace(test=in_rows)
     tested = [
         number
-        for number, found in enumerate(before)
-        if found.buffer == offsets and found.test.order and not found.test.in_segments
+        for number, earlier in enumerate(before)
+        if earlier.buffer == offsets and earlier.test.order and not earlier.test.in_segments
     ]
     if not tested:
         return None
@@ -226,10 +228,10 @@ def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[
         return None
     values: list[Array | int] = [array, array.size]
     for arguments_of in _ARGUMENTS:
-        found = arguments_of(plan, scalars, arrays)
-        if found is None:
+        arguments = arguments_of(plan, scalars, arrays)
+        if arguments is None:
             return None
-        values += found
+        values += arguments
     return values
 
 

@@ -42,7 +42,7 @@ def manifest_text(
         "abi_version": ABI_VERSION,
         "symbol": symbol,
         "entry": signature.entry,
-        "files": {role: _file(*found) for role, found in files.items()},
+        "files": {role: _file(*file) for role, file in files.items()},
         "parameters": [_parameter(param, names) for param in parameters_of(signature)],
         "workspace": _WORKSPACE,
         "returns": {"c_type": "int64_t", "statuses": _STATUSES},

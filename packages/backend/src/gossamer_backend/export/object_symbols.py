@@ -36,7 +36,7 @@ def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
     sections = _sections(code)
     table, names = _symbol_table(code, sections)
     at = next(
-        (found.at for found in _symbols(code, table, names) if _defines(found, old)),
+        (symbol.at for symbol in _symbols(code, table, names) if _defines(symbol, old)),
         None,
     )
     if at is None:
@@ -56,8 +56,8 @@ def undefined_symbols(code: bytes) -> tuple[str, ...]:
     `UnsupportedError` (`backend.export`) if the bytes are not a relocatable ELF object.
     """
     table, names = _symbol_table(code, _sections(code))
-    found = {symbol.name for symbol in _symbols(code, table, names) if not symbol.section}
-    return tuple(sorted(name.decode("ascii", "replace") for name in found if name))
+    undefined = {symbol.name for symbol in _symbols(code, table, names) if not symbol.section}
+    return tuple(sorted(name.decode("ascii", "replace") for name in undefined if name))
 
 
 def _defines(symbol: _SymbolEntry, name: str) -> bool:
@@ -77,7 +77,7 @@ def _sections(code: bytes) -> list[Section]:
 
 def _symbol_table(code: bytes, sections: list[Section]) -> tuple[Section, Section]:
     """Return the symbol table and its string table."""
-    table = next((found for found in sections if found.kind == SYMBOL_TABLE), None)
+    table = next((section for section in sections if section.kind == SYMBOL_TABLE), None)
     if table is None or not table.link < len(sections):
         raise _unsupported_error("its code has no symbol table")
     names = sections[table.link]

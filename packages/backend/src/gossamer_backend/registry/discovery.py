@@ -37,23 +37,23 @@ def installed(name: str) -> Installed | None:
 
     Source: "Recording installed projects" in the packaging specifications.
 
-    >>> found = installed("gossamer-ir")
-    >>> found.name, found.folder.name == f"gossamer_ir-{found.version}.dist-info"
+    >>> distribution = installed("gossamer-ir")
+    >>> distribution.name, distribution.folder.name == f"gossamer_ir-{distribution.version}.dist-info"
     ('gossamer-ir', True)
     """
     wanted = _normalized(name)
     for directory in sys.path:
-        found = _versions(directory, _changed(directory)).get(wanted)
-        if found is not None:
-            return Installed(name, *found)
+        version = _versions(directory, _changed(directory)).get(wanted)
+        if version is not None:
+            return Installed(name, *version)
     return None
 
 
-def entry_points(found: Installed, *, group: str) -> dict[str, str]:
+def entry_points(distribution: Installed, *, group: str) -> dict[str, str]:
     """Return the object references of the entry points of a group, by name."""
     points: dict[str, str] = {}
     current = ""
-    for line in found.read("entry_points.txt").splitlines():
+    for line in distribution.read("entry_points.txt").splitlines():
         text = line.strip()
         if text.startswith("["):
             current = text.strip("[]").strip()
@@ -81,9 +81,9 @@ def _versions(directory: str, _changed: int) -> dict[str, tuple[str, Path]]:
         entries = os.listdir(directory or ".")
     except OSError:
         return {}
-    found = {}
+    versions = {}
     for entry in entries:
         if entry.endswith(_SUFFIX):
             name, _, version = entry.removesuffix(_SUFFIX).rpartition("-")
-            found[_normalized(name)] = version, Path(directory, entry)
-    return found
+            versions[_normalized(name)] = version, Path(directory, entry)
+    return versions

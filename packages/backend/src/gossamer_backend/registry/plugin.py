@@ -31,16 +31,16 @@ class Plugin(msgspec.Struct, frozen=True):
         """Return the schedule of the first of its rules that returns one, or None."""
         with blamed_on(self.backend.name, doing="choose a schedule"):
             answers = (rules(module, target, stats) for rules in self.schedules)
-            return next((found for found in answers if found is not None), None)
+            return next((answer for answer in answers if answer is not None), None)
 
     def rewritten(self, module: Module) -> Module:
         """Run the passes for the module's stage, and verify their results; errors name the plugin."""
-        for found in self.passes:
-            if found.stage == module.stage:
+        for backend_pass in self.passes:
+            if backend_pass.stage == module.stage:
                 from gossamer_ir.verify import verify  # only where there is a pass
 
-                with blamed_on(self.backend.name, doing=f"run its pass '{found.name}'"):
-                    module = verify(found.run(module))
+                with blamed_on(self.backend.name, doing=f"run its pass '{backend_pass.name}'"):
+                    module = verify(backend_pass.run(module))
         return module
 
 
@@ -90,14 +90,14 @@ def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
             f"The plugin '{name}' registers no backend: it must implement the hook "
             "gossamer_backends.",
         )
-    found = [backend for backend in backends if getattr(backend, "name", None) == name]
-    if len(found) != 1:
+    named = [backend for backend in backends if getattr(backend, "name", None) == name]
+    if len(named) != 1:
         names = ", ".join(repr(getattr(backend, "name", None)) for backend in backends)
         raise PluginError(
             "plugin.name",
             f"The plugin '{name}' must register one backend of its own name; it registers {names}.",
         )
-    return _require_protocol(name, found[0])
+    return _require_protocol(name, named[0])
 
 
 def _require_protocol(name: str, backend: Any) -> Backend:
@@ -118,8 +118,8 @@ def _require_protocol(name: str, backend: Any) -> Backend:
             f"The backend of the plugin '{name}' must declare its capabilities as a frozenset of "
             "text and its version as text.",
         )
-    found: Backend = backend
-    return found
+    checked: Backend = backend
+    return checked
 
 
 _MEMBERS = ("version", "capabilities", "targets", "probe", "compile", "load")

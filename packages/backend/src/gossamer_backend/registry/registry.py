@@ -66,9 +66,9 @@ class Registry:
 
     def plugin(self, name: str) -> Plugin:
         """Return everything that the plugin of that name registered; errors as in `backend`."""
-        found = self._plugins.get(name)
-        if found is not None:
-            return found
+        loaded = self._plugins.get(name)
+        if loaded is not None:
+            return loaded
         with self._lock:
             if name not in self._plugins:
                 self._plugins[name] = self._load(name)
@@ -80,29 +80,29 @@ class Registry:
 
     def _found(self) -> dict[str, tuple[EntryPoint, ...]]:
         if self._entry_points is None:
-            found: dict[str, tuple[EntryPoint, ...]] = {}
+            by_name: dict[str, tuple[EntryPoint, ...]] = {}
             for item in _announced(self._group):
-                found[item.name] = (*found.get(item.name, ()), item)
-            self._entry_points = {name: _owned(name, items) for name, items in found.items()}
+                by_name[item.name] = (*by_name.get(item.name, ()), item)
+            self._entry_points = {name: _owned(name, items) for name, items in by_name.items()}
         return self._entry_points
 
     def _load(self, name: str) -> Plugin:
         from gossamer_backend.registry.plugin import load_plugin  # imports pluggy
 
-        found = self._own(name) or self._found().get(name)
-        if found is None:
+        candidates = self._own(name) or self._found().get(name)
+        if candidates is None:
             known = ", ".join(self.names())
             raise ArgumentError(
                 "backend.unknown",
                 f"There is no backend '{name}'.",
                 hint=f"Installed: {known}." if known else "No backend is installed.",
             )
-        if len(found) > 1:
-            owners = ", ".join(sorted(item.distribution for item in found))
+        if len(candidates) > 1:
+            owners = ", ".join(sorted(item.distribution for item in candidates))
             raise PluginError(
                 "plugin.twice", f"Several distributions install a backend '{name}': {owners}."
             )
-        return load_plugin(name, found[0].value)
+        return load_plugin(name, candidates[0].value)
 
     def _own(self, name: str) -> tuple[EntryPoint, ...]:
         """Return the entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
@@ -110,8 +110,12 @@ class Registry:
         if self._entry_points is not None:
             return ()
         owner = f"gossamer-{name}"
-        found = installed(owner)
-        value = None if found is None else entry_points(found, group=self._group).get(name)
+        distribution = installed(owner)
+        value = (
+            None
+            if distribution is None
+            else entry_points(distribution, group=self._group).get(name)
+        )
         return () if value is None else (EntryPoint(name, value, owner),)
 
     def _describe(self, name: str) -> BackendInfo:

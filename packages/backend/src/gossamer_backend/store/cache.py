@@ -125,8 +125,8 @@ class ArtifactCache:
         if directory is None:
             return
         with directory:
-            for found in self._follow(directory, key)[0]:
-                directory.remove(found + _SUFFIX)
+            for entry_key in self._follow(directory, key)[0]:
+                directory.remove(entry_key + _SUFFIX)
 
     def info(self) -> CacheInfo:
         """Return the path, space on disk and limit of the cache."""
@@ -171,11 +171,11 @@ class ArtifactCache:
 
     def _follow(self, directory: Directory, key: str) -> tuple[list[str], bytes | None]:
         """Return the chain of keys from one to an artifact, and its bytes; None if the chain is broken."""
-        keys, found = [key], self._read(directory, key)
-        while found is not None and found[0] == "link" and len(keys) <= MOST_LINKS:
-            keys.append(found[1].decode("ascii"))
-            found = self._read(directory, keys[-1])
-        return keys, found[1] if found is not None and found[0] == "artifact" else None
+        keys, entry = [key], self._read(directory, key)
+        while entry is not None and entry[0] == "link" and len(keys) <= MOST_LINKS:
+            keys.append(entry[1].decode("ascii"))
+            entry = self._read(directory, keys[-1])
+        return keys, entry[1] if entry is not None and entry[0] == "artifact" else None
 
     def _read(self, directory: Directory, key: str) -> tuple[Kind, bytes] | None:
         name = key + _SUFFIX
@@ -190,10 +190,10 @@ class ArtifactCache:
                 reason = f"{self.path / name} cannot be read: {error.strerror}"
                 self._warn(reason, cause="unusable")
             return None
-        found = None if data is None else unpack(key, data)
-        if found is None:
+        entry = None if data is None else unpack(key, data)
+        if entry is None:
             directory.remove(name)
-        return found
+        return entry
 
     def _write(self, key: str, kind: Kind, *, payload: bytes) -> None:
         data = pack(key, kind, payload=payload)

@@ -72,16 +72,16 @@ class Directory:
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield name and status of each file."""
-        place = self.path if self.descriptor is None else self.descriptor
-        with contextlib.suppress(OSError), os.scandir(place) as found:
-            for item in found:
+        at = self.path if self.descriptor is None else self.descriptor
+        with contextlib.suppress(OSError), os.scandir(at) as entries:
+            for item in entries:
                 with contextlib.suppress(FileNotFoundError):
                     yield item.name, item.stat(follow_symlinks=False)
 
     def space(self) -> int:
         """Return the space that the list of files itself takes on disk, in bytes."""
-        place = self.path if self.descriptor is None else self.descriptor
-        return space_of(os.stat(place))
+        at = self.path if self.descriptor is None else self.descriptor
+        return space_of(os.stat(at))
 
     def allocated(self, size: int) -> int:
         """Return the space that a file of this size is expected to take on disk, in bytes."""

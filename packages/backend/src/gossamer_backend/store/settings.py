@@ -54,10 +54,10 @@ def _users_directory() -> Path | None:
     import platformdirs  # only where nothing was chosen
 
     try:
-        found = platformdirs.user_cache_path("gossamer")
+        directory = platformdirs.user_cache_path("gossamer")
     except RuntimeError:  # There is no home directory; older platformdirs return a path below "~".
         return None
-    return found if found.is_absolute() else None
+    return directory if directory.is_absolute() else None
 
 
 def _temporary_directory() -> Path:

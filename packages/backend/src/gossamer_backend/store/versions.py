@@ -25,10 +25,10 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
     """
     versions = {}
     for name in distributions:
-        found = installed(name)
-        version = _elsewhere(name) if found is None else found.version
+        distribution = installed(name)
+        version = _elsewhere(name) if distribution is None else distribution.version
         if version:
-            versions[name] = version + ("" if found is None else _content(found))
+            versions[name] = version + ("" if distribution is None else _content(distribution))
     return versions
 
 
@@ -42,15 +42,15 @@ def _elsewhere(name: str) -> str:
         return ""
 
 
-def _content(found: Installed) -> str:
+def _content(distribution: Installed) -> str:
     """Return a suffix that differs between installations of one version; "" for one from an index (PEP
     610)."""
-    origin = found.read("direct_url.json")
+    origin = distribution.read("direct_url.json")
     if not origin:
         return ""
     if json.loads(origin).get("dir_info", {}).get("editable"):
-        return _source_digest(found.name.replace("-", "_"))
-    return "+local." + hashlib.sha256(found.read("RECORD").encode()).hexdigest()[:16]
+        return _source_digest(distribution.name.replace("-", "_"))
+    return "+local." + hashlib.sha256(distribution.read("RECORD").encode()).hexdigest()[:16]
 
 
 def _source_digest(package: str) -> str:

@@ -48,10 +48,10 @@ def _of_cgroups(proc: Path, cgroups: Path) -> Iterator[int]:
 
 def _left(group: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
     """Yield what a cgroup leaves: its limit, less its usage without the page cache that can be dropped."""
-    found, used = _lines(group / limit), _lines(group / usage)
-    if found and found[0] != "max" and used:
+    most, used = _lines(group / limit), _lines(group / usage)
+    if most and most[0] != "max" and used:
         stat = dict(line.split(maxsplit=1) for line in _lines(group / "memory.stat"))
-        yield int(found[0]) - int(used[0]) + int(stat.get(cached, 0))
+        yield int(most[0]) - int(used[0]) + int(stat.get(cached, 0))
 
 
 def _lines(path: Path) -> list[str]:

@@ -53,20 +53,20 @@ def require_fits(file: Path, declared: DeclaredSizes, *, max_bytes: int | None) 
     It is called before anything is allocated for the entries.
     """
     needed = declared.memory()
-    found = (
+    needs = (
         f"'{file}' declares {counted(declared.rows, 'row')} and "
         f"{counted(declared.entries, 'entry', 'entries')}; reading it takes about {needed} bytes"
     )
     if needed > _LITTLE and needed > available_memory():
         raise FormatError(
             "format.read.memory",
-            f"{found}, more than the memory that is available.",
+            f"{needs}, more than the memory that is available.",
             hint="Free memory, or raise the limit of the cgroup or of ulimit -v.",
         )
     limit = default_max_bytes(file.stat().st_size) if max_bytes is None else max_bytes
     if needed > limit:
         raise FormatError(
             "format.read.max_bytes",
-            f"{found}, and max_bytes is {limit}.",
+            f"{needs}, and max_bytes is {limit}.",
             hint="Give a larger max_bytes (on the command line, --max-bytes) if you trust the file.",
         )

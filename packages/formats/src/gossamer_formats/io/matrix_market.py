@@ -72,9 +72,9 @@ def read_header(stream: TextIO) -> Header:
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise ValueError("it does not start with a banner %%MatrixMarket matrix")
     _, _, layout, field, symmetry = banner
-    for found, known in ((layout, ("coordinate",)), (field, FIELDS), (symmetry, SYMMETRIES)):
-        if found not in known:
-            raise ValueError(f"its banner says '{found}'; expected {' or '.join(known)}")
+    for word, known in ((layout, ("coordinate",)), (field, FIELDS), (symmetry, SYMMETRIES)):
+        if word not in known:
+            raise ValueError(f"its banner says '{word}'; expected {' or '.join(known)}")
     line, comments = _line(stream), 0
     while line.startswith("%") or line.isspace():
         comments += len(line)

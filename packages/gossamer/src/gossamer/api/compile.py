@@ -109,18 +109,18 @@ def checked_schedule(
     return loads_record(dumps_record(schedule), Schedule)
 
 
-def _of_builder(found: object, module: Module, target: str | Target) -> Schedule:
+def _of_builder(builder: object, module: Module, target: str | Target) -> Schedule:
     """Return the schedule of a builder, if the builder is for this module."""
     from gossamer_schedule import ScheduleBuilder
 
-    if not isinstance(found, ScheduleBuilder):
+    if not isinstance(builder, ScheduleBuilder):
         raise ArgumentError(
             "compile.schedule",
-            f"The schedule is of type {type(found).__name__}; expected a gossamer_ir Schedule or a "
+            f"The schedule is of type {type(builder).__name__}; expected a gossamer_ir Schedule or a "
             "ScheduleBuilder.",
         )
-    stage = max(module.stage, found.program.stage, key=STAGES.index)
-    own, others = (_text_at(stage, of, target) for of in (module, found.program))
+    stage = max(module.stage, builder.program.stage, key=STAGES.index)
+    own, others = (_text_at(stage, of, target) for of in (module, builder.program))
     if own != others:
         raise ScheduleError(
             "schedule.other_program",
@@ -128,7 +128,7 @@ def _of_builder(found: object, module: Module, target: str | Target) -> Schedule
             hint="Give the program, specialize and dtypes that the builder was made with, or "
             "schedule=builder.schedule, whose steps apply to any program with these names.",
         )
-    return found.schedule
+    return builder.schedule
 
 
 def _text_at(stage: StageName, module: Module, target: str | Target) -> bytes:

@@ -167,8 +167,8 @@ def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
     table.add_column("operator")
     for heading in ("gossamer", "SciPy", "MKL", "SciPy / gossamer", "MKL / gossamer"):
         table.add_column(heading, justify="right")
-    for op, found in times.items():
-        ours, scipy, peer = found["gossamer"], found["SciPy"], found.get("MKL")
+    for op, medians in times.items():
+        ours, scipy, peer = medians["gossamer"], medians["SciPy"], medians.get("MKL")
         table.add_row(
             op,
             f"{ours:.3g}",

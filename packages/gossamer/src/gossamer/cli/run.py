@@ -106,13 +106,13 @@ def _record(work: Workload, times: Mapping[str, float], *, error: float) -> dict
     }
 
 
-def _summary(record: Mapping[str, Any], found: Comparison) -> str:
+def _summary(record: Mapping[str, Any], comparison: Comparison) -> str:
     rows, columns = record["shape"]
     features = (
         f", {counted(record['features'], 'feature')}" if record["features"] is not None else ""
     )
     source = "loaded from the cache" if record["cached"] else "compiled"
-    verdict = "within" if found.is_within else "NOT within"
+    verdict = "within" if comparison.is_within else "NOT within"
     return "\n".join(
         (
             f"{record['op']} of {record['matrix']}",
@@ -121,18 +121,18 @@ def _summary(record: Mapping[str, Any], found: Comparison) -> str:
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
             f"gossamer  {record['median_ms']:.4g} ms",
             f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",
-            f"error     {found.max_relative_error:.2g} of a sum's absolute terms, {verdict} the "
-            f"rounding of the sums (at most {found.tolerance:.2g})",
+            f"error     {comparison.max_relative_error:.2g} of a sum's absolute terms, {verdict} the "
+            f"rounding of the sums (at most {comparison.tolerance:.2g})",
         )
     )
 
 
-def require_within(found: Comparison) -> None:
+def require_within(comparison: Comparison) -> None:
     """Exit with code 1 if the error of a result exceeds the bound of rounding."""
-    if found.is_within:
+    if comparison.is_within:
         return
     complain(
-        f"check failed: the largest error is {found.max_relative_error:.3g} of a sum's absolute "
-        f"terms; expected at most the rounding of each sum, {found.tolerance:.3g} for the longest."
+        f"check failed: the largest error is {comparison.max_relative_error:.3g} of a sum's absolute "
+        f"terms; expected at most the rounding of each sum, {comparison.tolerance:.3g} for the longest."
     )
     raise typer.Exit(1)

@@ -71,10 +71,10 @@ def _require_one(stage: str | None, others: dict[str, bool]) -> None:
     given = [name for name, is_given in others.items() if is_given]
     if (len(given) == 1 and stage is None) or (not given and stage in STAGES):
         return
-    found = f"given with {' and '.join(given)}" if given else f"'{stage}'" if stage else "missing"
+    stated = f"given with {' and '.join(given)}" if given else f"'{stage}'" if stage else "missing"
     raise ArgumentError(
         "option.stage",
-        f"--stage is {found}; expected one of {', '.join(STAGES)}.",
+        f"--stage is {stated}; expected one of {', '.join(STAGES)}.",
         hint=f"Give --stage, or one of {' and '.join(others)}.",
     )
 
@@ -120,10 +120,10 @@ def _guards(module: Module, target: str, stats: Stats | None) -> str:
     return "\n".join(map(_guard_text, accesses))
 
 
-def _guard_text(found: GuardedAccess) -> str:
+def _guard_text(access: GuardedAccess) -> str:
     from gossamer_ir.script import print_expr
 
-    loops = " > ".join(loop or "while" for loop in found.loops)
-    place = f"{'inner loop' if found.is_inner else 'loop'} {loops}" if loops else "no loop"
-    conditions = ", ".join(map(print_expr, found.conditions))
-    return f"{found.function}, {place}: {found.buffer} is guarded, not proved: {conditions}"
+    loops = " > ".join(loop or "while" for loop in access.loops)
+    place = f"{'inner loop' if access.is_inner else 'loop'} {loops}" if loops else "no loop"
+    conditions = ", ".join(map(print_expr, access.conditions))
+    return f"{access.function}, {place}: {access.buffer} is guarded, not proved: {conditions}"

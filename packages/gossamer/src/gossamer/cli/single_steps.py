@@ -142,9 +142,9 @@ def _intrinsics() -> tuple[Intrinsic, ...]:
     return registry.plugin("generic-cpu").intrinsics
 
 
-def _carets(module: Parsed, found: Iterable[Diagnostic]) -> str:
+def _carets(module: Parsed, diagnostics: Iterable[Diagnostic]) -> str:
     """Return the lines of a text with carets below the places of diagnostics."""
-    shown = [render(module, (one,)).partition("\n")[2] for one in found]
+    shown = [render(module, (one,)).partition("\n")[2] for one in diagnostics]
     return "\n".join(dict.fromkeys(filter(None, shown)))
 
 
@@ -159,10 +159,10 @@ def steps_text() -> str:
     from gossamer_schedule.trace.replay import parameters_of
 
     lines = ["passes"]
-    for name, found in PASSES.items():
-        stages = " or ".join(found.takes) or "any stage"
-        stages += f" to {found.gives}" if found.gives else ""
-        without = f", without {', '.join(found.without)}" if found.without else ""
+    for name, record in PASSES.items():
+        stages = " or ".join(record.takes) or "any stage"
+        stages += f" to {record.gives}" if record.gives else ""
+        without = f", without {', '.join(record.without)}" if record.without else ""
         lines.append(f"  {name:<32}  {stages}{without}")
     lines.append("primitives")
     for name in PRIMITIVES:

@@ -22,5 +22,5 @@ def operator_named(name: str) -> Operator[...]:
             "operator.unknown", f"'{name}' is not an operator; expected one of {', '.join(NAMES)}."
         )
     with compiling:
-        found: Operator[...] = getattr(import_module(f"gossamer.operators.{name}"), name)
-    return found
+        operator: Operator[...] = getattr(import_module(f"gossamer.operators.{name}"), name)
+    return operator

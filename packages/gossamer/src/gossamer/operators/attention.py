@@ -162,18 +162,18 @@ def attention(
     """
     if isinstance(Q, np.ndarray) and Q.ndim > 2:
         return _by_heads(pattern, (Q, K, V), scale, out=out, target=target)
-    found = operands(pattern, Q, K, V, scale)
-    if has_long_rows(found):
-        return _in_blocks(found, out=out, target=target)
-    return attention.run(found, out=out, target=target)
+    checked = operands(pattern, Q, K, V, scale)
+    if has_long_rows(checked):
+        return _in_blocks(checked, out=out, target=target)
+    return attention.run(checked, out=out, target=target)
 
 
-def _in_blocks(found: Operands, *, out: Array | None, target: str | Target | None) -> Array:
+def _in_blocks(checked: Operands, *, out: Array | None, target: str | Target | None) -> Array:
     """Return the result for rows that are too long for one sum: by `sddmm`, and by `spmm`, which adds blocks
     of rows. It takes temporary memory for each stored element."""
-    queries, keys, values, scale = found.dense.values()
-    matrix, dtype, features = found.matrix, found.dtype, found.features
-    result, array = output(out, dtype=dtype, shape=found.shape, inputs=found.inputs)
+    queries, keys, values, scale = checked.dense.values()
+    matrix, dtype, features = checked.matrix, checked.dtype, checked.features
+    result, array = output(out, dtype=dtype, shape=checked.shape, inputs=checked.inputs)
     left = {"x": queries * scale, "y": keys}
     sampled = Operands(matrix, left, "out", (matrix.nnz,), dtype, features)
     scores = sddmm.run(sampled, out=None, target=target)
@@ -188,7 +188,7 @@ def _in_blocks(found: Operands, *, out: Array | None, target: str | Target | Non
         storage = matrix.storage
         weighted = storage._replace(arrays={**storage.arrays, "data": weights})
         product = Operands(
-            matrix._replace(storage=weighted), {"b": values}, "c", found.shape, dtype, features
+            matrix._replace(storage=weighted), {"b": values}, "c", checked.shape, dtype, features
         )
         spmm.run(product, out=array, target=target)
         array[rows] /= totals[:, np.newaxis]

@@ -46,9 +46,9 @@ def kernel_for(
     name = wanted if isinstance(wanted, str) else parse_target(wanted).text
     stats = None if stats is None else stats.rounded()
     key = (program.name, variant, stats, name)
-    found = _built.get(key)
-    if found is not None:
-        return found
+    built = _built.get(key)
+    if built is not None:
+        return built
     with compiling:
         from gossamer.kernel_cache import build_named
 

@@ -112,8 +112,8 @@ def sparse_operand(matrix: Any) -> Sparse:
     if isinstance(matrix, SparseTensor):
         _require_csr(matrix)
         return Sparse(matrix.storage, matrix)
-    found = borrow_scipy(matrix, check=default_check())
-    return Sparse(found, None)
+    tensor = borrow_scipy(matrix, check=default_check())
+    return Sparse(tensor, None)
 
 
 def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
@@ -122,15 +122,15 @@ def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
     kind = getattr(getattr(matrix, "dtype", None), "kind", "")
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
         return sparse_operand(matrix)
-    found = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
-    return Sparse(found, None)
+    tensor = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
+    return Sparse(tensor, None)
 
 
 def is_csr(tensor: SparseTensor) -> bool:
     """Return whether the tensor's description, for which its arrays were checked, is that of CSR."""
-    found, axis = tensor.format, tensor.format.axes[-1]
-    return isinstance(axis, CompressedVaried) and found == csr(
-        found.buffer.dtype,
+    description, axis = tensor.format, tensor.format.axes[-1]
+    return isinstance(axis, CompressedVaried) and description == csr(
+        description.buffer.dtype,
         indptr_dtype=axis.indptr_dtype,
         indices_dtype=axis.indices_dtype,
         sorted=axis.sorted,
@@ -204,9 +204,9 @@ def number_operand(
 
 @lru_cache(maxsize=256)
 def _single(value: float, dtype: np.dtype[Any]) -> Array:
-    found = np.array([value], dtype=dtype)
-    found.setflags(write=False)
-    return found
+    array = np.array([value], dtype=dtype)
+    array.setflags(write=False)
+    return array
 
 
 def output(
@@ -265,7 +265,7 @@ def _require_shape(name: str, array: Array, *, shape: tuple[int | None, ...]) ->
     fits = array.shape == shape
     if not fits and array.ndim == len(shape):
         pairs = zip(array.shape, shape, strict=True)
-        fits = all(wanted is None or found == wanted for found, wanted in pairs)
+        fits = all(wanted is None or size == wanted for size, wanted in pairs)
     if not fits:
         expected = ", ".join("any" if wanted is None else str(wanted) for wanted in shape)
         comma = "," if len(shape) == 1 else ""

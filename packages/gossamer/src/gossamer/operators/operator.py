@@ -116,9 +116,9 @@ class Operator(Generic[P]):
                     key, arguments, _ = structure
                     plan = self._plans.get((key, target, first.shape[1:]))
                     if plan is not None:
-                        found = self._by_plan(plan, arguments, operands, out)
-                        if found is not None:
-                            return found
+                        result = self._by_plan(plan, arguments, operands, out)
+                        if result is not None:
+                            return result
             return self._function(*operands, out=out, target=target, **named)
 
     def _by_plan(
@@ -182,9 +182,9 @@ class Operator(Generic[P]):
         self, operands: Operands, result: Array, target: str | Target | None
     ) -> None:
         """Compute the sums of blocks of rows, and add those of each row in float64."""
-        found, starts = in_blocks(operands)
-        sums = np.zeros(found.shape, result.dtype)
-        self._compute(found, found.kernel(self.program, target).kernel, sums)
+        block_operands, starts = in_blocks(operands)
+        sums = np.zeros(block_operands.shape, result.dtype)
+        self._compute(block_operands, block_operands.kernel(self.program, target).kernel, sums)
         exact = np.add.reduceat(sums, starts, axis=0, dtype=np.float64)
         result[...] = result + exact if self.program.adds else exact
 
@@ -192,8 +192,8 @@ class Operator(Generic[P]):
         """Keep a plan for later calls with such operands."""
         (first, *_) = operands.dense.values()
         key = (key_of(operands.matrix), target, first.shape[1:])
-        found = self._plans.get(key)
-        if found is not None and found.kernel is kernel:
+        stored = self._plans.get(key)
+        if stored is not None and stored.kernel is kernel:
             return
         while len(self._plans) >= LIMIT:
             self._plans.pop(next(iter(self._plans)), None)
@@ -229,13 +229,13 @@ class Operator(Generic[P]):
         >>> y
         array([20.,  0.])
         """
-        found = self.operands(*operands)
-        for operand, given in zip(found.dense.values(), operands[1:], strict=False):
+        checked = self.operands(*operands)
+        for operand, given in zip(checked.dense.values(), operands[1:], strict=False):
             if isinstance(given, np.ndarray):
                 _require_itself(operand, given)
-        _, result = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
-        kernel = found.kernel(self.program, target).kernel
-        arrays: dict[str, Any] = {**found.arguments(self.program, result)}
+        _, result = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)
+        kernel = checked.kernel(self.program, target).kernel
+        arrays: dict[str, Any] = {**checked.arguments(self.program, result)}
         return kernel.bind(verified=CHECKED, check=check, **arrays)
 
 

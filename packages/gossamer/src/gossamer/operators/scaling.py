@@ -42,27 +42,27 @@ def scaled_product(
     If beta is 0, `out` is only written. `ArgumentError` (`operand.out`) if it is another number without
     `out`, and as for the product.
     """
-    found = operands()
-    factor = number_operand("alpha", alpha, NATIVE[found.dtype])
-    number_operand("beta", beta, NATIVE[found.dtype])
-    found = found._replace(dense={**found.dense, "alpha": factor})
+    checked = operands()
+    factor = number_operand("alpha", alpha, NATIVE[checked.dtype])
+    number_operand("beta", beta, NATIVE[checked.dtype])
+    checked = checked._replace(dense={**checked.dense, "alpha": factor})
     if beta == 0:
-        return _variant(program, adds=False).run(found, out=out, target=target)
+        return _variant(program, adds=False).run(checked, out=out, target=target)
     if out is None:
         raise ArgumentError(
             "operand.out",
             f"beta is {beta}, which requires out.",
             hint="Pass out, or omit beta.",
         )
-    result, array = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
+    result, array = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)
     operator = _variant(program, adds=True)
-    if found.is_zero or array.size == 0:
+    if checked.is_zero or array.size == 0:
         array *= beta
         return result
-    found.kernel(operator.program, target)  # any error comes before the first write
+    checked.kernel(operator.program, target)  # any error comes before the first write
     if beta != 1:
         array *= beta
-    return operator.run(found, out=out, target=target)
+    return operator.run(checked, out=out, target=target)
 
 
 @cache

@@ -70,8 +70,8 @@ def spmv(
     """
     if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 1:
         column = None if out is None else _column(out)
-        found = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
-        return found.reshape(-1, 1) if out is None else out
+        product = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
+        return product.reshape(-1, 1) if out is None else out
     if is_scaled(alpha, beta):
         operands_of = partial(operands, A, x)
         return scaled_product(PROGRAM, operands_of, alpha=alpha, beta=beta, out=out, target=target)

@@ -51,10 +51,10 @@ def structure_of(matrix: Any) -> Structure | None:
     kind = type(matrix)
     if kind is SparseTensor:
         memo: dict[str, Structure | None] = matrix.memo
-        found = memo.get(_MEMO)
-        if found is None and _MEMO not in memo:
-            found = memo.setdefault(_MEMO, _of_tensor(matrix))
-        return found
+        structure = memo.get(_MEMO)
+        if structure is None and _MEMO not in memo:
+            structure = memo.setdefault(_MEMO, _of_tensor(matrix))
+        return structure
     return _of_scipy(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
 
 
@@ -133,8 +133,8 @@ def _of_scipy(matrix: Any) -> Structure | None:
     ends = (at_indptr + indptr.nbytes, at_indices + indices.nbytes, at_data + data.nbytes)
     arguments = new(FixedArguments, (starts, (rows, columns, nnz), ends, check))
     key = (number, size_class(rows, columns, nnz))
-    found: Structure = new(Structure, (key, arguments, arrays))
-    return found
+    structure: Structure = new(Structure, (key, arguments, arrays))
+    return structure
 
 
 from_buffer: Callable[[Any], Any] = ctypes.c_char.from_buffer
@@ -158,7 +158,7 @@ def _first_check(number: int, arguments: FixedArguments, workspace: int) -> bool
 def _check(number: int) -> _Check | None:
     """Return a function for a number of `_KEYS`. It checks that the offsets never decrease, and that the
     columns are within the matrix. None if it cannot be compiled for the default target."""
-    indptr, indices, _ = next(dtypes for dtypes, found in _KEYS.items() if found == number)
+    indptr, indices, _ = next(dtypes for dtypes, key in _KEYS.items() if key == number)
     with compiling:
         from gossamer.kernel_cache import build_named
         from gossamer_backend.checks.check_program import ArrayTest, check_module

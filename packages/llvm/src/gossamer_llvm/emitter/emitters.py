@@ -232,12 +232,12 @@ class FunctionEmitter:
 
 def _types(arguments: str) -> list[str]:
     """Return the types of `TYPE X, TYPE Y`, in which vector types and constants may contain commas."""
-    found: list[str] = []
+    types: list[str] = []
     depth, start = 0, 0
     for position, mark in enumerate(f"{arguments}," if arguments else ""):
         depth += (mark in "<(") - (mark in ">)")
         if mark == "," and depth == 0:
             item = arguments[start:position].strip()
-            found.append(item[: item.index(">") + 1] if item[0] == "<" else item.split(" ")[0])
+            types.append(item[: item.index(">") + 1] if item[0] == "<" else item.split(" ")[0])
             start = position + 1
-    return found
+    return types

@@ -69,12 +69,12 @@ class FunctionText:
 
     def _depth_of(self, text: str) -> int:
         """Return the number of loops around the innermost operand of an instruction."""
-        depths, found = self._depths, 0
+        depths, deepest = self._depths, 0
         for name in _OPERAND.findall(text):
             depth = depths.get(name, 0)
-            if depth > found:
-                found = depth
-        return found
+            if depth > deepest:
+                deepest = depth
+        return deepest
 
     def forward(self) -> str:
         """Return the name of a value of this loop that `define` defines later, for a phi."""

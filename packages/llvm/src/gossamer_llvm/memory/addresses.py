@@ -19,7 +19,7 @@ class Address(msgspec.Struct, frozen=True, gc=False):
     """The address of an access. `offset` is in elements, of the first lane if lanes are consecutive.
     `is_scattered`: the pointer is a vector of addresses."""
 
-    place: BufferAddress
+    buffer: BufferAddress
     pointer: str
     offset: Value
     is_scattered: bool

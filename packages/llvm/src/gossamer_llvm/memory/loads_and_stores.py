@@ -133,7 +133,7 @@ def _plain_store(
 ) -> None:
     plain = f"store {data}, ptr {address.pointer}, align {element_bytes(dtype)}"
     align = _vector_alignment(dtype)
-    if not nontemporal or align < LEAST_NONTEMPORAL or address.place.private_elements:
+    if not nontemporal or align < LEAST_NONTEMPORAL or address.buffer.private_elements:
         emitter.text.line(plain)
         return
     _nontemporal_store(emitter, address, data, align, otherwise=plain)
@@ -223,7 +223,7 @@ def _is_reserved(address: Address, dtype: str) -> bool:
     """Return whether all lanes, even masked-off ones, lie in stack memory that no other function accesses.
     Then the whole vector is loaded or stored, and LLVM keeps it in a register."""
     first, lanes = literal(address.offset), DType.parse(dtype).lanes
-    return first is not None and 0 <= first <= address.place.private_elements - lanes
+    return first is not None and 0 <= first <= address.buffer.private_elements - lanes
 
 
 def _merge(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Value) -> Value:

@@ -56,18 +56,19 @@ def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> 
     return symbol
 
 
-def _collect(emitter: FunctionEmitter, node: Expr, var: str, found: Captures) -> None:
+def _collect(emitter: FunctionEmitter, node: Expr, var: str, captures: Captures) -> None:
     for inner in walk(node):
         if isinstance(inner, Var) and inner.name != var:
-            found[inner.name] = emitter.values[inner.name]
-        elif isinstance(inner, Load) and _BUFFER + inner.buffer not in found:
+            captures[inner.name] = emitter.values[inner.name]
+        elif isinstance(inner, Load) and _BUFFER + inner.buffer not in captures:
             location = emitter.buffers[inner.buffer]
-            found[_BUFFER + inner.buffer] = Value(location.address, "handle")
+            captures[_BUFFER + inner.buffer] = Value(location.address, "handle")
             for extent in location.buffer.shape:
-                _collect(emitter, extent, var, found)
-    if len(found) > _MAX_CAPTURES:
+                _collect(emitter, extent, var, captures)
+    if len(captures) > _MAX_CAPTURES:
         raise UnsupportedError(
-            "llvm.weight", f"The weight uses {len(found)} values; expected at most {_MAX_CAPTURES}."
+            "llvm.weight",
+            f"The weight uses {len(captures)} values; expected at most {_MAX_CAPTURES}.",
         )
 
 

@@ -121,9 +121,9 @@ def _bound(
     share = _share(emitter, whole, unit)
     target = text.value(f"add {whole.low.typed}, {share}")
     arguments = f"{whole.start.typed}, {whole.end.typed}, i64 {target}{whole.captures}"
-    found = text.value(f"call i64 @{region.search}({arguments})")
+    boundary = text.value(f"call i64 @{region.search}({arguments})")
     is_first = text.value(f"icmp eq {unit.typed}, 0")
-    inner = text.value(f"select i1 {is_first}, {whole.start.typed}, i64 {found}")
+    inner = text.value(f"select i1 {is_first}, {whole.start.typed}, i64 {boundary}")
     is_last = text.value(f"icmp eq {unit.typed}, {whole.units.text}")
     return Value(text.value(f"select i1 {is_last}, {whole.end.typed}, i64 {inner}"), "int64")
 

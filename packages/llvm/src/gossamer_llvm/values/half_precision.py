@@ -50,8 +50,8 @@ def narrowed(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
         text = f"bitcast {_half_type(kind)} {half} to {value_type(dtype)}"
         return Value(emitter.text.value(text), dtype)
     bits = _Bits(emitter, kind).of(single)
-    found = _bfloat16_bits(bits) if kind.scalar == "bfloat16" else _float16_bits(bits, single)
-    text = f"trunc {found.value.typed} to {value_type(dtype)}"
+    narrow = _bfloat16_bits(bits) if kind.scalar == "bfloat16" else _float16_bits(bits, single)
+    text = f"trunc {narrow.value.typed} to {value_type(dtype)}"
     return Value(emitter.text.value(text), dtype)
 
 

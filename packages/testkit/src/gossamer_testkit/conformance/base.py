@@ -39,7 +39,7 @@ class Checks:
         capabilities cover; `parallel`: those of the covered ones that have a parallel loop; `undeclared`:
         those that need capabilities which the backend does not declare.
         """
-        covered = {found.name: found.manifest.capabilities for found in cls.all_covered()}
+        covered = {program.name: program.manifest.capabilities for program in cls.all_covered()}
         programs = {
             "program": corpus_names(),
             "covered": tuple(covered),
@@ -58,7 +58,7 @@ class Checks:
     def all_covered(cls) -> list[Program]:
         """The programs that the backend's capabilities cover."""
         programs = map(corpus_program, corpus_names())
-        return [found for found in programs if not found.lacks(cls.backend.capabilities)]
+        return [program for program in programs if not program.lacks(cls.backend.capabilities)]
 
     @classmethod
     def artifact(cls, program: Program, target: str) -> Artifact:

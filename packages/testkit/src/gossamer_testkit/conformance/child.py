@@ -29,8 +29,8 @@ def main() -> None:
     sys.path[:] = payload["path"]
     _import(*payload["home"])
     how, data = payload["backend"]
-    found = pickle.loads(data)
-    backend: Backend = found if how == "instance" else found()
+    instance_or_factory = pickle.loads(data)
+    backend: Backend = instance_or_factory if how == "instance" else instance_or_factory()
     task, target = TASKS[payload["task"]], Target.parse(payload["target"])
     with open(sys.argv[1], "w") as answers:
         for name in payload["names"]:

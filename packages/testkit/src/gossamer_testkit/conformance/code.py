@@ -17,8 +17,8 @@ class CodeChecks(Checks):
 
     def test_code_is_the_same_each_time(self, covered: str, target: str) -> None:
         """The same module gives the same artifact, except for its metadata, which may hold times."""
-        found = selected_program(covered)
-        first, second = self.artifact(found, target), self.compiled(found, target)
+        program = selected_program(covered)
+        first, second = self.artifact(program, target), self.compiled(program, target)
         different = [part for part in PARTS if getattr(first, part) != getattr(second, part)]
         require(not different, f"Compiled twice, these parts differ: {', '.join(different)}.")
 
@@ -36,8 +36,8 @@ class CodeChecks(Checks):
 
     def test_an_artifact_says_what_it_is(self, covered: str, target: str) -> None:
         """The artifact has the backend, version and target, the module's signature and guarded buffers."""
-        found = selected_program(covered)
-        artifact, module = self.artifact(found, target), found.module
+        program = selected_program(covered)
+        artifact, module = self.artifact(program, target), program.module
         require(isinstance(artifact, Artifact), f"It made {artifact!r}; expected an Artifact.")
         made_by = (artifact.backend, artifact.backend_version)
         require(made_by == (self.backend.name, self.backend.version), f"It says {made_by} made it.")
@@ -50,10 +50,10 @@ class CodeChecks(Checks):
 
     def test_an_artifact_survives_serialization(self, covered: str, target: str) -> None:
         """Encoding and decoding gives an equal artifact, which can be loaded."""
-        found = selected_program(covered)
-        artifact = self.artifact(found, target)
+        program = selected_program(covered)
+        artifact = self.artifact(program, target)
         again = Artifact.decode(artifact.encode())
         require(again == artifact, "Encoded and decoded it is another artifact.")
-        self.kernel(found, target)
+        self.kernel(program, target)
         loaded = self.backend.load(again)
         require(loaded.artifact == artifact, "The kernel was loaded from another artifact.")

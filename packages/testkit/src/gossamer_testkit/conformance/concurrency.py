@@ -28,9 +28,9 @@ class ThreadChecks(Checks):
 
     def test_two_threads_may_call_one_kernel(self, covered: str, target: str) -> None:
         """Each call gives the result of a call by a single thread."""
-        found = selected_program(covered)
-        kernel = self.kernel(found, target)
-        cases = _callable_cases(found)
+        program = selected_program(covered)
+        kernel = self.kernel(program, target)
+        cases = _callable_cases(program)
         alone = [call(kernel, case) for case in cases]
         wrong: list[str] = []
 
@@ -44,11 +44,11 @@ class ThreadChecks(Checks):
 
     def test_the_number_of_threads_changes_nothing(self, parallel: str, target: str) -> None:
         """Repeated calls with several numbers of threads give the same bits."""
-        found = selected_program(parallel)
-        kernel = self.kernel(found, target)
+        program = selected_program(parallel)
+        kernel = self.kernel(program, target)
         before = get_num_threads()
         try:
-            for case in _callable_cases(found):
+            for case in _callable_cases(program):
                 self._compare_counts(kernel, case)
         finally:
             set_num_threads(before)
@@ -66,13 +66,13 @@ class ThreadChecks(Checks):
     def test_two_threads_may_compile_at_once(self, target: str) -> None:
         """Each compilation gives the code of a compilation by a single thread."""
         programs = self.all_covered()[:8]
-        wanted = {found.name: fingerprint(self.artifact(found, target)) for found in programs}
+        wanted = {program.name: fingerprint(self.artifact(program, target)) for program in programs}
         wrong: list[str] = []
 
         def work() -> None:
-            for found in programs:
-                if fingerprint(self.compiled(found, target)) != wanted[found.name]:
-                    wrong.append(found.name)
+            for program in programs:
+                if fingerprint(self.compiled(program, target)) != wanted[program.name]:
+                    wrong.append(program.name)
 
         at_once(work)
         require(not wrong, f"Compiled by two threads at once, these differ: {wrong}.")

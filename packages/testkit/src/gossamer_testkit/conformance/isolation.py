@@ -47,12 +47,12 @@ def in_another_process(
             check=False,
         )
         lines = answers.read_text().splitlines() if answers.exists() else []
-    found: dict[str, str] = dict(json.loads(line) for line in lines)
-    if done.returncode or len(found) < len(names):
-        at = next((name for name in names if name not in found), "the end")
+    fingerprints: dict[str, str] = dict(json.loads(line) for line in lines)
+    if done.returncode or len(fingerprints) < len(names):
+        at = next((name for name in names if name not in fingerprints), "the end")
         message = done.stderr.decode(errors="replace").strip()[-2000:]
         fail(f"The process ended with code {done.returncode} at {at}: {message or 'no message'}")
-    return found
+    return fingerprints
 
 
 def _home(kind: type[Any]) -> tuple[str, str]:

@@ -62,8 +62,10 @@ class MetadataChecks(Checks):
             "It does not offer a non-empty tuple of targets.",
         )
         for text in offered:
-            found = Target.parse(text)
-            require(found.backend == self.backend.name, f"The target {text} is of another backend.")
+            target = Target.parse(text)
+            require(
+                target.backend == self.backend.name, f"The target {text} is of another backend."
+            )
 
     def test_it_says_whether_a_target_works_here(self, target: str) -> None:
         """A probe is repeatable, has a reason if the target is not usable, and resolving is idempotent."""

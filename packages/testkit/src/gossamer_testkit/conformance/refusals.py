@@ -18,11 +18,11 @@ class RefusalChecks(Checks):
 
     def test_what_it_does_not_declare_is_refused_by_name(self, undeclared: str) -> None:
         """A `PluginError` names every missing capability."""
-        found = selected_program(undeclared)
-        missing = found.lacks(self.backend.capabilities)
+        program = selected_program(undeclared)
+        missing = program.lacks(self.backend.capabilities)
         target = self.target_texts()[0]
         try:
-            self.compiled(found, target)
+            self.compiled(program, target)
         except PluginError as error:
             silent = [word for word in missing if word not in str(error)]
             require(not silent, f"The refusal does not name {', '.join(silent)}: {error}")

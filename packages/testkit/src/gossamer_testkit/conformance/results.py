@@ -16,15 +16,15 @@ class ResultChecks(Checks):
 
     def test_a_module_of_the_corpus_is_correct(self, program: str, target: str) -> None:
         """Results equal the oracle's; calls that must fail raise the expected code and name."""
-        found = corpus_program(program)
-        missing = found.lacks(self.backend.capabilities)
+        corpus_entry = corpus_program(program)
+        missing = corpus_entry.lacks(self.backend.capabilities)
         if missing:
             skip(f"{self.backend.name} does not declare {', '.join(missing)}")
-        kernel = self.kernel(found, target)
-        for case in found.cases():
-            wrong = verdict(kernel, found, case)
+        kernel = self.kernel(corpus_entry, target)
+        for case in corpus_entry.cases():
+            wrong = verdict(kernel, corpus_entry, case)
             if wrong:
-                opinion = "" if case.raises else f" {second_opinion(found, case)}"
+                opinion = "" if case.raises else f" {second_opinion(corpus_entry, case)}"
                 fail(f"{program}, case '{case.name}': {wrong}{opinion}")
 
 

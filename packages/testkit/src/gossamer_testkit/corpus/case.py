@@ -73,7 +73,7 @@ def call(kernel: Callable[..., object], case: Case) -> dict[str, Array]:
 
 
 def differences(
-    case: Case, found: Mapping[str, Array], expected: Mapping[str, Expected]
+    case: Case, results: Mapping[str, Array], expected: Mapping[str, Expected]
 ) -> list[str]:
     """One sentence for each array that is wrong after a call.
 
@@ -85,7 +85,7 @@ def differences(
     ['y[1] is 3; expected 2.']
     """
     lines = []
-    for name, array in found.items():
+    for name, array in results.items():
         wanted = expected.get(name, Expected(case.values[name]))
         wrong = _wrong(array, wanted)
         if wrong is not None:

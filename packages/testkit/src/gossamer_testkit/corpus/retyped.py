@@ -22,7 +22,7 @@ def retyped(module: Module, *, dtype: str, index_dtype: str) -> Module:
     'int64'
     """
     (function,) = module.functions
-    floats = [found.name for found in function.buffers if found.dtype.startswith("float")]
+    floats = [buffer.name for buffer in function.buffers if buffer.dtype.startswith("float")]
     stored = [axis.name for axis in function.axes if isinstance(axis, _STORED)]
     dtypes = dict.fromkeys(floats, dtype) | dict.fromkeys(stored, index_dtype)
     return specialize(module, {}, dtypes=dtypes)

@@ -22,7 +22,7 @@ def script_names() -> tuple[str, ...]:
     True
     """
     folder = files("gossamer_testkit.corpus") / "scripts"
-    names = [found.name.removesuffix(SUFFIX) for found in folder.iterdir()]
+    names = [file.name.removesuffix(SUFFIX) for file in folder.iterdir()]
     return tuple(sorted(names))
 
 

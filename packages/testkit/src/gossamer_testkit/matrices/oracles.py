@@ -212,10 +212,10 @@ def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> 
     """
     if result.shape != reference.shape:
         return float("inf")
-    found, expected = result.astype(np.float64), reference.astype(np.float64)
-    is_same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+    actual, expected = result.astype(np.float64), reference.astype(np.float64)
+    is_same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        difference = np.abs(found - expected)
+        difference = np.abs(actual - expected)
         errors = np.where(np.isfinite(difference), difference / magnitude, np.inf)
     errors[is_same] = 0.0
     return float(errors.max(initial=0.0))

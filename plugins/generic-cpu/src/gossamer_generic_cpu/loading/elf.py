@@ -39,22 +39,22 @@ class _Foreign(Exception):  # noqa: N818
     """The object needs features that this loader does not have."""
 
 
-def place(code: bytes, symbol: str) -> int | None:
+def place_code(code: bytes, symbol: str) -> int | None:
     """Load an object and return the address of a symbol; None if the object or the system needs a full
     linker. Raise `ArgumentError` (`generic_cpu.object`) for a malformed object.
 
     The memory is never freed: a thread may run the code until the process ends.
     """
-    found = read_object(code)
-    if found is None:
+    object_file = read_object(code)
+    if object_file is None:
         return None
-    entry = found.find(symbol)
-    if entry is not None and not _is_code(entry, found.sections):
+    entry = object_file.find(symbol)
+    if entry is not None and not _is_code(entry, object_file.sections):
         raise malformed(code, f"'{symbol}' is not in its instructions")
     if entry is None or not is_supported():
         return None
     try:
-        return _placed(found, entry)
+        return _placed(object_file, entry)
     except (_Foreign, struct.error, OSError):  # struct.error: a distance of more than 32 bits
         return None
 
@@ -72,17 +72,17 @@ def _is_code(symbol: Symbol, sections: list[Section]) -> bool:
     return bool(is_stored and section.flags & EXECUTABLE) and symbol.value < section.size
 
 
-def _placed(found: ObjectFile, entry: Symbol) -> int:
-    _require_plain(found)
-    offsets, size = _layout(found.sections)
+def _placed(object_file: ObjectFile, entry: Symbol) -> int:
+    _require_plain(object_file)
+    offsets, size = _layout(object_file.sections)
     image = bytearray(size)
-    for section, at in zip(found.sections, offsets, strict=True):
+    for section, at in zip(object_file.sections, offsets, strict=True):
         if at is not None and section.kind != NO_BITS:
-            image[at : at + section.size] = found.contents(section)
-    places = [_place_of(symbol, offsets) for symbol in found.symbols]
+            image[at : at + section.size] = object_file.contents(section)
+    places = [_place_of(symbol, offsets) for symbol in object_file.symbols]
     base = _reserved(size)
     try:
-        for target, rows in found.relocations:
+        for target, rows in object_file.relocations:
             start = offsets[target]
             if start is not None:
                 for row in rows:
@@ -95,10 +95,10 @@ def _placed(found: ObjectFile, entry: Symbol) -> int:
     return base + start if start is not None else 0
 
 
-def _require_plain(found: ObjectFile) -> None:
-    if found.header.machine != _X86_64:
+def _require_plain(object_file: ObjectFile) -> None:
+    if object_file.header.machine != _X86_64:
         raise _Foreign
-    for section in found.sections:
+    for section in object_file.sections:
         if section.kind in _DYNAMIC_KINDS | {_GROUP, PLAIN_RELOCATIONS}:
             raise _Foreign
         if section.flags & IN_MEMORY and section.flags & THREAD_LOCAL:

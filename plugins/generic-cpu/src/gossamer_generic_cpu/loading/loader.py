@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_generic_cpu.loading.elf import place
+from gossamer_generic_cpu.loading.elf import place_code
 
 
 def load_object(code: bytes, symbol: str) -> tuple[int, object]:
@@ -10,7 +10,7 @@ def load_object(code: bytes, symbol: str) -> tuple[int, object]:
 
     `ArgumentError` (`generic_cpu.object`) if the bytes are not object code for this machine.
     """
-    address = place(code, symbol)
+    address = place_code(code, symbol)
     if address is not None:
         return address, None
     from gossamer_generic_cpu.loading.linker import link_object  # imports LLVM

@@ -124,17 +124,17 @@ def without_unwind_tables(code: bytes) -> bytes:
     Exceptions never pass through kernels. LLVM's linker reads these tables, and ends the process if one is
     malformed.
     """
-    found = read_object(code)
-    if found is None:
+    object_file = read_object(code)
+    if object_file is None:
         return code
-    names = found.contents(found.sections[found.header.section_names])
+    names = object_file.contents(object_file.sections[object_file.header.section_names])
     dropped = {
         at
-        for at, section in enumerate(found.sections)
+        for at, section in enumerate(object_file.sections)
         if names[section.name :].startswith(b".eh_frame\0")
     }
     changed = bytearray(code)
-    for at, section in enumerate(found.sections):
+    for at, section in enumerate(object_file.sections):
         is_relocation = section.kind in (RELOCATIONS, PLAIN_RELOCATIONS)
         if at in dropped or (is_relocation and section.info in dropped):
             struct.pack_into("<I", changed, section.at + 4, _UNUSED)
@@ -180,14 +180,14 @@ def _read(code: bytes) -> ObjectFile:
     relocations = []
     for section in sections:
         if section.kind in (RELOCATIONS, PLAIN_RELOCATIONS):
-            found = list(_relocations(code, section))
-            _require_relocations(section, found, sections, header)
-            if section.link != at or any(row.symbol >= len(symbols) for row in found):
+            entries = list(_relocations(code, section))
+            _require_relocations(section, entries, sections, header)
+            if section.link != at or any(row.symbol >= len(symbols) for row in entries):
                 _refuse("a relocation has no symbol")
             if sections[section.info].flags & IN_MEMORY:
-                for row in found:
+                for row in entries:
                     _require_in_memory(symbols[row.symbol], sections)
-            relocations.append((section.info, found))
+            relocations.append((section.info, entries))
     return ObjectFile(code, header, sections, symbols, names, relocations)
 
 
@@ -220,22 +220,22 @@ def _string_table(code: bytes, sections: list[Section], index: int) -> bytes:
     if index >= len(sections) or sections[index].kind != STRING_TABLE:
         _refuse("a table of names is missing")
     section = sections[index]
-    found = code[section.offset : section.offset + section.size]
-    if len(found) != section.size or not found.endswith(b"\0"):
+    names = code[section.offset : section.offset + section.size]
+    if len(names) != section.size or not names.endswith(b"\0"):
         _refuse("a table of names is cut off")
-    return found
+    return names
 
 
 def _symbol_table(sections: list[Section]) -> int:
-    found = [at for at, section in enumerate(sections) if section.kind == SYMBOL_TABLE]
-    if len(found) != 1:
-        _refuse(f"it has {len(found)} symbol tables")
-    table = sections[found[0]]
+    tables = [at for at, section in enumerate(sections) if section.kind == SYMBOL_TABLE]
+    if len(tables) != 1:
+        _refuse(f"it has {len(tables)} symbol tables")
+    table = sections[tables[0]]
     if table.entry_size != SYMBOL.size or table.size % SYMBOL.size or not table.size:
         _refuse("its symbol table is cut off")
     if table.info > table.size // SYMBOL.size:
         _refuse("its local symbols lie outside the symbol table")
-    return found[0]
+    return tables[0]
 
 
 def _require_symbol(symbol: Symbol, sections: list[Section], names: bytes) -> None:
@@ -268,12 +268,12 @@ def _relocations(code: bytes, section: Section) -> list[Relocation]:
 
 
 def _require_relocations(
-    section: Section, found: list[Relocation], sections: list[Section], header: FileHeader
+    section: Section, rows: list[Relocation], sections: list[Section], header: FileHeader
 ) -> None:
     if not 0 < section.info < len(sections) or sections[section.info].kind == NO_BITS:
         _refuse("relocations have no section to change")
     size = sections[section.info].size
-    for row in found:
+    for row in rows:
         width = 8 if (header.machine, row.kind) in _WIDE else 4
         if row.offset + width > size:
             _refuse("a relocation lies outside its section")

@@ -85,11 +85,11 @@ class Pool:
         for number in _FAULTS:
             self._configuration.signals[0] &= ~(1 << (number - 1))
         self.set_cpus(available_cpus())
-        before, found, after = code.partition(_PLACEHOLDER.to_bytes(8, sys.byteorder))
-        if not found:
+        before, placeholder, after = code.partition(_PLACEHOLDER.to_bytes(8, sys.byteorder))
+        if not placeholder:
             raise InternalError("The object code of the pool has no address of its configuration.")
-        place = ctypes.addressof(self._configuration).to_bytes(8, sys.byteorder)
-        self.address, self._library = load_object(before + place + after, SYMBOL)
+        configuration = ctypes.addressof(self._configuration).to_bytes(8, sys.byteorder)
+        self.address, self._library = load_object(before + configuration + after, SYMBOL)
         # Threads of the pool run the code until the process ends.
         _keep_for_ever(self)
 
@@ -145,12 +145,12 @@ def _object_code() -> bytes:
     text = _PAUSES[architecture()] + _TEXT.replace("PLACEHOLDER", str(_PLACEHOLDER))
     key = hashlib.sha256(f"pool {architecture()} {text}".encode()).hexdigest()
     kernels = ArtifactCache()
-    found = kernels.get(key)
-    if found is None:
+    artifact = kernels.get(key)
+    if artifact is None:
         code = _compiled(text)
-        found = Artifact("generic-cpu", "", "generic-cpu", Signature(SYMBOL, (), (), ()), code)
-        kernels.put(key, found)
-    return found.code
+        artifact = Artifact("generic-cpu", "", "generic-cpu", Signature(SYMBOL, (), (), ()), code)
+        kernels.put(key, artifact)
+    return artifact.code
 
 
 def _compiled(text: str) -> bytes:

@@ -77,8 +77,8 @@ def parallel_function() -> int | None:
 def _pool_parallel() -> int | None:
     from gossamer_generic_cpu.parallel.pool import pool
 
-    found = pool()
-    return None if found is None else found.address
+    loaded = pool()
+    return None if loaded is None else loaded.address
 
 
 def _usable_gomp() -> int | None:

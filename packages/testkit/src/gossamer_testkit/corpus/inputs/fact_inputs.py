@@ -60,7 +60,7 @@ def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         values = {
             "a": np.arange(1, indptr[-1] + 1, dtype=np.float32),
             "y": np.full(len(indptr) - 1, 77, np.float32),
-            **{key: np.array(found, np.int32) for key, found in offsets.items()},
+            **{key: np.array(values, np.int32) for key, values in offsets.items()},
             "m": len(indptr) - 1,
             "nnz": indptr[-1],
         }

@@ -90,8 +90,8 @@ def _near_bfloat16(dtype: str) -> Array:
     """Numbers halfway between two of bfloat16, and beside these: ties go to the even one."""
     steps = np.array([0, 1, 2, 3, 4, 5, 6, 7]) * 2.0**-9
     beside = np.array([0, 2.0**-10, -(2.0**-10)])
-    found: Array = np.add.outer(1 + steps, beside).reshape(-1).astype(dtype)
-    return found
+    values: Array = np.add.outer(1 + steps, beside).reshape(-1).astype(dtype)
+    return values
 
 
 def _stored(values: Array, dtype: str) -> Array:

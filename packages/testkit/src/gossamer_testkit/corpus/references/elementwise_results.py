@@ -78,5 +78,5 @@ def _as_bfloat16(x: Array) -> Array:
     wide = x.astype(np.float64)
     least = np.maximum(np.frexp(wide)[1] - 8, -133)
     nearest = np.ldexp(np.rint(np.ldexp(wide, -least)), least).astype(np.float32)
-    found: Array = (nearest.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
-    return found
+    bits: Array = (nearest.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return bits

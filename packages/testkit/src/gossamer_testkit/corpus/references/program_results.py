@@ -112,8 +112,8 @@ def lane_reduced(values: Values, options: Options) -> dict[str, Expected]:
     """y[r, i] combines the `lanes` elements of row i of x by operation r of `ops`."""
     rows = values["x"].reshape(-1, options["lanes"])
     with np.errstate(all="ignore"):
-        found = [_REDUCERS[op](rows, axis=1, dtype=rows.dtype) for op in options["ops"]]
-    return {"y": Expected(np.stack(found))}
+        columns = [_REDUCERS[op](rows, axis=1, dtype=rows.dtype) for op in options["ops"]]
+    return {"y": Expected(np.stack(columns))}
 
 
 def rows_reduced(values: Values, options: Options) -> dict[str, Expected]:
@@ -191,8 +191,8 @@ def exact_positions(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def _positions(values: Values, side: Literal["left", "right"]) -> Array:
-    found: Array = np.asarray(np.searchsorted(values["keys"], values["v"], side=side))
-    return found
+    positions: Array = np.asarray(np.searchsorted(values["keys"], values["v"], side=side))
+    return positions
 
 
 def fused_multiply_add(values: Values, options: Options) -> dict[str, Expected]:
@@ -222,14 +222,14 @@ _LAST_BITS = 8
 def math_function(values: Values, options: Options) -> dict[str, Expected]:
     """y = function(x), or function(x, z) if there is a z."""
     columns = [values[name].astype(np.float64).tolist() for name in ("x", "z") if name in values]
-    found = [_MATH[options["function"]](*row) for row in zip(*columns, strict=True)]
-    y = np.array(found, np.float64)
+    results = [_MATH[options["function"]](*row) for row in zip(*columns, strict=True)]
+    y = np.array(results, np.float64)
     return {"y": Expected(y, np.abs(y) + np.finfo(values["y"].dtype).tiny, _LAST_BITS)}
 
 
 PROGRAMS = {
-    found.__name__: found
-    for found in (
+    function.__name__: function
+    for function in (
         collatz, combined, copied, counted, doubled, every_third, every_third_stored, exact_positions,
         flagged_or_minus_one, fused_multiply_add, gathered, lane_reduced, lower_positions,
         math_function, negated_flags, prefix_sums, reversed_order, rows_reduced, scalar_stored, scaled,
