@@ -1,7 +1,7 @@
 """The decorator of primitives.
 
 It checks arguments and the stage, finds the function, records the step, adds the program to errors, and
-checks that annotated loops still satisfy the requirements of their annotations.
+checks the result (`step_checks`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,12 @@ from functools import wraps
 from inspect import signature
 from typing import Any, Concatenate, ParamSpec
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_otherwise
-from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import For, Function, Module
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements_of, cursor_at, name_of
-from gossamer_schedule.cursor.declared_regions import with_true_regions
+from gossamer_ir.nodes import Module
+from gossamer_schedule.cursor.cursor import Cursor, cursor_at, name_of
 from gossamer_schedule.cursor.requirements import require_stage
 from gossamer_schedule.cursor.resolve import find_function
-from gossamer_schedule.cursor.thread_scopes import escaping_private_buffers
 from gossamer_schedule.definition.arguments import (
     arguments_by_name,
     checked_arguments,
@@ -29,6 +25,11 @@ from gossamer_schedule.definition.arguments import (
     variadic_argument,
 )
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.declared_regions import with_true_regions
+from gossamer_schedule.definition.step_checks import (
+    require_annotations_hold,
+    require_no_private_copies,
+)
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 
@@ -129,8 +130,8 @@ def _result(implementation: Callable[..., Change], module: Module, given: dict[s
     root = find_function(module, name, function=given.get("function"))
     change = _change(implementation, root, given)
     changed = change.root.module
-    _require_annotations(changed, name)
-    _require_no_private_copies(changed, module, name)
+    require_annotations_hold(changed, name)
+    require_no_private_copies(changed, module, name)
     step = Step(name, recorded_arguments(implementation, {**given, **change.recorded}))
     return Result(with_true_regions(changed), change.names, step, change.forwards, change.values)
 
@@ -150,60 +151,6 @@ def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str
             f"Expressions of the function, or of the result of {name}, are nested too deep.",
             hint="Apply fewer steps that substitute expressions into others, such as caches of index arrays.",
         ) from None
-
-
-def _require_annotations(module: Module, name: str) -> None:
-    """Require that annotated loops satisfy the requirements of their annotations."""
-    for function in module.functions:
-        for statement in addressable_statements_of(function):
-            if not isinstance(statement, For) or not statement.annotations:
-                continue
-            if is_atomic(statement):
-                _require_accumulating(statement, name)
-            if is_pipelined(statement):
-                _require_copies(statement, function, name)
-
-
-def _require_no_private_copies(changed: Module, module: Module, name: str) -> None:
-    """Require that no thread-private buffer is used outside its thread loop, unless it was before the
-    step."""
-    for function in changed.functions:
-        for cursor, buffer in escaping_private_buffers(cursor_at(changed, function)):
-            if any(
-                old_split[1] == buffer
-                for old in module.functions
-                for old_split in escaping_private_buffers(cursor_at(module, old))
-            ):
-                continue
-            raise schedule_error(
-                f"{name}.threads",
-                f"Each thread of loop '{cursor.node.var}' would have its own '{buffer}', which is also "
-                "used outside the loop.",
-                hint="Use set_scope to choose a scope that the threads share.",
-            )
-
-
-def _require_accumulating(loop: For, name: str) -> None:
-    """Require that a loop with atomic updates only accumulates into the buffers that its iterations share."""
-    buffer = shared_otherwise(loop)
-    if buffer is not None:
-        raise schedule_error(
-            f"{name}.shared",
-            f"Loop '{loop.var}' would no longer only accumulate into '{buffer}', although its iterations "
-            "share elements of it.",
-            hint=f"Apply {name} before the loop is made parallel.",
-        )
-
-
-def _require_copies(loop: For, function: Function, name: str) -> None:
-    """Require that a pipelined loop is serial and begins with copies, which may run ahead of its other
-    statements."""
-    if loop.kind != "serial" or not copies_ahead(loop, function):
-        raise schedule_error(
-            f"{name}.pipelined",
-            f"Pipelined loop '{loop.var}' would no longer be serial and begin with a copy.",
-            hint=f"Apply {name} before pipeline.",
-        )
 
 
 def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:

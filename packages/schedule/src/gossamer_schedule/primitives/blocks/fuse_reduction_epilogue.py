@@ -40,18 +40,6 @@ from gossamer_schedule.reductions.reassociation import reduction_of, with_reasso
 from gossamer_schedule.staging.written_element import with_redirected_accesses
 
 
-class _Epilogue(msgspec.Struct, frozen=True):
-    """An epilogue in terms of the reduction's iterators: it stores `result op operand` by `store`.
-
-    `pairs` holds the corresponding iterators of the epilogue and of the reduction.
-    """
-
-    store: Store
-    op: BinaryOp
-    operand: Expr
-    pairs: tuple[tuple[BlockIter, BlockIter], ...]
-
-
 @primitive(stages=LOOP_STAGES)
 def fuse_reduction_epilogue(
     root: Cursor, block: str, *, epilogue: str, function: str | None = None
@@ -119,6 +107,18 @@ def fuse_reduction_epilogue(
     return Change(
         root.with_function(without_buffer(without, result)), (block,), forwards={epilogue: (block,)}
     )
+
+
+class _Epilogue(msgspec.Struct, frozen=True):
+    """An epilogue in terms of the reduction's iterators: it stores `result op operand` by `store`.
+
+    `pairs` holds the corresponding iterators of the epilogue and of the reduction.
+    """
+
+    store: Store
+    op: BinaryOp
+    operand: Expr
+    pairs: tuple[tuple[BlockIter, BlockIter], ...]
 
 
 def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:

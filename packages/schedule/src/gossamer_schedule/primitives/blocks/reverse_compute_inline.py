@@ -96,22 +96,6 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     return Change(root.with_function(without_buffer(without, load.buffer)), ())
 
 
-def _fused_producer(
-    cursor: Cursor, producer: Cursor, store: Store, load: Load, *, produced: Store
-) -> Block:
-    """Return the producer, which stores the result of the consumer instead of its own."""
-    iters = [at.name for at in load.indices if isinstance(at, Var)]
-    point = dict(zip(iters, produced.indices, strict=True))
-    inlined = _store_at_point(store, load, value=produced.value, point=point)
-    conditions = list(
-        _unproved_conditions(cursor, producer, load, value=produced.value, point=point)
-    )
-    _require_no_vectorized_loop(producer, conditions)
-    block: Block = producer.node
-    predicate = _extended_predicate(block, conditions)
-    return replace(block, body=(inlined,), predicate=predicate, reads=None, writes=None)
-
-
 def _required_own_load(cursor: Cursor, store: Store) -> Load:
     """Return the only load from an allocated buffer that the block indexes by all of its iterators."""
     allocated = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is None}
@@ -182,6 +166,22 @@ def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced:
             needs=f"each point of '{cursor.node.name}' is also a point of '{producer.node.name}'",
             hint=f"Allocate '{load.buffer}' in that loop.",
         )
+
+
+def _fused_producer(
+    cursor: Cursor, producer: Cursor, store: Store, load: Load, *, produced: Store
+) -> Block:
+    """Return the producer, which stores the result of the consumer instead of its own."""
+    iters = [at.name for at in load.indices if isinstance(at, Var)]
+    point = dict(zip(iters, produced.indices, strict=True))
+    inlined = _store_at_point(store, load, value=produced.value, point=point)
+    conditions = list(
+        _unproved_conditions(cursor, producer, load, value=produced.value, point=point)
+    )
+    _require_no_vectorized_loop(producer, conditions)
+    block: Block = producer.node
+    predicate = _extended_predicate(block, conditions)
+    return replace(block, body=(inlined,), predicate=predicate, reads=None, writes=None)
 
 
 def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Store:

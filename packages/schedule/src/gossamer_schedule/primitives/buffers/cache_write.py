@@ -27,7 +27,6 @@ from gossamer_schedule.nests.block_nest import (
 )
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import reinitializing_loops
-from gossamer_schedule.reductions.unblocked import without_outer_blocks
 from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.written_element import (
@@ -39,6 +38,7 @@ from gossamer_schedule.staging.written_element import (
     required_element,
     with_redirected_accesses,
 )
+from gossamer_schedule.tensorization.unblockize import without_outer_blocks
 
 
 @primitive(stages=LOOP_STAGES)

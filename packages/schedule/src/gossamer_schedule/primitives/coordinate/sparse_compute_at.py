@@ -96,22 +96,6 @@ def sparse_compute_at(
     return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
 
 
-def _joined_iteration(
-    first: Iteration, second: Iteration, shared: tuple[str, ...], *, name: str, function: Function
-) -> Iteration:
-    """Return the iteration over the shared axes that contains both iterations."""
-    count = len(shared)
-    variables: dict[str, Expr] = {
-        old: index_var(new) for old, new in zip(first.vars, shared, strict=False)
-    }
-    moved = substitute_body(_without_axes(first, count), variables)
-    body = (*moved, *_without_axes(second, count))
-    if count == len(second.vars):
-        return replace(second, init=(), body=body)
-    fresh = namer_of(function).fresh(name)
-    return Iteration(fresh, second.axes[:count], "S" * count, shared, body)
-
-
 def _required_shared_variables(cursor: Cursor, target: Cursor, *, var: str) -> tuple[str, ...]:
     """Return the target's variables of the shared axes; refuse axes that the iterations cannot share.
 
@@ -242,6 +226,22 @@ def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
             }
             dimensions = own_dimensions if dimensions is None else dimensions & own_dimensions
     return dimensions or set()
+
+
+def _joined_iteration(
+    first: Iteration, second: Iteration, shared: tuple[str, ...], *, name: str, function: Function
+) -> Iteration:
+    """Return the iteration over the shared axes that contains both iterations."""
+    count = len(shared)
+    variables: dict[str, Expr] = {
+        old: index_var(new) for old, new in zip(first.vars, shared, strict=False)
+    }
+    moved = substitute_body(_without_axes(first, count), variables)
+    body = (*moved, *_without_axes(second, count))
+    if count == len(second.vars):
+        return replace(second, init=(), body=body)
+    fresh = namer_of(function).fresh(name)
+    return Iteration(fresh, second.axes[:count], "S" * count, shared, body)
 
 
 def _without_axes(node: Iteration, count: int) -> tuple[Stmt, ...]:

@@ -88,29 +88,6 @@ def align(
     return Change(cursor.replaced_by((aligned,)), (loop,))
 
 
-def _shifted_block(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
-    """Return a block whose loop runs `shift` iterations ahead of the values that it had.
-
-    An iterator that is bound to the loop itself follows it, and what uses the iterator is shifted: then a
-    buffer that is indexed by the iterator, as by `reindex_cache_write`, is aligned in the same way. In other
-    values the loop is shifted.
-    """
-    followers = {item.var for item in block.iters if item.value == index_var(loop)}
-    early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop, *followers)}
-    moved: Block = substitute(block, early)
-    iters = tuple(
-        replace(item, value=index_var(loop), domain=_extended_domain(item.domain, lanes))
-        if item.var in followers
-        else item
-        for item in moved.iters
-    )
-    return replace(moved, iters=iters)
-
-
-def _extended_domain(domain: Range, lanes: int) -> Range:
-    return replace(domain, extent=add(domain.extent, index(lanes)))
-
-
 def _required_blocks(cursor: Cursor) -> tuple[Block, ...]:
     """Return the body of the loop, refused unless all statements are blocks: only these have predicates,
     which mask the added iterations."""
@@ -190,3 +167,26 @@ def _required_misalignment(buffer: Buffer, lanes: int) -> Expr:
     address = Reinterpret("int64", handle(buffer.handle))
     elements = floordiv(address, index(max(DType.parse(buffer.dtype).bits // 8, 1)))
     return Binary("floormod", elements, index(lanes))
+
+
+def _shifted_block(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block:
+    """Return a block whose loop runs `shift` iterations ahead of the values that it had.
+
+    An iterator that is bound to the loop itself follows it, and what uses the iterator is shifted: then a
+    buffer that is indexed by the iterator, as by `reindex_cache_write`, is aligned in the same way. In other
+    values the loop is shifted.
+    """
+    followers = {item.var for item in block.iters if item.value == index_var(loop)}
+    early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop, *followers)}
+    moved: Block = substitute(block, early)
+    iters = tuple(
+        replace(item, value=index_var(loop), domain=_extended_domain(item.domain, lanes))
+        if item.var in followers
+        else item
+        for item in moved.iters
+    )
+    return replace(moved, iters=iters)
+
+
+def _extended_domain(domain: Range, lanes: int) -> Range:
+    return replace(domain, extent=add(domain.extent, index(lanes)))

@@ -85,19 +85,6 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     return Change(cursors[0].replaced_by((fused,)), (name,), forwards)
 
 
-def _fused_loop(chain: Sequence[For], name: str) -> For:
-    """Return the loop over the iterations of a nest, given outermost first."""
-    # Where several loops have the same annotation, the value of the outermost one is kept.
-    annotations = {key: value for loop in reversed(chain) for key, value in loop.annotations}
-    return replace(
-        chain[0],
-        var=name,
-        extent=product(loop.extent for loop in chain),
-        body=substitute_body(chain[-1].body, _old_variables(chain, name)),
-        annotations=tuple(annotations.items()),
-    )
-
-
 def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
     """Refuse other statements between the loops: they would run in each iteration of the fused loop, not once
     for each iteration of the loop around them."""
@@ -159,6 +146,19 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
             needs=f"{text_of(unknown[-1].node.extent)} >= 0",
             place=unknown[-1].place,
         )
+
+
+def _fused_loop(chain: Sequence[For], name: str) -> For:
+    """Return the loop over the iterations of a nest, given outermost first."""
+    # Where several loops have the same annotation, the value of the outermost one is kept.
+    annotations = {key: value for loop in reversed(chain) for key, value in loop.annotations}
+    return replace(
+        chain[0],
+        var=name,
+        extent=product(loop.extent for loop in chain),
+        body=substitute_body(chain[-1].body, _old_variables(chain, name)),
+        annotations=tuple(annotations.items()),
+    )
 
 
 def _old_variables(chain: Sequence[For], name: str) -> dict[str, Expr]:

@@ -1,0 +1,64 @@
+"""Checks of the result of every step: what annotated loops and thread-private buffers require still holds."""
+
+from __future__ import annotations
+
+from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_otherwise
+from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
+from gossamer_ir.nodes import For, Function, Module
+from gossamer_schedule.cursor.cursor import addressable_statements_of, cursor_at
+from gossamer_schedule.definition.thread_scopes import escaping_private_buffers
+from gossamer_schedule.errors import schedule_error
+
+
+def require_annotations_hold(module: Module, name: str) -> None:
+    """Require that annotated loops satisfy the requirements of their annotations."""
+    for function in module.functions:
+        for statement in addressable_statements_of(function):
+            if not isinstance(statement, For) or not statement.annotations:
+                continue
+            if is_atomic(statement):
+                _require_accumulating(statement, name)
+            if is_pipelined(statement):
+                _require_copies(statement, function, name)
+
+
+def require_no_private_copies(changed: Module, module: Module, name: str) -> None:
+    """Require that no thread-private buffer is used outside its thread loop, unless it was before the
+    step."""
+    for function in changed.functions:
+        for cursor, buffer in escaping_private_buffers(cursor_at(changed, function)):
+            if any(
+                old_split[1] == buffer
+                for old in module.functions
+                for old_split in escaping_private_buffers(cursor_at(module, old))
+            ):
+                continue
+            raise schedule_error(
+                f"{name}.threads",
+                f"Each thread of loop '{cursor.node.var}' would have its own '{buffer}', which is also "
+                "used outside the loop.",
+                hint="Use set_scope to choose a scope that the threads share.",
+            )
+
+
+def _require_accumulating(loop: For, name: str) -> None:
+    """Require that a loop with atomic updates only accumulates into the buffers that its iterations share."""
+    buffer = shared_otherwise(loop)
+    if buffer is not None:
+        raise schedule_error(
+            f"{name}.shared",
+            f"Loop '{loop.var}' would no longer only accumulate into '{buffer}', although its iterations "
+            "share elements of it.",
+            hint=f"Apply {name} before the loop is made parallel.",
+        )
+
+
+def _require_copies(loop: For, function: Function, name: str) -> None:
+    """Require that a pipelined loop is serial and begins with copies, which may run ahead of its other
+    statements."""
+    if loop.kind != "serial" or not copies_ahead(loop, function):
+        raise schedule_error(
+            f"{name}.pipelined",
+            f"Pipelined loop '{loop.var}' would no longer be serial and begin with a copy.",
+            hint=f"Apply {name} before pipeline.",
+        )
