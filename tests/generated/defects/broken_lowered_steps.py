@@ -20,17 +20,17 @@ DEFECTS = (
     Defect(
         "values from an earlier iteration are lost",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    require_recomputed(cursor, own, target, produced=produced)\n", instead="",
+        line="    require_recomputed(cursor, own_loops, target, produced=produced)\n", instead="",
     ),
     Defect(
         "a block moves past a write of what it reads",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    _require_no_write_between(cursor, top, own=own)\n", instead="",
+        line="    _require_no_write_between(cursor, top, own_loops=own_loops)\n", instead="",
     ),
     Defect(
         "elements that the block does not store to are published",
         of="cache_write", home="primitives.buffers.cache_write",
-        line="    is_loading = _require_initialized(writer, element)\n", instead="    is_loading = False\n",
+        line="    is_loading = _is_old_value_needed(writer, element)\n", instead="    is_loading = False\n",
     ),
     Defect(
         "statements that depend on each other are in two loops",
@@ -56,6 +56,7 @@ DEFECTS = (
     Defect(
         "a loop begins at 0, wherever it begins",
         of="split", home="primitives.loops.split",
-        line="    _require_zero_start(cursor)\n", instead="",
+        line="    require_zero_start(cursor)  # as does the sum of digits that replaces the variable\n",
+        instead="",
     ),
 )  # fmt: skip

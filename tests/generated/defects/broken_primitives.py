@@ -71,7 +71,7 @@ DEFECTS = (
     Defect(
         "a buffer that is used elsewhere becomes one of each iteration",
         of="compute_at", home="primitives.blocks.compute_at",
-        line="    _require_no_other_use(cursor, target, own=own, produced=produced)\n",
+        line="    _require_no_other_use(cursor, target, own_loops=own_loops, produced=produced)\n",
         instead="",
         along=("cache_read",),
     ),
@@ -182,7 +182,7 @@ DEFECTS = (
     Defect(
         "a value of an earlier iteration is kept that depends on the iteration",
         of="rolling_buffer", home="regions.sliding_window",
-        line="    if window is None or _depends_otherwise(cursor, target, own, window):\n",
+        line="    if window is None or _depends_otherwise(cursor, target, own_loops, window):\n",
         instead="    if window is None:\n",
         draw=draw_chain,
     ),

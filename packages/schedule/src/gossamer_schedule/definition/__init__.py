@@ -1,1 +1,1 @@
-"""The definition of primitives: the decorator, the checks of arguments and of results, and the names that steps make."""
+"""The definition of primitives: the decorator, its checks, and the names that steps make."""

@@ -64,7 +64,7 @@ def is_constant_in_function(value: Expr, function: Function) -> bool:
 
 
 def require_recomputed(
-    cursor: Cursor, own: Sequence[For], target: Cursor, *, produced: Set[str]
+    cursor: Cursor, own_loops: Sequence[For], target: Cursor, *, produced: Set[str]
 ) -> None:
     """Refuse a block that may not compute all of its results that a loop reads, each time its nest runs.
 
@@ -73,11 +73,11 @@ def require_recomputed(
 
     Raises `.not_proved`.
     """
-    kept = {name for name in produced if may_keep_values(cursor.up(len(own)), name)}
+    kept = {name for name in produced if may_keep_values(cursor.up(len(own_loops)), name)}
     if not kept:
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):
-        if not access.is_store and not _is_computed(cursor, own, access, target=target):
+        if not access.is_store and not _is_computed(cursor, own_loops, access, target=target):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
                 f"Cannot prove that block '{cursor.node.name}' computes all elements of "
@@ -89,12 +89,14 @@ def require_recomputed(
             )
 
 
-def _is_computed(cursor: Cursor, own: Sequence[For], access: Access, *, target: Cursor) -> bool:
+def _is_computed(
+    cursor: Cursor, own_loops: Sequence[For], access: Access, *, target: Cursor
+) -> bool:
     """Return whether the block computes an accessed element each time that its nest runs."""
     block: Block = cursor.node
     if access.buffer in with_two_names(cursor.function):
         return False
-    point = _computing_point(cursor, own, access)
+    point = _computing_point(cursor, own_loops, access)
     if point is None or not definitely_assigns(block.init or block.body, access.buffer):
         return False
     known = _point_of_access(access, target)
@@ -114,11 +116,13 @@ def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
     return point
 
 
-def _computing_point(cursor: Cursor, own: Sequence[For], access: Access) -> dict[str, Expr] | None:
+def _computing_point(
+    cursor: Cursor, own_loops: Sequence[For], access: Access
+) -> dict[str, Expr] | None:
     """Return a point at which the block computes an accessed element: the values of its iterators, loops and
     lets. None if none is known."""
     block: Block = cursor.node
-    removed = {loop.var: loop for loop in own}
+    removed = {loop.var: loop for loop in own_loops}
     bound = {item.var: item.value for item in block.iters if isinstance(item.value, Var)}
     free = {name for name, value in bound.items() if value.name in removed}
     values = values_at(cursor)

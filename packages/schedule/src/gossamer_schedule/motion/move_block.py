@@ -75,15 +75,15 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
 
     One iterator must be bound to each of them, and the loop must run over the domain of the iterator.
     """
-    own: list[For] = []
+    own_loops: list[For] = []
     for loop in reversed(cursor.nest):
         if len(loop.body) != 1:
             break
-        own.insert(0, loop)
+        own_loops.insert(0, loop)
     bound = [_bound_loop(iterator) for iterator in cursor.node.iters]
     is_plain = all(
         loop.kind == "serial" and integer_value(loop.start) == 0 and bound.count(loop.var) == 1
-        for loop in own
+        for loop in own_loops
     )
     if not is_plain or any(not isinstance(iterator.value, Var) for iterator in cursor.node.iters):
         raise schedule_error(
@@ -92,7 +92,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
             hint=f"Apply {cursor.primitive} before its loops are split or get another kind.",
             place=cursor.place,
         )
-    by_name = {loop.var: loop for loop in own}
+    by_name = {loop.var: loop for loop in own_loops}
     for item in cursor.node.iters:
         bound_loop = by_name.get(_bound_loop(item))
         if bound_loop is not None and not _covers_domain(bound_loop, item, values_in_block(cursor)):
@@ -102,7 +102,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
                 f"block '{cursor.node.name}'.",
                 place=cursor.place,
             )
-    return tuple(own)
+    return tuple(own_loops)
 
 
 def _covers_domain(loop: For, item: BlockIter, values: Values) -> bool:
@@ -127,15 +127,15 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
 
 
 def required_nest_beside(
-    cursor: Cursor, target: Cursor, own: Sequence[For], *, side: Literal["before", "after"]
+    cursor: Cursor, target: Cursor, own_loops: Sequence[For], *, side: Literal["before", "after"]
 ) -> Cursor:
     """Return the cursor at the nest around a target loop, in the body that contains the block's nest.
 
-    The block, whose nest has the loops `own`, must be on the given side of the other nest.
+    The block, whose nest has the loops `own_loops`, must be on the given side of the other nest.
 
     Raises `.scope`.
     """
-    moving = cursor.up(len(own))
+    moving = cursor.up(len(own_loops))
     top = nest_beside(target, moving)
     if top is not None and (moving.precedes(top) if side == "before" else top.precedes(moving)):
         return top
@@ -191,7 +191,7 @@ def conflicting_buffer(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -
 
 
 def moved_nest(
-    cursor: Cursor, own: Sequence[For], ranges: Mapping[str, ProducedRange]
+    cursor: Cursor, own_loops: Sequence[For], ranges: Mapping[str, ProducedRange]
 ) -> tuple[Stmt, tuple[str, ...]]:
     """Return the block restricted to the ranges of its iterators, in the loops that remain, and their names.
 
@@ -203,7 +203,7 @@ def moved_nest(
     }
     values: dict[str, Expr] = {}
     kept: list[For] = []
-    for loop in own:
+    for loop in own_loops:
         item, part = bound[loop.var]
         extent = loop.extent
         for name in reversed(values):  # an extent may depend on the loops outside

@@ -24,7 +24,7 @@ from gossamer_schedule.regions.produced import ProducedRange
 
 
 def indirect_ranges(
-    cursor: Cursor, own: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
+    cursor: Cursor, own_loops: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
 ) -> dict[str, ProducedRange]:
     """Return the single value of each iterator for which the block reads what one iteration of the path
     produces.
@@ -38,8 +38,8 @@ def indirect_ranges(
         written = {coordinate_of(store.indices[dim]) for store in stores}
         (stored,) = written if len(written) == 1 else (None,)
         if stored is not None and coordinate is not None and _is_injective(stored, path, facts):
-            names = _loop_replacements(coordinate, stored, own=own, path=path)
-            return _single_values(cursor, own, names, path=path)
+            names = _loop_replacements(coordinate, stored, own_loops=own_loops, path=path)
+            return _single_values(cursor, own_loops, names, path=path)
     return {}
 
 
@@ -60,10 +60,10 @@ def _is_injective(stored: Expr, path: Sequence[For], facts: Sequence[Fact]) -> b
 
 
 def _loop_replacements(
-    read: Expr, stored: Expr, *, own: Sequence[For], path: Sequence[For]
+    read: Expr, stored: Expr, *, own_loops: Sequence[For], path: Sequence[For]
 ) -> dict[str, Expr]:
     """Return the loop of the path that replaces each loop of the block so that `read` becomes `stored`."""
-    used = [loop.var for loop in own if loop.var in free_vars(read)]
+    used = [loop.var for loop in own_loops if loop.var in free_vars(read)]
     for order in permutations([loop.var for loop in path], len(used)):
         names: dict[str, Expr] = {old: index_var(new) for old, new in zip(used, order, strict=True)}
         if substitute(read, names) == stored:
@@ -72,10 +72,10 @@ def _loop_replacements(
 
 
 def _single_values(
-    cursor: Cursor, own: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
+    cursor: Cursor, own_loops: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
 ) -> dict[str, ProducedRange]:
     extents = {loop.var: without_guard(loop.extent) for loop in path}
-    own_extents = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
+    own_extents = {loop.var: substitute(without_guard(loop.extent), names) for loop in own_loops}
     ranges: dict[str, ProducedRange] = {}
     for iterator in cursor.node.iters:
         name = iterator.value.name if isinstance(iterator.value, Var) else ""

@@ -34,14 +34,14 @@ RequiredRegion = dict[str, ProducedRange]
 
 
 def required_region(
-    cursor: Cursor, own: Sequence[For], target: Cursor, *, changing: Set[str]
+    cursor: Cursor, own_loops: Sequence[For], target: Cursor, *, changing: Set[str]
 ) -> RequiredRegion:
     """Return, for each iterator of a block, the range that one iteration of the target loop requires.
 
     Iterators missing from the result need their full domain. No range depends on a buffer in `changing`.
     """
     block: Block = cursor.node
-    names = {loop.var for loop in own}
+    names = {loop.var for loop in own_loops}
     free = {
         item.var for item in block.iters if isinstance(item.value, Var) and item.value.name in names
     }

@@ -36,16 +36,16 @@ class SlidingWindow(msgspec.Struct, frozen=True):
 
 
 def required_window(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer: str
 ) -> SlidingWindow:
     """Return the window that a block computes in each iteration of the target loop.
 
-    `own` are the loops around the block inside the target loop.
+    `own_loops` are the loops around the block inside the target loop.
 
     Raises `.window` and `.overlap`.
     """
-    window = next(_candidate_windows(cursor, target, own, buffer=buffer), None)
-    if window is None or _depends_otherwise(cursor, target, own, window):
+    window = next(_candidate_windows(cursor, target, own_loops, buffer=buffer), None)
+    if window is None or _depends_otherwise(cursor, target, own_loops, window):
         raise schedule_error(
             f"{cursor.primitive}.window",
             f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer}' with a constant "
@@ -62,7 +62,7 @@ def required_window(
 
 
 def _candidate_windows(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer: str
 ) -> Iterator[SlidingWindow]:
     """Yield a window for each dimension along which the block computes one."""
     block: Block = cursor.node
@@ -72,7 +72,9 @@ def _candidate_windows(
         item = by_name.get(at.name) if isinstance(at, Var) else None
         if item is not None and item.kind == "S":
             form = form_of(item.value, values_at(cursor), loops=loops)
-            window = _window_of_form(form, dim, item, target=target, own=own, loops=loops)
+            window = _window_of_form(
+                form, dim, item, target=target, own_loops=own_loops, loops=loops
+            )
             if window is not None:
                 yield window
 
@@ -83,11 +85,11 @@ def _window_of_form(
     item: BlockIter,
     *,
     target: Cursor,
-    own: tuple[For, ...],
+    own_loops: tuple[For, ...],
     loops: Mapping[str, For],
 ) -> SlidingWindow | None:
     """Return the window that an iterator with a linear form runs over; None if it has none of fixed width."""
-    inner, loop = {inner_loop.var for inner_loop in own}, target.node.var
+    inner, loop = {inner_loop.var for inner_loop in own_loops}, target.node.var
     outer = {outer_loop.var for outer_loop in (*target.loops, target.node)}
     count = form.terms.get(loop, NOTHING)
     width = count_of(digits_of(form, inner, loops=loops).values())
@@ -106,14 +108,14 @@ def _window_of_form(
 
 
 def _depends_otherwise(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: SlidingWindow
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
 ) -> bool:
     """Return whether the elements that the block computes depend on the iteration by more than the window."""
     block: Block = cursor.node
     values, loop = values_at(cursor), target.node.var
-    inner = {inner_loop.var for inner_loop in own}
+    inner = {inner_loop.var for inner_loop in own_loops}
     others = [resolve(item.value, values) for item in block.iters if item.var != window.var]
-    ranges = [resolve(end, values) for inside in own for end in (inside.start, inside.extent)]
+    ranges = [resolve(end, values) for inside in own_loops for end in (inside.start, inside.extent)]
     header = replace(block, iters=(), reads=None, writes=None)
     domains = [item.domain for item in block.iters]
     inside = (header, *domains)

@@ -76,20 +76,20 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
 
     produced = _required_products(cursor)
     require_plain_loops(target)
-    own = required_own_loops(cursor)
-    top = required_nest_beside(cursor, target, own, side="before")
-    _require_no_other_use(cursor, target, own=own, produced=produced)
-    _require_no_write_between(cursor, top, own=own)
+    own_loops = required_own_loops(cursor)
+    top = required_nest_beside(cursor, target, own_loops, side="before")
+    _require_no_other_use(cursor, target, own_loops=own_loops, produced=produced)
+    _require_no_write_between(cursor, top, own_loops=own_loops)
     _require_own_updates(cursor, top, target, produced=produced)
-    require_recomputed(cursor, own, target, produced=produced)
-    ranges = required_region(cursor, own, target, changing=buffers_written((top.node,)))
+    require_recomputed(cursor, own_loops, target, produced=produced)
+    ranges = required_region(cursor, own_loops, target, changing=buffers_written((top.node,)))
 
-    nest, names = moved_nest(cursor, own, ranges)
+    nest, names = moved_nest(cursor, own_loops, ranges)
     buffers = [buffer for buffer in all_buffers(root.function) if buffer.name in produced]
     # Only dense buffers can be allocated by a statement; sparse ones stay with the function.
     private = [buffer for buffer in buffers if isinstance(buffer, Buffer)]
     _require_constant_sizes(private, root.function)
-    without = _without_allocations(function_with_replaced(cursor.up(len(own)), ()), private)
+    without = _without_allocations(function_with_replaced(cursor.up(len(own_loops)), ()), private)
     inside = find_loop(root.with_function(without), loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
     return Change(inside.replaced_by((replace(inside.node, body=body),)), names)
@@ -117,7 +117,7 @@ def _required_products(cursor: Cursor) -> frozenset[str]:
 
 
 def _require_no_other_use(
-    cursor: Cursor, target: Cursor, *, own: Sequence[For], produced: Set[str]
+    cursor: Cursor, target: Cursor, *, own_loops: Sequence[For], produced: Set[str]
 ) -> None:
     """Refuse uses of the buffers that the block writes, except by the block and the target loop's body.
 
@@ -125,7 +125,7 @@ def _require_no_other_use(
     """
     emptied = target.replaced_by((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
-    used = buffers_named(function_with_replaced(block.up(len(own)), ()).body)
+    used = buffers_named(function_with_replaced(block.up(len(own_loops)), ()).body)
     for statement in addressable_statements(target.node.body):
         if isinstance(statement, Block):
             used |= buffers_named(statement.init)
@@ -149,9 +149,9 @@ def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
     return buffers_accessed(part for parent in (*between, cursor.node) for part in parts_of(parent))
 
 
-def _require_no_write_between(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> None:
+def _require_no_write_between(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> None:
     """Refuse to move the block past a write of a buffer that it reads."""
-    moving = cursor.up(len(own))
+    moving = cursor.up(len(own_loops))
     reads = buffers_accessed((moving.node,)) - outer_writes((cursor.node,))
     overwritten = reads & outer_writes((*moving.siblings_until(top), top.node))
     if overwritten:

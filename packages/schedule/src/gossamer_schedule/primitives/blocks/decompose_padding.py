@@ -189,9 +189,9 @@ def _with_statement(nest: BlockNest, replaced_at: Cursor, statement: Stmt) -> St
 
 def _own_loops(nest: BlockNest) -> tuple[For, ...]:
     """Return the innermost loops that contain only the block, outermost first."""
-    own: list[For] = []
+    own_loops: list[For] = []
     for loop in reversed(nest.block.nest[-len(nest.loops) :]):
         if len(loop.body) != 1 or not any(loop is inside for inside in nest.loops):
             break
-        own.insert(0, loop)
-    return tuple(own)
+        own_loops.insert(0, loop)
+    return tuple(own_loops)

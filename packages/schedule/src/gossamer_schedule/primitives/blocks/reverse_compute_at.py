@@ -93,17 +93,17 @@ def reverse_compute_at(
 
     _require_own_elements(cursor)
     require_plain_loops(target)
-    own = required_own_loops(cursor)
-    top = required_nest_beside(cursor, target, own, side="after")
-    require_bound_before(cursor.up(len(own)), top)
+    own_loops = required_own_loops(cursor)
+    top = required_nest_beside(cursor, target, own_loops, side="after")
+    require_bound_before(cursor.up(len(own_loops)), top)
     path = path_between(target, top)
-    shared = _required_shared_buffers(cursor, top, own=own)
+    shared = _required_shared_buffers(cursor, top, own_loops=own_loops)
     produced = _required_producers(cursor, top, target=target)
-    ranges = required_consumer_ranges(ConsumerMove(cursor, own, target, path), produced)
-    _require_same_order(cursor, own, path, ranges=ranges)
+    ranges = required_consumer_ranges(ConsumerMove(cursor, own_loops, target, path), produced)
+    _require_same_order(cursor, own_loops, path, ranges=ranges)
 
-    nest, names = moved_nest(cursor, own, ranges)
-    inside = find_loop(cursor.up(len(own)).replaced_by(()), loop=loop)
+    nest, names = moved_nest(cursor, own_loops, ranges)
+    inside = find_loop(cursor.up(len(own_loops)).replaced_by(()), loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = inside.replaced_by((extended,))
     if conflict := conflicting_buffer(find_loop(changed, loop=path[0].var), path, buffers=shared):
@@ -131,12 +131,12 @@ def _require_own_elements(cursor: Cursor) -> None:
         )
 
 
-def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own: Sequence[For]) -> Set[str]:
+def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:
     """Refuse to move the block past conflicting accesses between the nest and the block.
 
     Return the buffers that the block writes and the nest uses, too.
     """
-    consumer = cursor.up(len(own))
+    consumer = cursor.up(len(own_loops))
     conflicts = conflicting_buffers((consumer.node,), top.siblings_until(consumer))
     if conflicts:
         raise _conflict_error(cursor.node.name, conflicts)
@@ -180,7 +180,11 @@ def _stores_to(body: tuple[Stmt, ...], buffers: Set[str], at: Cursor) -> list[Ac
 
 
 def _require_same_order(
-    cursor: Cursor, own: Sequence[For], path: Sequence[For], *, ranges: Mapping[str, ProducedRange]
+    cursor: Cursor,
+    own_loops: Sequence[For],
+    path: Sequence[For],
+    *,
+    ranges: Mapping[str, ProducedRange],
 ) -> None:
     """Refuse a new order of points that may store to one element: the last store determines its value.
 
@@ -194,8 +198,8 @@ def _require_same_order(
         if item.var in ranges and ranges[item.var].count is not None
     }
     selecting = [loop for loop in path if integer_value(loop.extent) != 1]
-    is_kept = len(selecting) <= 1 and selected <= {index_var(loop.var) for loop in own[:1]}
+    is_kept = len(selecting) <= 1 and selected <= {index_var(loop.var) for loop in own_loops[:1]}
     if is_kept or is_reduction(block):
         return
     for buffer in sorted(outer_writes((block,))):
-        require_distinct_stores(cursor, buffer, nest=own)
+        require_distinct_stores(cursor, buffer, nest=own_loops)

@@ -108,9 +108,9 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
 
     target = _required_loop(cursor, buffer)
     require_serial(target)
-    own = _required_own_loops(cursor, target)
-    _require_repeatable(cursor, target, own, buffer=buffer)
-    window = required_window(cursor, target, own, buffer=buffer)
+    own_loops = _required_own_loops(cursor, target)
+    _require_repeatable(cursor, target, own_loops, buffer=buffer)
+    window = required_window(cursor, target, own_loops, buffer=buffer)
     assert isinstance(old, Buffer)  # Only dense buffers are allocated by statements.
     _require_known_shape(old, target)
     _require_loads_after(cursor, target, buffer=buffer)
@@ -119,7 +119,7 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     shape = list(old.shape)
     shape[window.dim] = index(window.width)
     rolled = replace(old, shape=tuple(shape))
-    changed, names = _with_new_elements_only(cursor, target, own, window)
+    changed, names = _with_new_elements_only(cursor, target, own_loops, window)
     inside = find_loop(root.with_function(changed), loop=target.node.var)
     loop = replace(
         inside.node, body=_with_circular_indices(inside.node.body, window, buffer=buffer)
@@ -153,7 +153,7 @@ def _required_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
 
 
 def _require_repeatable(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], *, buffer: str
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer: str
 ) -> None:
     """Refuse a block unless computing an element of the buffer again would give the same value.
 
@@ -174,7 +174,7 @@ def _require_repeatable(
             hint="rolling_buffer keeps elements that a block computes from scratch, by an assignment or by a "
             "reduction with an init.",
         )
-    nest = resolve(own[0] if own else block, values_at(cursor))
+    nest = resolve(own_loops[0] if own_loops else block, values_at(cursor))
     # The new predicate of the block reads the start of the loop in each iteration.
     reads = nest, target.node.start
     changed = changed_in(target.node.body, *reads, function=target.function) - {buffer}
@@ -245,7 +245,7 @@ def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: B
 
 
 def _with_new_elements_only(
-    cursor: Cursor, target: Cursor, own: tuple[For, ...], window: SlidingWindow
+    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
 ) -> tuple[Function, tuple[str, ...]]:
     """Return the function whose block computes only the elements that enter the window, and new names.
 
@@ -263,23 +263,23 @@ def _with_new_elements_only(
     changed = cursor.replaced_by((restricted,))
     if not block.init:
         return changed.function, ()
-    _require_same_init(cursor, own)
+    _require_same_init(cursor, own_loops)
     inner = find_block(changed, block=block.name)
-    nest = required_init_nest(inner, inner.nest[-len(own) :])
+    nest = required_init_nest(inner, inner.nest[-len(own_loops) :])
     inits, names = init_nest(inner, nest, namer=namer_of(changed.function))
     updates = find_block(inner.replaced_by((replace(restricted, init=()),)), block=block.name)
-    top = updates.up(len(own))
+    top = updates.up(len(own_loops))
     return function_with_replaced(top, (*inits, top.node)), names
 
 
-def _require_same_init(cursor: Cursor, own: tuple[For, ...]) -> None:
+def _require_same_init(cursor: Cursor, own_loops: tuple[For, ...]) -> None:
     """Refuse points that may initialize one element with different values.
 
     The init of the block stores the value of the first point; the new block would store that of the last.
     """
     block: Block = cursor.node
-    reinitializing = reinitializing_loops(cursor, {inner_loop.var for inner_loop in own})
-    if reinitializing and not is_determined_by_element(block, own):
+    reinitializing = reinitializing_loops(cursor, {inner_loop.var for inner_loop in own_loops})
+    if reinitializing and not is_determined_by_element(block, own_loops):
         loop = min(reinitializing)
         raise schedule_error(
             "rolling_buffer.not_proved",
