@@ -79,7 +79,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.verify.region_coverage import outside
+from gossamer_ir.verify.region_coverage import uncovered_regions
 
 STAGES = ("coordinate", "position", "loop", "flat")
 
@@ -436,7 +436,7 @@ class Generator:
                     options[name] = tuple(self.region() for _ in range(self.below(3)))
             init = tuple(self.store(0) for _ in range(self.below(2)))
             block = Block(self.name("block"), iters, self.body(fuel), init, **options)
-            wrong = {field: None for field, _ in outside(block)}
+            wrong = {field: None for field, _ in uncovered_regions(block)}
             return msgspec.structs.replace(block, **wrong) if wrong else block
 
         return self.scoped(build)

@@ -25,12 +25,12 @@ from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
 from gossamer_ir.dependence.mixed_radix import (
-    ascending,
+    digits_from_counts,
     injectivity_key,
     is_covering,
-    number,
-    parted,
-    places,
+    loops_in_digit_order,
+    number_from_digits,
+    split_digits,
 )
 from gossamer_ir.nodes import Binary, Compare, For, Function
 from gossamer_ir.traversal.references import free_vars
@@ -129,7 +129,7 @@ def test_what_digits_tell_is_so():
         steps = {name: random.choice([-6, -1, 1, 1, 2, 3, 4, 6, 8, 12]) for name in "ijm"}
         if random.random() < 0.3:  # without gaps
             order = random.sample("ijm", 3)
-            counts = places([build.index(extents[name]) for name in order])
+            counts = digits_from_counts([build.index(extents[name]) for name in order])
             steps = {name: at.coefficient.constant for name, at in zip(order, counts, strict=True)}
         loops = loops_with(extents)
         form = form_of(index_of(steps), {}, loops=loops)
@@ -157,19 +157,24 @@ def test_extents_may_be_sums():
     written = build.add(build.mul(i, row), j)
     spread = build.add(build.add(j, i), build.mul(n, i))
     for at in (written, spread):
-        assert ascending(form_of(at, {}, loops=loops), loops=loops) == ("j", "i")
-    assert ascending(form_of(build.add(build.mul(i, n), j), {}, loops=loops), loops=loops) is None
+        assert loops_in_digit_order(form_of(at, {}, loops=loops), loops=loops) == ("j", "i")
+    assert (
+        loops_in_digit_order(form_of(build.add(build.mul(i, n), j), {}, loops=loops), loops=loops)
+        is None
+    )
 
 
 def test_quotients_of_digits_are_numbers_of_digits():
-    digits = dict(zip("ijm", places([build.index(extent) for extent in (3, 4, 5)]), strict=True))
-    splits = {divisor: parted(digits, divisor) for divisor in range(1, 61)}
+    digits = dict(
+        zip("ijm", digits_from_counts([build.index(extent) for extent in (3, 4, 5)]), strict=True)
+    )
+    splits = {divisor: split_digits(digits, divisor) for divisor in range(1, 61)}
     for divisor, parts in splits.items():
         for at in product(range(3), range(4), range(5)) if parts is not None else ():
             high, span, low = parts
             point = dict(zip("ijm", at, strict=True))
-            whole = value_of(number(digits), point)
+            whole = value_of(number_from_digits(digits), point)
             assert divisor % span == 0
-            assert value_of(number(high), point) == whole // span
-            assert value_of(number(low), point) == whole % span
+            assert value_of(number_from_digits(high), point) == whole // span
+            assert value_of(number_from_digits(low), point) == whole % span
     assert [divisor for divisor, parts in splits.items() if parts] == [*range(5, 61, 5)]

@@ -42,8 +42,8 @@ from gossamer_ir.traversal.effects import (
     TAKING,
     WRITES,
     always_evaluated,
-    binds,
     buffers_written,
+    declared_names,
     effects_of,
 )
 from gossamer_ir.traversal.references import free_vars
@@ -98,7 +98,7 @@ def test_every_text_field_is_an_effect(kind):
         for field in msgspec.structs.fields(kind)
         if field.type is str
     }
-    told = {*binds(stmt), effects.calls, *(write.buffer for write in effects.writes)}
+    told = {*declared_names(stmt), effects.calls, *(write.buffer for write in effects.writes)}
     known = {"buffer": kind in NAMING_BUFFERS, "reducer": kind is Combine, "kinds": True}
     assert [name for name, text in texts.items() if not known.get(name, text in told)] == []
 
@@ -142,8 +142,8 @@ def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
     effects = effects_of(SAMPLES[kind])
     allocated = () if effects.allocates is None else (effects.allocates.name,)
     assert (BINDING[kind](SAMPLES[kind]) if kind in BINDING else ()) == effects.binds
-    assert binds(SAMPLES[kind]) == (*effects.labels, *effects.binds, *allocated)
-    assert (kind in TAKING) == bool(binds(SAMPLES[kind]))
+    assert declared_names(SAMPLES[kind]) == (*effects.labels, *effects.binds, *allocated)
+    assert (kind in TAKING) == bool(declared_names(SAMPLES[kind]))
 
 
 def test_the_variables_of_each_kind_that_binds_some():
@@ -172,7 +172,7 @@ def test_a_body_that_may_not_run_says_so():
 
 
 def test_a_loop_binds_for_its_body_and_a_let_for_what_follows():
-    assert binds(SAMPLES[Block]) == ("b", "v")
-    assert binds(LET) == ("let",)
+    assert declared_names(SAMPLES[Block]) == ("b", "v")
+    assert declared_names(LET) == ("let",)
     assert effects_of(LET).bodies == ()
-    assert binds(SAMPLES[Allocate]) == ("W",)
+    assert declared_names(SAMPLES[Allocate]) == ("W",)

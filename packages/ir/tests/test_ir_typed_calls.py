@@ -9,7 +9,7 @@ import pytest
 from gossamer_ir import dumps, loads, parse_expr, print_module
 from gossamer_ir.errors import ArgumentError, ParseError
 from gossamer_ir.nodes import Module, Node
-from gossamer_ir.support.typed_calls import fits, typed
+from gossamer_ir.support.typed_calls import conforms_to, typed
 
 N = TypeVar("N", bound=Node)
 
@@ -25,7 +25,7 @@ N = TypeVar("N", bound=Node)
     ],
 )  # fmt: skip
 def test_what_fits(value, wanted):
-    assert fits(value, wanted)
+    assert conforms_to(value, wanted)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_fits(value, wanted):
     ],
 )  # fmt: skip
 def test_what_does_not_fit(value, wanted):
-    assert not fits(value, wanted)
+    assert not conforms_to(value, wanted)
 
 
 def test_an_argument_of_a_wrong_type_is_named():

@@ -69,7 +69,7 @@ DEFECTS = (
     Defect(
         "a search ends where it would in the first fibre",
         of="lower_buffers", home="buffers.lower_buffers",
-        line="build.add(start, node.begin), element(start, node.end)",
+        line="build.add(start, node.begin), element_number(start, node.end)",
         instead="build.add(start, node.begin), node.end",
     ),
     Defect(

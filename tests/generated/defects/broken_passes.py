@@ -64,8 +64,8 @@ DEFECTS = (
     Defect(
         "a search begins at the first element of all",
         of="expand_search", home="search.helpers.search_expansion",
-        line="return (*cell(self.low, begin), *cell(self.size, size))",
-        instead="return (*cell(self.low, build.ZERO), *cell(self.size, end))",
+        line="return (*allocated_cell(self.low, begin), *allocated_cell(self.size, size))",
+        instead="return (*allocated_cell(self.low, build.ZERO), *allocated_cell(self.size, end))",
     ),
     Defect(
         "an init that moves out of a reduction runs where a condition does not hold",

@@ -13,7 +13,7 @@ from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import InterpretedProgram
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.interpret.values import garbage
+from gossamer_ir.interpret.values import garbage_array
 from gossamer_ir.interpret.views import Indices, View
 from gossamer_ir.nodes import Allocate, Module, Search
 from tests.generated.oracle.coordinate_tables import Undecided
@@ -84,7 +84,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
-        view = _Known(buffer.name, garbage(sizes, buffer.dtype), dtype=buffer.dtype)
+        view = _Known(buffer.name, garbage_array(sizes, buffer.dtype), dtype=buffer.dtype)
         view.known = np.zeros(sizes, bool)
         frame.views[buffer.name] = view
 

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     StageName,
 )  # fmt: skip
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.node_index import of_kind
+from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.walk import every_statement
 from gossamer_ir.verify import diagnostics
 
@@ -35,11 +35,11 @@ _Finder = Callable[[Function], bool]
 
 
 def _has(*kinds: type[Node]) -> _Finder:
-    return lambda function: any(True for _ in of_kind(function, *kinds))
+    return lambda function: any(True for _ in nodes_of_kind(function, *kinds))
 
 
 def _has_loops(kind: str) -> _Finder:
-    return lambda function: any(loop.kind == kind for loop in of_kind(function, For))
+    return lambda function: any(loop.kind == kind for loop in nodes_of_kind(function, For))
 
 
 def _has_declared(function: Function) -> bool:
@@ -60,7 +60,7 @@ CONTENTS: dict[str, _Finder] = {
 """The constructs that a pass removes from modules, each with a test for a function that has one."""
 
 
-def holds(module: Module, content: str) -> bool:
+def has_content(module: Module, content: str) -> bool:
     """Return whether a function of the module has one of these `CONTENTS`."""
     return any(map(CONTENTS[content], module.functions))
 
@@ -99,7 +99,9 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Raise `InternalError`, a bug of the pass, unless its result is a valid module of the declared stage
         that has none of the contents that the pass removes."""
         wrong = [f"{diagnostic.message} [{diagnostic.code}]" for diagnostic in diagnostics(result)]
-        wrong += [f"it still holds {content}" for content in self.removes if holds(result, content)]
+        wrong += [
+            f"it still holds {content}" for content in self.removes if has_content(result, content)
+        ]
         if self.gives not in (None, result.stage):
             wrong.append(f"it is of the {result.stage} stage")
         if wrong:

@@ -12,7 +12,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.lower_to_flat import LISTED, lower_to_flat
-from gossamer_lower.lowering_pass import PassRecord, holds, record_of
+from gossamer_lower.lowering_pass import PassRecord, has_content, record_of
 from gossamer_lower.passes import LANGUAGE_PASSES
 
 _COMPOSED = tuple(filter(None, map(record_of, (lower_to_flat, bounds_check_flat))))
@@ -61,7 +61,7 @@ def require_kept_promise(name: str, result: Module) -> None:
 
 
 def _require_none_left(record: PassRecord, content: str, module: Module) -> None:
-    if holds(module, content):
+    if has_content(module, content):
         earlier = next(key for key, other in PASSES.items() if other.removes == (content,))
         raise ArgumentError(
             "pass.order",

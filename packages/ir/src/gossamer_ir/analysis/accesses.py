@@ -85,7 +85,7 @@ def accesses(
             case Block():
                 bound.update({it.var: resolve(it.value, bound) for it in statement.iters})
                 if statement.init:
-                    inside = at_init(held, statement, bound) if conditions else held
+                    inside = context_at_init(held, statement, bound) if conditions else held
                     yield from accesses(
                         statement.init,
                         values=bound,
@@ -135,7 +135,7 @@ def _deeper(
     return EnclosingContext(loops, (*held.conditions, *resolved), held.idle)
 
 
-def at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
+def context_at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
     """Return the context of the init of a block, which runs before the reduction loops.
 
     With reduction loops, conditions around the block are dropped: they may be inside these loops.

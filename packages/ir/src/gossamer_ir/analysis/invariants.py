@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from gossamer_ir.nodes import Fact, Function, Node, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import buffers_written, handles_of, stored_by
+from gossamer_ir.traversal.effects import buffers_written, directly_written, handles_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import every_statement
 
@@ -18,7 +18,7 @@ NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 @memoize_by_identity
 def mutable_buffers(function: Function) -> frozenset[str]:
     """Return the buffers that a function writes, including aliases that share a handle."""
-    return _with_aliases(stored_by(every_statement(function)), function)
+    return _with_aliases(directly_written(every_statement(function)), function)
 
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:

@@ -56,7 +56,7 @@ def lanes_of_access(access: Load | Store) -> Lanes | None:
     return next((lanes for lanes in vectors if lanes is not None), None)
 
 
-def count_of(lanes: Lanes) -> Expr:
+def lane_count(lanes: Lanes) -> Expr:
     """Return the number of lanes as an expression."""
     count = index(lanes.count)
     return mul(count, VScale()) if lanes.scalable else count

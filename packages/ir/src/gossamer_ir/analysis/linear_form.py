@@ -67,16 +67,16 @@ def form_of(expr: Expr, values: Values, *, loops: Container[str]) -> LinearForm:
     return by_variables(affine_of(resolve(expr, values)), loops)
 
 
-def along(form: Affine, name: str) -> tuple[Affine, Affine] | None:
+def coefficient_and_rest(form: Affine, name: str) -> tuple[Affine, Affine] | None:
     """Return the coefficient of a variable and the rest of a form, neither of which depends on the variable;
     None if the form is not linear in it.
 
     >>> from gossamer_ir.arith.affine import expr_of
     >>> from gossamer_ir.core.build import add, index_var, mul
     >>> i, m, n = map(index_var, "imn")
-    >>> [expr_of(part) for part in along(affine_of(add(mul(i, m), n)), "i")] == [m, n]
+    >>> [expr_of(part) for part in coefficient_and_rest(affine_of(add(mul(i, m), n)), "i")] == [m, n]
     True
-    >>> along(affine_of(mul(i, i)), "i")
+    >>> coefficient_and_rest(affine_of(mul(i, i)), "i")
     """
     split = by_variables(form, (name,))
     return None if split.opaque else (split.terms.get(name, NOTHING), split.base)

@@ -49,11 +49,11 @@ def match_reduction(store: Store) -> Reduction | None:
         return None
     for old, new in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
         if isinstance(old, Load) and old.buffer == store.buffer and old.indices == store.indices:
-            is_free = not any(reads(part, store.buffer) for part in (new, *store.indices))
+            is_free = not any(reads_buffer(part, store.buffer) for part in (new, *store.indices))
             return Reduction(value.op, store, new) if is_free else None
     return None
 
 
-def reads(expr: Expr, buffer: str) -> bool:
+def reads_buffer(expr: Expr, buffer: str) -> bool:
     """Return whether an expression reads a buffer."""
     return any(node.buffer == buffer for node in collect(READS, expr))

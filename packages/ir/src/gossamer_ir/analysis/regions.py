@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses import Access, accesses, accesses_of_block
 from gossamer_ir.analysis.lane_projection import lanes_of
-from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.symbolic_bounds import Bounds
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.core import build
@@ -250,7 +250,7 @@ def _is_exact(access: Access) -> bool:
 
 
 def _steps_by_one(at: Expr, name: str) -> bool:
-    parts = along(affine_of(at), name)
+    parts = coefficient_and_rest(affine_of(at), name)
     return parts is not None and parts[0].is_constant and abs(parts[0].constant) == 1
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.analysis.lane_projection import LANE, count_of, lane_of, lanes_of
+from gossamer_ir.analysis.lane_projection import LANE, lane_count, lane_of, lanes_of
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of, factors_of, product
 from gossamer_ir.core import build
@@ -98,7 +98,7 @@ class Bounds:
         if lanes is None:
             return self._of_scalar(expr, loops)
         lane = lane_of(expr, LANE)
-        inner = For(LANE.name, build.ZERO, count_of(lanes), ())
+        inner = For(LANE.name, build.ZERO, lane_count(lanes), ())
         with self._point.inside(inner):
             return None if lane is None else self._of_scalar(lane, (*loops, inner))
 

@@ -8,9 +8,9 @@ from gossamer_ir.arith.affine import Affine, affine_of, factors_of, product
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.nonaffine_bounds import (
-    about_binary,
-    about_storage,
-    left_by_quotient,
+    bounds_of_binary,
+    bounds_of_storage,
+    remainder_equations,
     unwidened,
 )
 from gossamer_ir.core import build
@@ -41,18 +41,18 @@ class AtomInequalities:
         elif isinstance(inner, Binary) and inner is atom and inner.op == "mul":
             yield from self._about_product(inner, goal)
         elif isinstance(inner, Binary):
-            yield from about_binary(atom, inner)
+            yield from bounds_of_binary(atom, inner)
             if inner.op == "floormod" and not has_constant_form(inner.rhs):
                 yield from self._about_remainder(atom, inner)
         if inner is not atom:
-            yield from about_storage(atom, dtype_of(inner))
+            yield from bounds_of_storage(atom, dtype_of(inner))
 
     def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
         last = Binary("sub", inner.rhs, build.ONE)
         if self._holds(last):
             yield Affine({atom: 1}, 0)
             yield affine_of(Binary("sub", last, atom))
-            yield from left_by_quotient(atom, inner)
+            yield from remainder_equations(atom, inner)
 
     def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
         """Yield the inequalities of one factor, times the other factors if these are not negative."""

@@ -24,7 +24,7 @@ from gossamer_ir.arith.affine import (
 )  # fmt: skip
 from gossamer_ir.arith.atom_inequalities import AtomInequalities, has_constant_form
 from gossamer_ir.arith.constraints import Constraints
-from gossamer_ir.arith.goals import eliminated, normalized, with_value, without_atom
+from gossamer_ir.arith.goals import eliminate_atom, normalized_goal, with_value, without_atom
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.inequalities import implied_by
 from gossamer_ir.arith.nonaffine_bounds import Case, cases_of, unwidened
@@ -121,7 +121,7 @@ class Elimination:
         """
         for premise in {id(premise): premise for premise in self._about_several(goal)}.values():
             atom = next(atom for atom in goal.terms if atom in premise.terms)
-            left = eliminated(goal, atom, premise)
+            left = eliminate_atom(goal, atom, premise)
             if left is not None and len(left.terms) <= len(goal.terms) - 2:
                 self.begin()
                 if self._search(left, MAX_DEPTH):
@@ -141,7 +141,7 @@ class Elimination:
         if depth == 0 or self._steps <= 0:
             return False
         self._steps -= 1
-        goal = normalized(goal)
+        goal = normalized_goal(goal)
         if self._is_assumed(goal):
             return True
         key = self.constraints.state, self._nesting, frozenset(goal.terms.items())
@@ -186,7 +186,7 @@ class Elimination:
     def _follows(self, premises: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:
         """Return whether eliminating the atom with one of these inequalities yields a goal that is proved."""
         for premise in premises:
-            left = eliminated(goal, atom, premise)
+            left = eliminate_atom(goal, atom, premise)
             if left is not None and self._search(left, depth - 1):
                 return True
         return False

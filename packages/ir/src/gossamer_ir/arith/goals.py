@@ -8,16 +8,16 @@ from gossamer_ir.arith.affine import Affine, affine_of, combine, scale
 from gossamer_ir.nodes import Expr
 
 
-def eliminated(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
+def eliminate_atom(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
     """Return a goal without the atom, by a multiple of a known inequality; None if that does not bound the
     atom on the side that the goal needs.
 
     >>> from gossamer_ir.core.build import index_var
     >>> i, n = index_var("i"), index_var("n")
     >>> goal = Affine({n: 1, i: -1}, 0)  # n - i >= 0
-    >>> eliminated(goal, i, Affine({n: 1, i: -1}, -1)) == Affine({}, 1)  # by i < n
+    >>> eliminate_atom(goal, i, Affine({n: 1, i: -1}, -1)) == Affine({}, 1)  # by i < n
     True
-    >>> eliminated(goal, i, Affine({i: 1}, 0))  # i >= 0 bounds i from the other side
+    >>> eliminate_atom(goal, i, Affine({i: 1}, 0))  # i >= 0 bounds i from the other side
     """
     other, coefficient = premise.terms.get(atom, 0), goal.terms[atom]
     if other * coefficient <= 0:
@@ -27,13 +27,13 @@ def eliminated(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
     return combine(scaled, premise, -(abs(coefficient) // divisor))
 
 
-def normalized(goal: Affine) -> Affine:
+def normalized_goal(goal: Affine) -> Affine:
     """Return a goal divided by the common divisor of its coefficients. Over the integers, rounding the
     constant down gives an equivalent goal.
 
     >>> from gossamer_ir.core.build import index_var
     >>> i = index_var("i")
-    >>> normalized(Affine({i: 4}, -3)) == Affine({i: 1}, -1)  # 4 * i >= 3: i >= 1
+    >>> normalized_goal(Affine({i: 4}, -3)) == Affine({i: 1}, -1)  # 4 * i >= 3: i >= 1
     True
     """
     divisor = gcd(*goal.terms.values())

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeGuard
 from gossamer_ir.arith.affine import Affine, affine_of, combine, distance, expr_of, product, scale
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.nonaffine_bounds import unwidened
-from gossamer_ir.arith.offsets import following, length_of, offset_of
+from gossamer_ir.arith.offsets import length_of, next_offset, offset_of
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Binary,
@@ -218,7 +218,7 @@ class IndexArrayFacts:
             node for atom in atoms for node in walk(atom) if _is_offset(node, indptr)
         )
         for offset in list(offsets)[:MAX_SEGMENTS]:
-            yield build.widen(offset), build.widen(following(offset))
+            yield build.widen(offset), build.widen(next_offset(offset))
 
 
 def _is_read(node: Node) -> TypeGuard[Load]:

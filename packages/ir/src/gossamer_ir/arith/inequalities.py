@@ -68,7 +68,7 @@ def _as_int64(expr: Expr) -> Expr:
     return Cast("int64", expr) if value is None else build.index(value)
 
 
-def connected(condition: Expr) -> Expr:
+def with_connectives(condition: Expr) -> Expr:
     """Return the condition, with a short-circuit `if_then_else(a, b, False)` as `and`, `(a, True, b)` as
     `or`."""
     match condition:
@@ -88,7 +88,7 @@ def negated(condition: Expr) -> Expr | None:
     >>> negated(Compare("lt", index_var("i"), index_var("n"))).op
     'ge'
     """
-    match connected(condition):
+    match with_connectives(condition):
         case Compare() as comparison if widened(comparison) is not None:
             return Compare(_OPPOSITE[comparison.op], comparison.lhs, comparison.rhs)
         case Unary(op="not", operand=operand):
@@ -116,7 +116,7 @@ def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affin
     >>> form == affine_of(as_nonnegative("lt", i, n))
     True
     """
-    match connected(condition):
+    match with_connectives(condition):
         case Binary(op="and", lhs=lhs, rhs=rhs):
             yield from implied_by(lhs, holds)
             yield from implied_by(rhs, holds)
@@ -150,4 +150,4 @@ def _implied_by_comparison(
             yield affine_of(as_nonnegative(op, lhs, rhs))
 
 
-__all__ = ["as_nonnegative", "connected", "implied_by", "negated", "slack_of", "widened"]
+__all__ = ["as_nonnegative", "with_connectives", "implied_by", "negated", "slack_of", "widened"]

@@ -40,7 +40,7 @@ def _sides(atom: Binary) -> tuple[Case, ...]:
     return (is_ordered[0], atom.lhs), (is_ordered[1], atom.rhs)
 
 
-def about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
+def bounds_of_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
     """Yield forms that are not negative, for a quotient, remainder, minimum, maximum or bit mask."""
     match inner.op:
         case "floordiv":
@@ -79,10 +79,10 @@ def _about_remainder(atom: Expr, inner: Binary) -> Iterator[Affine]:
         sign = 1 if divisor > 0 else -1
         yield Affine({atom: sign}, 0)
         yield Affine({atom: -sign}, abs(divisor) - 1)
-        yield from left_by_quotient(atom, inner)
+        yield from remainder_equations(atom, inner)
 
 
-def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
+def remainder_equations(atom: Expr, inner: Binary) -> Iterator[Affine]:
     """Yield remainder = dividend - quotient * divisor, for a divisor that is not zero."""
     quotient = Binary("floordiv", inner.lhs, inner.rhs)
     whole = Binary("add", Binary("mul", quotient, inner.rhs), atom)
@@ -91,7 +91,7 @@ def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
     yield scale(left, -1)
 
 
-def about_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
+def bounds_of_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
     """Yield the limits of a dtype that an atom is widened from."""
     kind = DType.parse(dtype)
     if not kind.is_float and kind.bits < 64:
@@ -115,4 +115,11 @@ def unwidened(atom: Expr) -> Expr:
     return atom.value if is_same and not kind.is_vector else atom
 
 
-__all__ = ["Case", "about_binary", "about_storage", "cases_of", "left_by_quotient", "unwidened"]
+__all__ = [
+    "Case",
+    "bounds_of_binary",
+    "bounds_of_storage",
+    "cases_of",
+    "remainder_equations",
+    "unwidened",
+]

@@ -13,7 +13,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Cast, Expr, Load
 
 
-def loaded(expr: Expr) -> Load | None:
+def load_of_index(expr: Expr) -> Load | None:
     """Return the load that an index is, or widens to int64; None unless it loads an integer
     unconditionally."""
     inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
@@ -23,7 +23,7 @@ def loaded(expr: Expr) -> Load | None:
     return inner if DType.parse(inner.dtype).is_integer else None
 
 
-def following(offset: Load) -> Load:
+def next_offset(offset: Load) -> Load:
     """Return the next offset: the end of the fibre that begins at this one."""
     *outer, last = offset.indices
     return replace(offset, indices=(*outer, add(last, ONE)))
@@ -37,13 +37,13 @@ def length_of(offset: Load) -> Expr:
     >>> print_expr(length_of(Load("P", (index_var("q"),), "int64")))
     'P[q + 1] - P[q]'
     """
-    return sub(widen(following(offset)), widen(offset))
+    return sub(widen(next_offset(offset)), widen(offset))
 
 
 def offset_of(begin: Expr, end: Expr) -> Load | None:
     """Return the offset at which a fibre begins, if `begin` and `end` are adjacent offsets; None
     otherwise."""
-    first, second = loaded(begin), loaded(end)
+    first, second = load_of_index(begin), load_of_index(end)
     if first is None or second is None or first.buffer != second.buffer:
         return None
     *outer, last = first.indices
@@ -66,4 +66,4 @@ def offset_of_length(length: Expr) -> Load | None:
     return offset_of(ends[-1], ends[1])
 
 
-__all__ = ["following", "length_of", "loaded", "offset_of", "offset_of_length"]
+__all__ = ["next_offset", "length_of", "load_of_index", "offset_of", "offset_of_length"]

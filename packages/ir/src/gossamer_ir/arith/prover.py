@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.elimination import Elimination
-from gossamer_ir.arith.inequalities import as_nonnegative, connected, negated, widened
+from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened, with_connectives
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
 
@@ -106,7 +106,7 @@ class Prover:
         >>> prover.proves(Compare("lt", rounded, i))  # false for i = 0
         False
         """
-        match connected(condition):
+        match with_connectives(condition):
             case Const(text=text):
                 return text == "True"
             case Binary(op="and", lhs=lhs, rhs=rhs):

@@ -12,11 +12,11 @@ from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.affine import Affine
-from gossamer_ir.arith.offsets import loaded
+from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.injectivity import is_injective
-from gossamer_ir.dependence.mixed_radix import digits_of, fits, injectivity_key, span
+from gossamer_ir.dependence.mixed_radix import digits_fit, digits_of, injectivity_key, value_span
 from gossamer_ir.nodes import (
     Binary,
     Const,
@@ -144,7 +144,7 @@ def _loaded_indices(
 def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
     """Return the load that a form consists of, if it is from one of some buffers."""
     coordinate = coordinate_of(form)
-    load = None if coordinate is None else loaded(coordinate)
+    load = None if coordinate is None else load_of_index(coordinate)
     return load if load is not None and load.buffer in distinct else None
 
 
@@ -233,7 +233,7 @@ def leading_coordinate(
     ((atom, count),) = form.base.terms.items()
     digits = digits_of(form, form.terms.keys(), loops=loops)
     is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
-    is_determined = is_low and fits(list(digits.values()), Affine({}, count))
+    is_determined = is_low and digits_fit(list(digits.values()), Affine({}, count))
     if not is_determined or not _is_narrow(form, atom, count, loops=loops, varying=varying):
         return None
     return atom, count
@@ -247,7 +247,7 @@ def _is_narrow(
     if count == 1 and not form.terms:
         return True
     width = loops.overflow.of(atom) * (1 if _is_natural(atom, loops) else 2)
-    return abs(count) * width + span(form, varying, loops=loops) < 1 << 64
+    return abs(count) * width + value_span(form, varying, loops=loops) < 1 << 64
 
 
 def _is_natural(expr: Expr, loops: LoopsByName) -> bool:

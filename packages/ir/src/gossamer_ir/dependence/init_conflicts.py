@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import Access, EnclosingContext, accesses, at_init
+from gossamer_ir.analysis.accesses import Access, EnclosingContext, accesses, context_at_init
 from gossamer_ir.analysis.determined_variables import DeterminedVariables
 from gossamer_ir.analysis.init_nests import LoopOrCondition, Values, reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
@@ -75,7 +75,7 @@ def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> 
         if isinstance(part, For)
     )
     conditions = tuple(resolve(part, values) for part in parts if not isinstance(part, For))
-    held = at_init(EnclosingContext(loops, conditions), block, values)
+    held = context_at_init(EnclosingContext(loops, conditions), block, values)
     fed = reduction_loops(block, values)
     # The init runs outside the reduction loops, so conditions on their variables do not apply.
     kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, combine, expr_of
-from gossamer_ir.arith.offsets import loaded, offset_of, offset_of_length
+from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Expr,
@@ -37,7 +37,7 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     >>> is_injective(column, loop, [])
     False
     """
-    load = loaded(expr)
+    load = load_of_index(expr)
     if load is None:
         return False
     *outer, last = load.indices
@@ -58,7 +58,7 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
 def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     """Return whether a position is the loop variable plus the beginning of a segment, and the loop ends where
     the segment does. Without `indptr` the segment is a row, which any range of positions is part of."""
-    parts = along(affine_of(position), loop.var)
+    parts = coefficient_and_rest(affine_of(position), loop.var)
     if parts is None or parts[0] != UNIT:
         return False
     _, begin = parts

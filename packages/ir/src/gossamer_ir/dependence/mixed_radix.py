@@ -59,14 +59,14 @@ Key: TypeAlias = tuple[Affine, frozenset[tuple[str, Affine]], Affine]
 _Name = TypeVar("_Name")
 
 
-def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
+def names_if_gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
     """Return the names of digits in ascending order; None unless the lowest place value is 1, and each other
     place value is the number of values of the digits below it.
 
     >>> from gossamer_ir.core.build import index
-    >>> gapless({"high": Digit(Affine({}, 8), index(3)), "low": Digit(UNIT, index(8))})
+    >>> names_if_gapless({"high": Digit(Affine({}, 8), index(3)), "low": Digit(UNIT, index(8))})
     ('low', 'high')
-    >>> gapless({"high": Digit(Affine({}, 9), index(3)), "low": Digit(UNIT, index(8))})
+    >>> names_if_gapless({"high": Digit(Affine({}, 9), index(3)), "low": Digit(UNIT, index(8))})
     """
     expected, left, order = UNIT, dict(digits), list[_Name]()
     while left:
@@ -82,11 +82,11 @@ def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
     return tuple(order)
 
 
-def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
+def digits_from_counts(extents: Sequence[Expr]) -> tuple[Digit, ...]:
     """Return the digits without gaps that have these numbers of values, highest first.
 
     >>> from gossamer_ir.core.build import index
-    >>> [digit.coefficient.constant for digit in places([index(3), index(4), index(8)])]
+    >>> [digit.coefficient.constant for digit in digits_from_counts([index(3), index(4), index(8)])]
     [32, 8, 1]
     """
     digits: list[Digit] = []
@@ -95,7 +95,7 @@ def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
     return tuple(reversed(digits))
 
 
-def count_of(digits: Iterable[Digit]) -> Affine:
+def count_of_values(digits: Iterable[Digit]) -> Affine:
     """Return the number of values of a number with these digits."""
     return reduce(times, (affine_of(digit.extent) for digit in digits), UNIT)
 
@@ -126,9 +126,9 @@ def injectivity_key(
         is_above = quotient(digit.coefficient, own.radix) is not None
         if not (is_above and integer_value(loops[loop].start) == 0):
             low.append(digit)
-    if not _is_positive(own.coefficient, low) or not fits(low, own.coefficient):
+    if not _is_positive(own.coefficient, low) or not digits_fit(low, own.coefficient):
         return None
-    if span(form, varying, loops=loops) >= _WORD:
+    if value_span(form, varying, loops=loops) >= _WORD:
         return None
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
     return (form.terms[loop], fixed, form.base)
@@ -142,7 +142,7 @@ def _negative(digit: Digit) -> Digit:
     return Digit(scale(digit.coefficient, -1), digit.extent)
 
 
-def span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> int:
+def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> int:
     """Return a bound of the difference of two values of a form over all iterations of the `varying` loops. If
     it is below 2**64, different values are different machine integers."""
     digits = digits_of(form, varying, loops=loops)
@@ -183,7 +183,7 @@ def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, .
     return factored(form, dict.fromkeys(factor for factor in factors if isinstance(factor, Binary)))
 
 
-def fits(low: list[Digit], below: Affine) -> bool:
+def digits_fit(low: list[Digit], below: Affine) -> bool:
     """Return whether the sum of the digits, times their place values, is always less than `below`."""
     if not low:
         return True
@@ -197,32 +197,32 @@ def fits(low: list[Digit], below: Affine) -> bool:
         )
     for position, digit in enumerate(low):
         rest = low[:position] + low[position + 1 :]
-        if quotient(below, digit.radix) is not None and fits(rest, digit.coefficient):
+        if quotient(below, digit.radix) is not None and digits_fit(rest, digit.coefficient):
             return True
     return False
 
 
-def ascending(form: LinearForm, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
+def loops_in_digit_order(form: LinearForm, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
     """Return the loops of a form in ascending order of digits; None unless the form consists of digits
     without gaps."""
     if form.base != NOTHING:
         return None
-    return lowest(form, form.terms.keys(), loops=loops)
+    return lowest_loops(form, form.terms.keys(), loops=loops)
 
 
-def lowest(
+def lowest_loops(
     form: LinearForm, names: Set[str], *, loops: Mapping[str, For]
 ) -> tuple[str, ...] | None:
     """Return some loops of a form in ascending order of digits; None unless they are digits without gaps of a
     number that is added to a term that does not depend on them."""
     digits = digits_of(form, names, loops=loops)
-    order = gapless(digits)
+    order = names_if_gapless(digits)
     if order is None or form.opaque & names:
         return None
     return order if all(integer_value(loops[name].start) == 0 for name in digits) else None
 
 
-def number(digits: Mapping[str, Digit]) -> Expr:
+def number_from_digits(digits: Mapping[str, Digit]) -> Expr:
     """Return the number that has variables as its digits."""
     total: Expr = ZERO
     for name, digit in digits.items():
@@ -230,7 +230,7 @@ def number(digits: Mapping[str, Digit]) -> Expr:
     return total
 
 
-def parted(
+def split_digits(
     digits: Mapping[str, Digit], divisor: int
 ) -> tuple[dict[str, Digit], int, dict[str, Digit]] | None:
     """Split digits without gaps (highest first) at a place value that divides `divisor`.
@@ -244,19 +244,19 @@ def parted(
         if span.is_constant and divisor > 0 and span.constant > 0 and divisor % span.constant == 0:
             extents = [outer.extent for _, outer in several[:position]]
             names = [name for name, _ in several[:position]]
-            high = dict(zip(names, places(extents), strict=True))
+            high = dict(zip(names, digits_from_counts(extents), strict=True))
             return high, span.constant, dict(several[position:])
     return None
 
 
-def without(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Expr:
+def without_loop_terms(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Expr:
     """Return a form without its terms in some loops."""
     others = sorted(form.terms.keys() - names)
     digits = digits_of(form, set(others), loops=loops)
-    return add(number({name: digits[name] for name in others}), expr_of(form.base))
+    return add(number_from_digits({name: digits[name] for name in others}), expr_of(form.base))
 
 
-def several(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...]:
+def loops_that_repeat(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...]:
     """Return some loops without those of a single iteration: their variable is 0, so they contribute
     nothing."""
     return tuple(name for name in order if integer_value(loops[name].extent) != 1)
@@ -264,10 +264,10 @@ def several(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...
 
 def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> bool:
     """Return whether a form takes all values in [0, extent), and possibly greater ones."""
-    every = ascending(form, loops=loops)
+    every = loops_in_digit_order(form, loops=loops)
     if every is None:
         return False
-    order = several(every, loops=loops)
+    order = loops_that_repeat(every, loops=loops)
     if not order:
         return integer_value(extent) == 1
     top = order[-1]

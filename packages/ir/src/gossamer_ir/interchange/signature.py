@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.node_index import of_kind
+from gossamer_ir.traversal.node_index import nodes_of_kind
 
 Names = set[str]
 Usage = tuple[Names, Names]
@@ -96,13 +96,13 @@ def _usage(function: Function, functions: Mapping[str, Function], done: dict[str
     usage = done.get(function.name)
     if usage is not None:
         return usage
-    reads: Names = {node.buffer for node in of_kind(function, Load, Search)}
+    reads: Names = {node.buffer for node in nodes_of_kind(function, Load, Search)}
     writes: Names = set()
-    for stmt in of_kind(function, Store, Atomic):
+    for stmt in nodes_of_kind(function, Store, Atomic):
         writes.add(stmt.buffer)
         if isinstance(stmt, Atomic):
             reads.add(stmt.buffer)
-    for call in of_kind(function, ParallelFor, Launch):
+    for call in nodes_of_kind(function, ParallelFor, Launch):
         callee = functions[call.function]
         below = _usage(callee, functions, done)
         _add_arguments(call, callee, below, (reads, writes))

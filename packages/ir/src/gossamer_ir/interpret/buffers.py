@@ -10,7 +10,7 @@ from gossamer_ir.interpret.frame import Frame, Views
 from gossamer_ir.interpret.layout import Layout
 from gossamer_ir.interpret.levels import Levels
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.interpret.values import Array, constant_value, garbage, storage_type
+from gossamer_ir.interpret.values import Array, constant_value, garbage_array, storage_type
 from gossamer_ir.interpret.views import View
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
 
@@ -76,7 +76,7 @@ def _sparse(buffer: SparseBuffer, frame: Frame, layout: Layout) -> View:
 
 def _array(buffer: AnyBuffer, shape: tuple[int, ...], frame: Frame) -> Array:
     if buffer.handle is None:
-        return garbage(shape, buffer.dtype)
+        return garbage_array(shape, buffer.dtype)
     array = frame.arrays[buffer.handle]
     if array.dtype != storage_type(buffer.dtype) or array.size != math.prod(shape):
         raise ArgumentError(

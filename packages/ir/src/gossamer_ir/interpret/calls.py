@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.parallel_chunks import chunks, weigh
+from gossamer_ir.interpret.parallel_chunks import chunks, evaluate_weight
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Launch, ParallelFor, Var
 
@@ -20,7 +20,7 @@ def parallel_for(node: ParallelFor, translator: Translator) -> Exec:
     """Return a parallel loop: calls its function for each chunk, last to first."""
     program, function = translator.program, node.function
     start, extent = translator.expr(node.start), translator.expr(node.extent)
-    args, check = _arguments(node.args, translator), weigh(node, translator)
+    args, check = _arguments(node.args, translator), evaluate_weight(node, translator)
 
     def run(frame: Frame) -> None:
         first, count = int(start(frame)), int(extent(frame))

@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Exec, FibrePosition, Frame, Initialized
 from gossamer_ir.interpret.levels import Level
-from gossamer_ir.interpret.translator import Translator, in_order
+from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
 from gossamer_ir.traversal.references import free_vars
 
@@ -49,7 +49,7 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
         _initializing(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
     )
     if translator.inits is None:
-        return in_order((initialize, nest))
+        return call_in_order((initialize, nest))
     translator.inits.append(initialize)
     return nest
 

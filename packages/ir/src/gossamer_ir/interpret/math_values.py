@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.interpret.values import convert, rounding
+from gossamer_ir.interpret.values import convert, with_rounding
 
 
 def math_function(name: str, dtype: str) -> Callable[..., Any]:
@@ -17,7 +17,7 @@ def math_function(name: str, dtype: str) -> Callable[..., Any]:
     if name in _BY_LANE:
         function = _BY_LANE[name]
         return lambda *args: convert(_by_lane(function, *args), dtype)
-    return rounding(dtype, _NUMPY[name])
+    return with_rounding(dtype, _NUMPY[name])
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:

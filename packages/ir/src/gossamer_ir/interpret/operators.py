@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interpret.values import rounding
+from gossamer_ir.interpret.values import with_rounding
 
 Operator = Callable[..., Any]
 
@@ -47,7 +47,7 @@ COMPARE: dict[str, Operator] = {
 
 def unary(op: str, dtype: str) -> Operator:
     """Return the function of a unary operator, for values of a dtype."""
-    return rounding(dtype, UNARY[op])
+    return with_rounding(dtype, UNARY[op])
 
 
 def binary(op: str, dtype: str) -> Operator:
@@ -57,7 +57,7 @@ def binary(op: str, dtype: str) -> Operator:
         return _total_division(BINARY[op])
     if op in ("shl", "shr"):
         return _total_shift(BINARY[op], op, dtype)
-    return rounding(dtype, BINARY[op])
+    return with_rounding(dtype, BINARY[op])
 
 
 def _total_division(function: Operator) -> Operator:

@@ -21,7 +21,7 @@ def chunks(start: int, extent: int, *, number: int) -> list[range]:
     return parts[::-1]
 
 
-def weigh(node: For | ParallelFor, translator: Translator) -> Exec:
+def evaluate_weight(node: For | ParallelFor, translator: Translator) -> Exec:
     """Evaluate the weight at both ends of a loop, and the grain, to detect errors in them.
 
     They have no effect otherwise. Raises `InterpreterError` if the weight at the end is smaller.

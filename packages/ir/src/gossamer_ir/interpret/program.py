@@ -13,7 +13,7 @@ from gossamer_ir.interpret.buffers import open_buffers
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements import STATEMENTS
-from gossamer_ir.interpret.translator import Translator, in_order
+from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.typed_calls import typed
 
@@ -56,7 +56,7 @@ class InterpretedProgram:
         if name not in self._translated:
             translator = Translator(self, self.function(name))
             body = translator.body(translator.function.body)
-            self._translated[name] = translator, in_order((*(translator.inits or ()), body))
+            self._translated[name] = translator, call_in_order((*(translator.inits or ()), body))
         return self._translated[name]
 
 

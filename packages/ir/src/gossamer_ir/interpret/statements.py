@@ -17,9 +17,9 @@ from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.iterations import iteration
 from gossamer_ir.interpret.memory_access import store
-from gossamer_ir.interpret.parallel_chunks import chunks, weigh
+from gossamer_ir.interpret.parallel_chunks import chunks, evaluate_weight
 from gossamer_ir.interpret.translator import EnclosingEntry, Translator
-from gossamer_ir.interpret.values import garbage, is_vector
+from gossamer_ir.interpret.values import garbage_array, is_vector
 from gossamer_ir.interpret.views import View
 from gossamer_ir.nodes import (
     Allocate,
@@ -57,7 +57,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
-        array = garbage(sizes, buffer.dtype)
+        array = garbage_array(sizes, buffer.dtype)
         frame.views[buffer.name] = View(buffer.name, array, dtype=buffer.dtype)
 
     return run
@@ -95,7 +95,7 @@ def _while(node: While, translator: Translator) -> Exec:
 def _for(node: For, translator: Translator) -> Exec:
     name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
     entry = EnclosingEntry(node)
-    body, check = translator.body(node.body, entry), weigh(node, translator)
+    body, check = translator.body(node.body, entry), evaluate_weight(node, translator)
     hoisted = tuple(entry.hoisted)
     number = translator.program.chunks if node.kind == "parallel" else 1
 

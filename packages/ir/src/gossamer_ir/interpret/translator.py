@@ -108,7 +108,7 @@ class Translator:
             self.around.append(under)
         steps = tuple(self._statement(node) for node in statements)
         del self.around[depth:]
-        return in_order(steps)
+        return call_in_order(steps)
 
     def lanes(self, lanes: Lanes) -> int:
         """Return the number of lanes on the interpreted machine."""
@@ -121,7 +121,7 @@ class Translator:
         return run
 
 
-def in_order(steps: tuple[Exec, ...]) -> Exec:
+def call_in_order(steps: tuple[Exec, ...]) -> Exec:
     """Return several functions of the frame as one that calls them in order."""
     if len(steps) == 1:
         return steps[0]

@@ -109,7 +109,7 @@ def encoded(value: Any, dtype: str) -> Any:
     return encode_bfloat16(value) if is_bfloat(dtype) else value
 
 
-def rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with its result rounded to bfloat16 if that is the dtype; NumPy rounds to
     others."""
     if not is_bfloat(dtype):
@@ -142,7 +142,7 @@ def _saturated(value: Any, target: Any) -> Any:
     return np.where(low | high, edges, fits).astype(target)[()]
 
 
-def garbage(shape: tuple[int, ...], dtype: str) -> Array:
+def garbage_array(shape: tuple[int, ...], dtype: str) -> Array:
     """Return a new array filled with garbage, on which no correct program depends: NaN, or a pattern of bits.
 
     Raises `AllocationFailed` if there is not enough memory.

@@ -12,7 +12,7 @@ import warnings
 
 from gossamer_ir.errors import ParseError, Place, VerifyError
 from gossamer_ir.nodes import Module, Node
-from gossamer_ir.script.syntax import below
+from gossamer_ir.script.syntax import child_nodes
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.walk import children
 
@@ -104,7 +104,7 @@ def _check_syntax_depth(tree: ast.Module) -> None:
             continue
         is_level = isinstance(current, (ast.expr, ast.stmt)) and not isinstance(current, _FLAT)
         step = 1 if is_level else 0
-        stack += [(child, depth + step) for child in below(current)]
+        stack += [(child, depth + step) for child in child_nodes(current)]
 
 
 def _characters(node: ast.stmt | ast.expr) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Module
 from gossamer_ir.script.print import Printed, print_with_places
-from gossamer_ir.script.render import nearest
+from gossamer_ir.script.render import nearest_span
 
 _MOST_LINES = 40
 """The maximum number of lines of a function that is shown in full."""
@@ -15,7 +15,7 @@ _AROUND = 6
 """The number of lines before and after the place that are shown of a longer function."""
 
 
-def marked(module: Module, place: Place) -> str:
+def text_with_carets(module: Module, place: Place) -> str:
     """Return the text of the function that contains a place, with carets below the place.
 
     Of a long function, only the lines near the place and the heads of the enclosing statements are shown.
@@ -29,7 +29,7 @@ def marked(module: Module, place: Place) -> str:
     ...     for i in T.serial(n):
     ...         X[i] = 1.0
     ... ''')
-    >>> print(marked(module, ("functions", 0, "body", 0)))
+    >>> print(text_with_carets(module, ("functions", 0, "body", 0)))
     @T.prim_func
     def fill(
         x: T.handle,
@@ -40,14 +40,14 @@ def marked(module: Module, place: Place) -> str:
         for i in T.serial(n):
         ^^^^^^^^^^^^^^^^^^^^^
             X[i] = 1.0
-    >>> for line in marked(module, ("functions", 0)).splitlines()[:3]:
+    >>> for line in text_with_carets(module, ("functions", 0)).splitlines()[:3]:
     ...     print(line)
     @T.prim_func
     def fill(
     ^^^^^^^^^
     """
     printed = print_with_places(module)
-    span = nearest(printed.spans, place)
+    span = nearest_span(printed.spans, place)
     if span is None:
         return ""
     text = printed.text.split("\n")

@@ -47,11 +47,11 @@ def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
 def _render_one(source: Source, spans: Mapping[Place, Span], diagnostic: Diagnostic) -> str:
     hint = f" {diagnostic.hint}" if diagnostic.hint else ""
     head = f"{diagnostic.message}{hint} [{diagnostic.code}]"
-    span = nearest(spans, diagnostic.place)
+    span = nearest_span(spans, diagnostic.place)
     return head if span is None else f"{head}\n{source.carets(span)}"
 
 
-def nearest(spans: Mapping[Place, Span], place: Place) -> Span | None:
+def nearest_span(spans: Mapping[Place, Span], place: Place) -> Span | None:
     """Return the span of a place, or of the nearest enclosing place that has one; None if there is none."""
     for length in range(len(place), 0, -1):
         span = spans.get(place[:length])

@@ -16,10 +16,10 @@ def _inner(fields: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in fields if name not in _LEAVES)
 
 
-def below(node: ast.AST) -> list[ast.AST]:
+def child_nodes(node: ast.AST) -> list[ast.AST]:
     """Return the child nodes, without operators and contexts.
 
-    >>> [type(node).__name__ for node in below(ast.parse("f(x, 1) + y").body[0].value)]
+    >>> [type(node).__name__ for node in child_nodes(ast.parse("f(x, 1) + y").body[0].value)]
     ['Call', 'Name']
     """
     children: list[ast.AST] = []
@@ -38,4 +38,4 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     while stack:
         current = stack.pop()
         yield current
-        stack += below(current)
+        stack += child_nodes(current)

@@ -69,7 +69,7 @@ def _argument_error(
     for parameter, values in given.arguments.items():
         wanted = _type_of(declared.parameters[parameter], function)
         for value in _each(values, declared.parameters[parameter].kind):
-            if not fits(value, wanted):
+            if not conforms_to(value, wanted):
                 return ArgumentError(
                     "argument.type",
                     f"Argument '{parameter}' of '{name}' is {_shown(value)}; expected {_spelled(wanted)}.",
@@ -94,19 +94,20 @@ def _each(values: Any, kind: Any) -> Iterable[Any]:
     return tuple(values.values()) if kind is Parameter.VAR_KEYWORD else (values,)
 
 
-def fits(value: object, wanted: Any) -> bool:
+def conforms_to(value: object, wanted: Any) -> bool:
     """Return whether a value conforms to an annotation, or if the annotation cannot be checked at run time.
 
-    >>> fits((1, 2), tuple[int, ...]), fits((1, "2"), tuple[int, ...]), fits(None, int | None)
+    >>> pair = tuple[int, ...]
+    >>> conforms_to((1, 2), pair), conforms_to((1, "2"), pair), conforms_to(None, int | None)
     (True, False, True)
     """
     origin, of = get_origin(wanted), get_args(wanted)
     if origin in (Union, UnionType):
-        return any(fits(value, one) for one in of)
+        return any(conforms_to(value, one) for one in of)
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in of)
     if isinstance(wanted, TypeVar):
-        return wanted.__bound__ is None or fits(value, wanted.__bound__)
+        return wanted.__bound__ is None or conforms_to(value, wanted.__bound__)
     if wanted is None:
         return value is None
     home = _NUMBERS.get(wanted, wanted) if origin is None else origin
@@ -116,7 +117,7 @@ def fits(value: object, wanted: Any) -> bool:
         is_instance = isinstance(value, home)
     except TypeError:  # a protocol without @runtime_checkable
         return True
-    return is_instance and all(fits(item, one) for item, one in _elements(value, of))
+    return is_instance and all(conforms_to(item, one) for item, one in _elements(value, of))
 
 
 def _elements(value: Any, of: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:

@@ -266,7 +266,7 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     >>> sorted(buffers_written((Store("Y", (ZERO,), ONE), Store("Z", (ZERO,), ONE))))
     ['Y', 'Z']
     """
-    return stored_by(statements(body))
+    return directly_written(statements(body))
 
 
 def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
@@ -284,10 +284,10 @@ def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
     """
     every = tuple(statements(body))
     own = [stmt.buffer.name for stmt in every if isinstance(stmt, Allocate)]
-    return stored_by(every).difference(own)
+    return directly_written(every).difference(own)
 
 
-def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
+def directly_written(every: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers that statements write themselves, without those written in their bodies."""
     names: set[str] = set()
     for stmt in every:
@@ -326,7 +326,7 @@ TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
 """Every name that each type of statement declares: variables, labels and buffers."""
 
 
-def binds(stmt: Stmt) -> tuple[str, ...]:
+def declared_names(stmt: Stmt) -> tuple[str, ...]:
     """Return every name that a statement declares: variables, labels and buffers."""
     names = TAKING.get(type(stmt))
     return () if names is None else names(stmt)

@@ -15,13 +15,13 @@ from gossamer_ir.traversal.walk import children, every_statement, grouped
 _STATEMENTS = frozenset(STATEMENTS)
 
 
-def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
+def nodes_of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
     """Yield the nodes of a function that have one of some types: type by type, each in the order of `walk`.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
     >>> function = Function("f", (), (Store("Y", (ZERO,), ONE),))
-    >>> [node.text for node in of_kind(function, Const)]
+    >>> [node.text for node in nodes_of_kind(function, Const)]
     ['0', '1']
     """
     # Most nodes are expressions, so an index of statements alone is much cheaper to build.
@@ -61,12 +61,12 @@ def kinds_in(function: Function) -> frozenset[type[Any]]:
     return frozenset(map(type, every_statement(function))).union(*map(_grouped, parts))
 
 
-def in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
+def nodes_in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
     """Yield the expressions of a function, and its statements without bodies, that have one of some types.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
-    >>> [node.text for node in in_body(Function("f", (), (Store("Y", (ZERO,), ONE),)), Const)]
+    >>> [node.text for node in nodes_in_body(Function("f", (), (Store("Y", (ZERO,), ONE),)), Const)]
     ['0', '1']
     """
     for part in _parts(function):

@@ -18,7 +18,7 @@ def show_places(module: Module, reported: Iterable[Diagnostic]) -> str:
     """
     # Imported here because only errors need the printer.
     from gossamer_ir.script.print import print_with_places
-    from gossamer_ir.script.render import nearest
+    from gossamer_ir.script.render import nearest_span
     from gossamer_ir.script.source import Source
 
     try:
@@ -28,7 +28,7 @@ def show_places(module: Module, reported: Iterable[Diagnostic]) -> str:
             f"{diagnostic.code} at {path_text(diagnostic.place)}" for diagnostic in reported
         )
     source = Source(printed.text, name=module.entry)
-    spans = [nearest(printed.spans, diagnostic.place) for diagnostic in reported]
+    spans = [nearest_span(printed.spans, diagnostic.place) for diagnostic in reported]
     return "\n".join(source.carets(span) for span in dict.fromkeys(spans) if span is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.analysis.reductions import reads
+from gossamer_ir.analysis.reductions import reads_buffer
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import READS
@@ -130,7 +130,7 @@ def _check_components(ctx: VerifyContext, node: Combine, reducer: Reducer, at: A
 def _require_apart(ctx: VerifyContext, node: Combine, at: At) -> None:
     buffers = {store.buffer for store in node.stores}
     parts = [part for store in node.stores for part in (store.value, *store.indices)]
-    is_read = any(reads(part, buffer) for part in parts for buffer in buffers)
+    is_read = any(reads_buffer(part, buffer) for part in parts for buffer in buffers)
     if is_read or len(buffers) < len(node.stores):
         ctx.report(
             "verify.combine.apart",

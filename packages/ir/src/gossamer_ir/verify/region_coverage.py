@@ -19,7 +19,7 @@ def check_regions(ctx: VerifyContext, block: Block, at: At) -> None:
     Buffers without a region are accepted: published programs omit those of index arrays, and passes
     derive the regions that they need (`gossamer_ir.analysis.regions`).
     """
-    for field, count in outside(block):
+    for field, count in uncovered_regions(block):
         name = getattr(block, field)[count].buffer
         ctx.report(
             "verify.block.region",
@@ -29,7 +29,7 @@ def check_regions(ctx: VerifyContext, block: Block, at: At) -> None:
         )
 
 
-def outside(block: Block) -> Iterator[tuple[str, int]]:
+def uncovered_regions(block: Block) -> Iterator[tuple[str, int]]:
     """Yield the declared regions, as field and index, that provably do not cover an access of the block.
 
     If a buffer has several regions, and none covers the access, the last one is returned.
@@ -48,7 +48,7 @@ def outside(block: Block) -> Iterator[tuple[str, int]]:
 
 def without_false_regions(block: Block) -> Block:
     """Return the block without the regions that provably do not cover an access."""
-    false = list(outside(block))
+    false = list(uncovered_regions(block))
     if not false:
         return block
     kept = {

@@ -45,7 +45,7 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost
-from gossamer_lower.blocks.helpers.conflicting_inits import InitPlace, feeds, place_of_init
+from gossamer_lower.blocks.helpers.conflicting_inits import InitPlace, is_fed_by_loop, place_of_init
 from gossamer_lower.blocks.helpers.inline_lets import inline_lets
 from gossamer_lower.blocks.helpers.marked_inits import Marks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -126,7 +126,7 @@ class _BlockLowerer:
         """Return where the init of a block runs; called for the enclosing loops from the outside in."""
         if block.name in self._places:
             return self._places[block.name]
-        if not feeds(loop, block):
+        if not is_fed_by_loop(loop, block):
             return InitPlace(None)
         place = place_of_init(loop, block, self._function)
         self._places[block.name] = place

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, combine, expr_of
 from gossamer_ir.arith.simplify import TRUE
@@ -138,7 +138,7 @@ class _BoundsCheckHoister:
         return None if indices else result
 
     def _progression(self, index: Expr, loop: For) -> _Progression | None:
-        parts = along(affine_of(index), loop.var)
+        parts = coefficient_and_rest(affine_of(index), loop.var)
         if parts is None:
             return None
         step, rest = parts

@@ -36,7 +36,7 @@ from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
-from gossamer_lower.bounds.helpers.guard_list import GuardList, either
+from gossamer_lower.bounds.helpers.guard_list import GuardList, disjunction
 from gossamer_lower.bounds.helpers.unproved_accesses import UnprovedAccesses
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies, with_body, with_sides
@@ -172,7 +172,7 @@ class _BoundsCheckInserter:
                 else self._unproved.in_all_lanes_of(node, lanes)
             )
             if node.predicate is not None and lanes is None:
-                unless = either(unless, Unary("not", node.predicate))
+                unless = disjunction(unless, Unary("not", node.predicate))
             if condition is not None:
                 guards.require(condition, unless, node.buffer)
 
@@ -181,9 +181,9 @@ class _BoundsCheckInserter:
         self._guard(node.condition, unless, guards)
         opposite = Unary("not", node.condition)
         with self._unproved.holding(node.condition):
-            self._guard(node.if_true, either(unless, opposite), guards)
+            self._guard(node.if_true, disjunction(unless, opposite), guards)
         with self._unproved.holding(opposite):
-            self._guard(node.if_false, either(unless, node.condition), guards)
+            self._guard(node.if_false, disjunction(unless, node.condition), guards)
 
     def _require_proved_weight(self, loop: For) -> None:
         """Raise an error unless the weight is proved in bounds. Load balancing evaluates it at any iteration

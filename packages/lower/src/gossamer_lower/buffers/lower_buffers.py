@@ -41,7 +41,7 @@ from gossamer_ir.verify.region_coverage import without_false_regions
 from gossamer_lower.axes.index_buffers import Varied
 from gossamer_lower.axes.subset_relations import relations_of_fibres
 from gossamer_lower.buffers.helpers.fibre_conditions import FibreConditions, ranges_of
-from gossamer_lower.buffers.helpers.fibre_positions import element, relative
+from gossamer_lower.buffers.helpers.fibre_positions import element_number, position_in_fibre
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.helpers.ordinary_facts import facts_of_axes, stated_facts
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks
@@ -208,7 +208,7 @@ class _BufferLowerer:
         If the window does not lie in the fibre, it is moved out of bounds, where the check fails."""
         buffer = self._sparse[node.buffer]
         *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
-        begin, end = build.add(start, node.begin), element(start, node.end)
+        begin, end = build.add(start, node.begin), element_number(start, node.end)
         fibres = list(self._storage.fibres(buffer, (*node.prefix, node.begin)))
         if isinstance(self.buffers.axes[buffer.axes[-1]], Varied):
             own = fibres.pop()
@@ -230,7 +230,9 @@ class _BufferLowerer:
         )
         if start == build.ZERO:
             return search
-        return relative(search, start) if node.kind == "exact" else build.sub(search, start)
+        return (
+            position_in_fibre(search, start) if node.kind == "exact" else build.sub(search, start)
+        )
 
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by_axis = dict(zip(buffer.axes, positions, strict=True))
@@ -240,7 +242,7 @@ class _BufferLowerer:
             return tuple(offsets)
         offset: Expr = build.ZERO
         for dimension, part in zip(dimensions, offsets, strict=True):
-            offset = element(build.mul(offset, self._storage.extent(dimension)), part)
+            offset = element_number(build.mul(offset, self._storage.extent(dimension)), part)
         return (offset,)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.arith.simplify import TRUE, simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
-from gossamer_ir.traversal.node_index import of_kind
+from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
@@ -47,7 +47,7 @@ def peel_last_iteration(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    if not any(LAST_APART in loop.annotations for loop in of_kind(function, For)):
+    if not any(LAST_APART in loop.annotations for loop in nodes_of_kind(function, For)):
         return function
     return with_body(function, _LastIterationPeeler(function).body(function.body))
 

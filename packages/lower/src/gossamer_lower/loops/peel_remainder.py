@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Node,
     Stmt,
 )  # fmt: skip
-from gossamer_ir.traversal.effects import binds, buffers_named
+from gossamer_ir.traversal.effects import buffers_named, declared_names
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
@@ -187,7 +187,7 @@ class _RemainderPeeler:
 def _group(condition: Expr, var: str, count: int) -> _UnrolledGroup | None:
     """Return the group of `count` iterations if a condition is equivalent to `base + var < bound`."""
     slack = slack_of(condition)
-    parts = None if slack is None else along(slack, var)
+    parts = None if slack is None else coefficient_and_rest(slack, var)
     if parts is None or parts[0] != Affine({}, -1):
         return None
     return _UnrolledGroup(parts[1], count, substitute(condition, {var: build.index(count - 1)}))
@@ -241,7 +241,9 @@ def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
     """Return the names that statements bind for those after them."""
-    return {name for stmt in run if isinstance(stmt, (Allocate, Let)) for name in binds(stmt)}
+    return {
+        name for stmt in run if isinstance(stmt, (Allocate, Let)) for name in declared_names(stmt)
+    }
 
 
 def _used_names(body: tuple[Stmt, ...]) -> frozenset[str]:

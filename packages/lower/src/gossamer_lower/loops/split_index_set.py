@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core import build
@@ -129,7 +129,7 @@ def _bound_of(condition: Expr, var: str) -> Expr | None:
     """Return the least value of a variable for which a condition fails, if it holds for all smaller values;
     None if the condition is not such a bound."""
     slack = slack_of(condition)
-    parts = None if slack is None else along(slack, var)
+    parts = None if slack is None else coefficient_and_rest(slack, var)
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None
     step = -parts[0].constant

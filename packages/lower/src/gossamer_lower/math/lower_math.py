@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.fields import FIELDS, body_fields
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.node_index import in_body
+from gossamer_ir.traversal.node_index import nodes_in_body
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower.lowering_pass import lowering_pass
@@ -50,7 +50,9 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
         t_2: T.float32 = 1.0 / T.sqrt(t)
         Y[i] = t_2 + T.abs(X[i])
     """
-    nodes = (node for function in module.functions for node in in_body(function, Binary, Call))
+    nodes = (
+        node for function in module.functions for node in nodes_in_body(function, Binary, Call)
+    )
     if not any(is_lowered(node, instructions) for node in nodes):
         return module
     functions = tuple(_lower_function(function, instructions) for function in module.functions)

@@ -3,7 +3,7 @@ contraction) to the elements that are live there.
 
 A buffer can be made private to a loop if different iterations access different elements, such as those of
 different rows. Each index is split into a part that is invariant in the body and a part that varies. If
-all accesses agree in the invariant part (`intervals_of`), it is dropped, and the range of the varying part
+all accesses agree in the invariant part (`index_ranges_of`), it is dropped, and the range of the varying part
 becomes the extent. A buffer that a body allocates already stays inside that body.
 """
 
@@ -43,8 +43,8 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.memory.helpers.index_ranges import (
     BufferAccess,
     Interval,
-    intervals_of,
-    shrunk,
+    contracted_indices,
+    index_ranges_of,
 )
 from gossamer_lower.statements.rebuild import with_bodies
 
@@ -161,7 +161,7 @@ def _place(
     first, last = users[0], users[-1] + 1
     only = body[first]
     if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
-        inside = intervals_of(buffer, only.body, function)
+        inside = index_ranges_of(buffer, only.body, function)
         if _is_private(only, buffer, inside, function):
             inner = _place(only.body, buffer, function, known=inside)
             placed = msgspec.structs.replace(only, body=inner)
@@ -171,7 +171,7 @@ def _place(
         return (*body[:first], If(only.condition, *sides), *body[last:])
     live = body[first:last]
     if known is None or len(live) < len(body):
-        known = intervals_of(buffer, live, function)
+        known = index_ranges_of(buffer, live, function)
     compacted, live = _compact(buffer, live, known)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
@@ -245,7 +245,7 @@ def _compact(
     def shrink(node: Any) -> BufferAccess | None:
         if not isinstance(node, BufferAccess) or node.buffer != buffer.name:
             return None
-        return msgspec.structs.replace(node, indices=shrunk(node.indices, intervals))
+        return msgspec.structs.replace(node, indices=contracted_indices(node.indices, intervals))
 
     small = msgspec.structs.replace(buffer, shape=tuple(shape) or (build.ONE,))
     return small, rewrite_body(live, shrink, leaves=False)

@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
-from gossamer_ir.traversal.node_index import of_kind
+from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, collect
@@ -200,5 +200,5 @@ def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
 
 def _handed(function: Function) -> set[str]:
     """Return the names of the variables passed to parallel loops, among them the handles of buffers."""
-    loops = of_kind(function, ParallelFor)
+    loops = nodes_of_kind(function, ParallelFor)
     return {arg.name for loop in loops for arg in loop.args if isinstance(arg, Var)}

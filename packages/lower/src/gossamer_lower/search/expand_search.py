@@ -33,7 +33,12 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.search.helpers.search_expansion import SearchCells, buffer_dtypes, cell, where
+from gossamer_lower.search.helpers.search_expansion import (
+    SearchCells,
+    allocated_cell,
+    buffer_dtypes,
+    search_under,
+)
 from gossamer_lower.statements.rebuild import with_bodies
 
 _Window = tuple[str, str, Expr, Expr]
@@ -89,7 +94,7 @@ class _SearchExpander:
                 is_new = window in shared and window not in cursors
                 if is_new and self._is_exact(*window[2:]):
                     cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
-                    result += cell(cursors[window], window[2])
+                    result += allocated_cell(cursors[window], window[2])
             result += self._statement(stmt, cursors)
         return tuple(result)
 
@@ -100,7 +105,7 @@ class _SearchExpander:
                 return (*expanded, let)
             case Let(value=IfThenElse(condition=condition, if_true=Search() as search)):
                 expanded, let = self._search(stmt, search, {})
-                return where(condition, expanded, let)
+                return search_under(condition, expanded, let)
         inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else cursors
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 

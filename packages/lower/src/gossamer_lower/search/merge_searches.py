@@ -36,7 +36,12 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.search.helpers.search_expansion import SearchCells, buffer_dtypes, cell, where
+from gossamer_lower.search.helpers.search_expansion import (
+    SearchCells,
+    allocated_cell,
+    buffer_dtypes,
+    search_under,
+)
 from gossamer_lower.statements.rebuild import map_statements, with_bodies
 
 STEPS = 8
@@ -146,7 +151,7 @@ class _SearchMerger:
                 return (let,) if walked is None else (*walked[0], walked[1])
             case IfThenElse(condition=condition, if_true=Search() as search):
                 walked = self._walked(let, search)
-                return (let,) if walked is None else where(condition, *walked)
+                return (let,) if walked is None else search_under(condition, *walked)
         return (let,)
 
     def _resolve(self, let: Let) -> None:
@@ -172,7 +177,7 @@ class _SearchMerger:
         middle = build.index_var(self._namer.fresh(f"{name}_middle"))
         cells = SearchCells(search, low, size, self._dtypes)
         is_constant = build.integer_value(search.begin) is not None
-        enclosing.cursors += cell(low, search.begin if is_constant else build.ZERO)
+        enclosing.cursors += allocated_cell(low, search.begin if is_constant else build.ZERO)
         return (*cells.from_before(STEPS, stop), cells.halving(middle)), Let(
             let.var, cells.result()
         )

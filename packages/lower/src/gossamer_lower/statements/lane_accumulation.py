@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
-from gossamer_ir.analysis.lane_projection import count_of, in_lane, lanes_of_access
+from gossamer_ir.analysis.lane_projection import in_lane, lane_count, lanes_of_access
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
@@ -42,7 +42,7 @@ def accumulated_by_lane(
     def kept_lane(vector: Expr) -> Expr:
         kept = Buffer(
             namer.fresh(f"{store.buffer}_lanes"),
-            (count_of(lanes),),
+            (lane_count(lanes),),
             DType.parse(dtype_of(vector)).scalar,
             scope="local",
         )
@@ -58,7 +58,7 @@ def accumulated_by_lane(
     made = step(Atomic(reduction.op, store.buffer, at, kept_lane(reduction.value)))
     if store.predicate is not None:
         made = If(kept_lane(store.predicate), (made,))
-    return (*before, For(lane.name, build.ZERO, count_of(lanes), (made,)))
+    return (*before, For(lane.name, build.ZERO, lane_count(lanes), (made,)))
 
 
 def _all(lanes: Lanes) -> Ramp:

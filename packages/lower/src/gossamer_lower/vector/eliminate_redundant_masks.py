@@ -17,7 +17,7 @@ from gossamer_ir.arith.simplify import TRUE, simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.node_index import in_body, of_kind
+from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_kind
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -51,7 +51,7 @@ def eliminate_redundant_masks(module: Module) -> Module:
 
 
 def _remove_in_function(function: Function) -> Function:
-    if not any(isinstance(comparison.lhs, Ramp) for comparison in in_body(function, Compare)):
+    if not any(isinstance(comparison.lhs, Ramp) for comparison in nodes_in_body(function, Compare)):
         return function
     remover = _MaskEliminator(function)
     body = rewrite_body(function.body, remover.rule)
@@ -98,7 +98,7 @@ def _loops_of_constant_range(function: Function) -> dict[str, For]:
     """Return the loops by variable whose range is constant, such as those over tiles. Variables of several
     loops are left out: which of them a comparison is in is not known here."""
     loops: dict[str, list[For]] = {}
-    for loop in of_kind(function, For):
+    for loop in nodes_of_kind(function, For):
         loops.setdefault(loop.var, []).append(msgspec.structs.replace(loop, body=()))
     return {
         name: found[0]

@@ -168,9 +168,11 @@ def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
 
 
 def _marked_script(module: Module, place: Place) -> str:
-    from gossamer_ir.script.marked import marked  # imported late: only errors need the printer
+    from gossamer_ir.script.marked import (
+        text_with_carets,  # imported late: only errors need the printer
+    )
 
     try:
-        return marked(module, place)
+        return text_with_carets(module, place)
     except UserError:  # nested deeper than the printer allows
         return ""

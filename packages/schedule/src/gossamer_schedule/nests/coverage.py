@@ -10,7 +10,13 @@ from gossamer_ir.analysis.linear_form import form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import affine_of, expr_of, product_of
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.dependence.mixed_radix import count_of, digits_of, is_covering, is_positive, lowest
+from gossamer_ir.dependence.mixed_radix import (
+    count_of_values,
+    digits_of,
+    is_covering,
+    is_positive,
+    lowest_loops,
+)
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import BlockIter, Range
 from gossamer_ir.traversal.references import free_vars
@@ -80,12 +86,12 @@ def _visited_tile(nest: BlockNest, item: BlockIter) -> Range | None:
     """Return the contiguous range of values of an iterator that the loops of a nest visit."""
     loops = {loop.var: loop for loop in nest.loops}
     form = form_of(item.value, {}, loops=loops)
-    order = lowest(form, loops.keys(), loops=loops)
+    order = lowest_loops(form, loops.keys(), loops=loops)
     if order is None:
         return None
     if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
         return None
-    count = count_of(digits_of(form, loops.keys(), loops=loops).values())
+    count = count_of_values(digits_of(form, loops.keys(), loops=loops).values())
     tile = Range(expr_of(form.base), product_of(count))
     return tile if free_vars(tile).isdisjoint(loops) else None
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_ir.core.build import ZERO, add, floordiv, index, integer_value, mul
-from gossamer_ir.dependence.mixed_radix import Digit, number, parted
+from gossamer_ir.dependence.mixed_radix import Digit, number_from_digits, split_digits
 from gossamer_ir.nodes import Binary, Expr, Stmt, Var
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
@@ -22,7 +22,7 @@ def split_variable(
     """Return a body in which a loop's variable is replaced by the number whose digits, outermost first, are
     the new loops.
 
-    >>> from gossamer_ir.dependence.mixed_radix import places
+    >>> from gossamer_ir.dependence.mixed_radix import digits_from_counts
     >>> from gossamer_ir.script import parse_expr, print_expr
     >>> from gossamer_ir.nodes import Store
     >>> at = [parse_expr(text, {"f": "int64"}) for text in ("f // 8", "f % 8")]
@@ -40,17 +40,17 @@ def split_variable(
                 return _quotient_or_remainder(node.op, divisor, digits) if divisor else None
         return None
 
-    return substitute_body(rewrite_body(body, rule), {loop: number(digits)})
+    return substitute_body(rewrite_body(body, rule), {loop: number_from_digits(digits)})
 
 
 def _quotient_or_remainder(op: str, divisor: int, digits: Mapping[str, Digit]) -> Expr | None:
     """Return the quotient or remainder if the divisor is a multiple of the range of the inner loops."""
-    parts = parted(digits, divisor)
+    parts = split_digits(digits, divisor)
     if parts is None:
         return None
     high, span, low = parts
-    upper, rest = number(high), divisor // span
+    upper, rest = number_from_digits(high), divisor // span
     if op == "floordiv":
         return floordiv(upper, index(rest))
     scaled = ZERO if rest == 1 else mul(Binary("floormod", upper, index(rest)), index(span))
-    return add(scaled, number(low))
+    return add(scaled, number_from_digits(low))

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads
+from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads_buffer
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import (
     Binary,
@@ -35,7 +35,9 @@ def reduction_of(block: Block) -> Reduction | None:
     """
     if len(block.body) != 1 or not isinstance(block.body[0], Store):
         return None
-    is_dependent = block.predicate is not None and reads(block.predicate, block.body[0].buffer)
+    is_dependent = block.predicate is not None and reads_buffer(
+        block.predicate, block.body[0].buffer
+    )
     return None if is_dependent else match_reduction(block.body[0])
 
 
@@ -46,7 +48,9 @@ def is_reduction(block: Block) -> bool:
     if not _combines_same_elements(block.body[0]):
         return False
     buffers = [store.buffer for store in block.body[0].stores]
-    return block.predicate is None or not any(reads(block.predicate, name) for name in buffers)
+    return block.predicate is None or not any(
+        reads_buffer(block.predicate, name) for name in buffers
+    )
 
 
 def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:

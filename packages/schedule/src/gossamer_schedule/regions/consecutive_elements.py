@@ -10,7 +10,7 @@ from gossamer_ir.analysis.linear_form import form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ONE, ZERO, mul
-from gossamer_ir.dependence.mixed_radix import lowest
+from gossamer_ir.dependence.mixed_radix import lowest_loops
 from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
@@ -50,7 +50,7 @@ def _consecutive_loops(
 
     Their extents must not depend on inner loops, so that their product is the number of elements.
     """
-    order = lowest(form_of(last, {}, loops=loops), inner, loops=loops)
+    order = lowest_loops(form_of(last, {}, loops=loops), inner, loops=loops)
     if order is None:
         return None
     return None if any(free_vars(loops[name].extent) & inner for name in order) else order

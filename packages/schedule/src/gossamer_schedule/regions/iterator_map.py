@@ -32,7 +32,7 @@ from gossamer_ir.core.build import (
     mul,
     product,
 )
-from gossamer_ir.dependence.mixed_radix import Digit, ceildiv_by, count_of, gapless
+from gossamer_ir.dependence.mixed_radix import Digit, ceildiv_by, count_of_values, names_if_gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
 from gossamer_schedule.bounds.predicates import less_than
 
@@ -123,11 +123,11 @@ def layout_of(index_map: IndexMap, shape: Sequence[Expr]) -> BufferLayout | None
     for result, expr in enumerate(index_map.results):
         terms = _digit_terms(expr, index_map.vars) or {}
         digits = {split: Digit(by, _digit_extent(split, extents)) for split, by in terms.items()}
-        order = gapless(digits)
+        order = names_if_gapless(digits)
         if not order:
             return None
         mapped_digits += (MappedDigit(split, result, digits[split]) for split in order)
-        sizes.append(product_of(count_of(digits.values())))
+        sizes.append(product_of(count_of_values(digits.values())))
     if not all(_is_determined(var, extents[var], mapped_digits) for var in index_map.vars):
         return None
     padded = {
@@ -179,7 +179,7 @@ def _is_determined(var: str, extent: Expr, mapped_digits: Sequence[MappedDigit])
     and no other, has no modulus."""
     own = [mapped for mapped in mapped_digits if mapped.source.var == var]
     digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in own}
-    order = gapless(digits) if len(digits) == len(own) else None
+    order = names_if_gapless(digits) if len(digits) == len(own) else None
     if not order:
         return extent == ONE and not own
     return [split for split in order if split.modulus is None] == [order[-1]]

@@ -13,12 +13,12 @@ from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import ZERO, without_guard
 from gossamer_ir.dependence.access_forms import with_two_names
 from gossamer_ir.dependence.mixed_radix import (
-    ascending,
-    count_of,
+    count_of_values,
     digits_of,
     is_covering,
-    number,
-    several,
+    loops_in_digit_order,
+    loops_that_repeat,
+    number_from_digits,
 )
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.traversal.substitute import resolve
@@ -118,7 +118,7 @@ def _common_shape(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]
 
 
 def _digit_count(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> Affine:
-    return count_of(digits_of(form, names, loops=loops).values())
+    return count_of_values(digits_of(form, names, loops=loops).values())
 
 
 def _outer_digits(
@@ -129,10 +129,10 @@ def _outer_digits(
     Otherwise the values of one iteration are not consecutive. Loops with one iteration may be anywhere, as
     their digit is 0.
     """
-    digits = ascending(form, loops=loops)
+    digits = loops_in_digit_order(form, loops=loops)
     if digits is None:
         return None
-    order = several(digits, loops=loops)
+    order = loops_that_repeat(digits, loops=loops)
     count = sum(name not in names for name in order)
     return None if any(name in names for name in order[:count]) else order[count:]
 
@@ -152,7 +152,7 @@ def _range_of_form(
 ) -> ProducedRange:
     outer = _outer_digits(form, names, loops=loops) or ()
     digits = digits_of(form, names, loops=loops)
-    base = number({name: digits[name] for name in reversed(outer)})
+    base = number_from_digits({name: digits[name] for name in reversed(outer)})
     whole = _digit_count(form, form.terms.keys(), loops=loops)
     count = _digit_count(form, form.terms.keys() - names, loops=loops)
     is_within = whole == affine_of(without_guard(extent))

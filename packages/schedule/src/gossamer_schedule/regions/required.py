@@ -14,7 +14,12 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import UNIT, Affine, distance, product_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.dependence.access_forms import with_two_names
-from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
+from gossamer_ir.dependence.mixed_radix import (
+    count_of_values,
+    digits_of,
+    lowest_loops,
+    without_loop_terms,
+)
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
@@ -182,14 +187,16 @@ def _required_range(
     if not free_vars(value) & inner:
         return ProducedRange(value, UNIT, frozenset(), is_within)
     form = form_of(value, {}, loops=loops)
-    count = count_of(digits_of(form, inner, loops=loops).values())
-    if lowest(form, inner, loops=loops) is None or free_vars(product_of(count)) & inner:
+    count = count_of_values(digits_of(form, inner, loops=loops).values())
+    if lowest_loops(form, inner, loops=loops) is None or free_vars(product_of(count)) & inner:
         return None
     if not are_loads_safe_in_loops(
         cursor.function, product_of(count), (*target.loops, target.node)
     ):
         return None
-    return ProducedRange(without(form, inner, loops=loops), count, frozenset(), is_within)
+    return ProducedRange(
+        without_loop_terms(form, inner, loops=loops), count, frozenset(), is_within
+    )
 
 
 def _point_of_range(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:

@@ -11,7 +11,12 @@ from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import NOTHING
-from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
+from gossamer_ir.dependence.mixed_radix import (
+    count_of_values,
+    digits_of,
+    lowest_loops,
+    without_loop_terms,
+)
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Store, Var
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -92,9 +97,9 @@ def _window_of_form(
     inner, loop = {inner_loop.var for inner_loop in own_loops}, target.node.var
     outer = {outer_loop.var for outer_loop in (*target.loops, target.node)}
     count = form.terms.get(loop, NOTHING)
-    width = count_of(digits_of(form, inner, loops=loops).values())
+    width = count_of_values(digits_of(form, inner, loops=loops).values())
     if (
-        lowest(form, inner, loops=loops) is None
+        lowest_loops(form, inner, loops=loops) is None
         or loop in form.opaque
         or form.terms.keys() - inner - outer
         or not (count.is_constant and width.is_constant)
@@ -103,7 +108,7 @@ def _window_of_form(
     ):
         return None
     return SlidingWindow(
-        dim, item.var, without(form, inner, loops=loops), width.constant, count.constant
+        dim, item.var, without_loop_terms(form, inner, loops=loops), width.constant, count.constant
     )
 
 

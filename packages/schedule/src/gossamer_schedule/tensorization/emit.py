@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Guard, Load, Stmt, Store, Var
-from gossamer_ir.traversal.effects import NAMING, binds
+from gossamer_ir.traversal.effects import NAMING, declared_names
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -42,7 +42,7 @@ def emitted_body(implementation: Function, match: Match, *, namer: Namer) -> tup
 def _bound_names(function: Function) -> Iterator[str]:
     """Yield the names that the body of a function binds."""
     for statement in statements(function.body):
-        yield from binds(statement)
+        yield from declared_names(statement)
 
 
 def _rebound_access(node: Any, binding: BufferBinding) -> Any:
@@ -96,6 +96,6 @@ def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
 
 def is_contiguous(binding: BufferBinding, loop: str) -> bool:
     """Return whether the elements of a binding along a loop are contiguous."""
-    parts = along(affine_of(binding.indices[-1]), loop)
+    parts = coefficient_and_rest(affine_of(binding.indices[-1]), loop)
     is_by_one = parts is not None and parts[0] == UNIT
     return is_by_one and loop not in free_vars(*binding.indices[:-1])

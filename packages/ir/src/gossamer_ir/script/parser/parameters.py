@@ -13,7 +13,7 @@ from gossamer_ir.script.parser.axes import AXES
 from gossamer_ir.script.parser.buffers import BUFFERS, parameter_buffer
 from gossamer_ir.script.parser.calls import dtype_argument, known_dtype
 from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.syntax import below, walk
+from gossamer_ir.script.syntax import child_nodes, walk
 
 _SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
 
@@ -57,7 +57,7 @@ def size_names(node: ast.AST) -> frozenset[str]:
                 if isinstance(item, ast.Name):
                     names.add(item.id)
                 elif not isinstance(item, ast.Call | ast.Subscript):
-                    stack += below(item)
+                    stack += child_nodes(item)
     return frozenset(names)
 
 

@@ -38,7 +38,7 @@ from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, statements
-from gossamer_lower.blocks.helpers.marked_inits import not_once
+from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
 
 EnclosingStmt: TypeAlias = For | While | If
 
@@ -54,7 +54,7 @@ class InitPlace(msgspec.Struct, frozen=True):
     marked: dict[str, str] = {}
 
 
-def feeds(loop: For, block: Block, kinds: str = "SR") -> bool:
+def is_fed_by_loop(loop: For, block: Block, kinds: str = "SR") -> bool:
     """Return whether an iterator of one of these kinds depends on the loop."""
     return any(
         loop.var in free_vars(iterator.value) for iterator in block.iters if iterator.kind in kinds
@@ -85,10 +85,10 @@ def _outside(loops: Sequence[For], block: Block, function: Function) -> tuple[se
     would have another effect, and the loop before which the init runs."""
     conflicting: set[str] = set()
     for count, loop in enumerate(loops):
-        if feeds(loop, block, "R"):
+        if is_fed_by_loop(loop, block, "R"):
             return conflicting, loop
         if _inits_may_conflict(loop, block, loops[count + 1 :], function):
-            if why_not_before(loop, block, function) is None:
+            if reason_to_stay(loop, block, function) is None:
                 return conflicting, loop
             conflicting.add(loop.var)
     return conflicting, None
@@ -122,7 +122,7 @@ def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:
     return not buffers_read(*block.init) & targets and is_determined_by_element(block, loops)
 
 
-def why_not_before(loop: For, block: Block, function: Function) -> str | None:
+def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
     """Return why an init cannot be hoisted before a loop: it would not have the effect that it has where
     the block first visits each element. None if it can."""
     targets = buffers_written(block.init)
@@ -146,7 +146,7 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
 
 
 def _counts(stmt: EnclosingStmt, block: Block) -> bool:
-    return isinstance(stmt, For) and feeds(stmt, block)
+    return isinstance(stmt, For) and is_fed_by_loop(stmt, block)
 
 
 def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
@@ -155,7 +155,7 @@ def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
     marked_from: dict[str, str] = {}
     for loop in loops:
         for name in buffers_written(block.init) - buffers_allocated(loop.body):
-            if feeds(loop, block):
+            if is_fed_by_loop(loop, block):
                 marked_from.setdefault(name, loop.var)
     return marked_from
 
@@ -170,7 +170,7 @@ def _require_no_repetition(
             return
         is_unit = isinstance(stmt, For) and stmt.extent == ONE
         if not (isinstance(stmt, If) or is_unit or _counts(stmt, block)):
-            raise not_once(block, "a loop that does not feed the block repeats it")
+            raise repeated_init_error(block, "a loop that does not feed the block repeats it")
 
 
 def _uses_others(block: Block, targets: Set[str]) -> bool:

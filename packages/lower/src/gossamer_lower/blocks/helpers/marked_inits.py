@@ -118,13 +118,15 @@ def require_markable(
     """
     for name in sorted(shapes):
         if not is_constant(*shapes[name], function=function):
-            raise not_once(block, f"the size of '{name}' is read from what the function writes")
+            raise repeated_init_error(
+                block, f"the size of '{name}' is read from what the function writes"
+            )
     at_once = [loop.var for loop in around if loop.kind not in ("serial", "unrolled")]
     if at_once and not _writes_once(block):
-        raise not_once(block, f"iterations of loop '{at_once[0]}' run at once")
+        raise repeated_init_error(block, f"iterations of loop '{at_once[0]}' run at once")
 
 
-def not_once(block: Block, why: str) -> UnsupportedError:
+def repeated_init_error(block: Block, why: str) -> UnsupportedError:
     """Return the error for an init that cannot be made to run once for each element."""
     return UnsupportedError(
         "lower.conflicting_inits",

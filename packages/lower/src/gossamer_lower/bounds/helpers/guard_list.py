@@ -31,7 +31,7 @@ class GuardList(list[Guard]):
         parts = [part for part in build.conjuncts(condition) if not self._is_stated(part, unless)]
         unstated = build.conjoined(parts)
         if unstated is not None:
-            self.append(Guard(either(unless, unstated), buffer))
+            self.append(Guard(disjunction(unless, unstated), buffer))
             for part in parts:
                 self._stated[part].append(unless)
 
@@ -47,6 +47,6 @@ class GuardList(list[Guard]):
         return unless in exceptions
 
 
-def either(first: Expr | None, second: Expr) -> Expr:
+def disjunction(first: Expr | None, second: Expr) -> Expr:
     """Return the disjunction; the second condition is evaluated only if the first does not hold."""
     return second if first is None else IfThenElse(first, TRUE, second)

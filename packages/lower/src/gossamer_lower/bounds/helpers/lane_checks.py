@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.lane_projection import LANE, count_of
+from gossamer_ir.analysis.lane_projection import LANE, lane_count
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -21,7 +21,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
 
 
-def at_the_ends(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:
+def in_end_lanes(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:
     """Return a comparison that holds in all lanes, for an index that does not wrap: of a ramp with a
     constant stride, only the first or the last lane is compared."""
     if LANE.name not in free_vars(condition):
@@ -30,7 +30,7 @@ def at_the_ends(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:
     if stride is None:
         return in_all_lanes(condition, index, mask=None, lanes=lanes)
     is_first = (condition.op == "ge") == (stride >= 0)
-    end = build.ZERO if is_first else build.sub(count_of(lanes), build.ONE)
+    end = build.ZERO if is_first else build.sub(lane_count(lanes), build.ONE)
     result: Expr = substitute(condition, {LANE.name: end})
     return result
 

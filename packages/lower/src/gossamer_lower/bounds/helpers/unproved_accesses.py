@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gossamer_ir.analysis.bounded_reads import places_read
-from gossamer_ir.analysis.lane_projection import LANE, count_of, in_lane
+from gossamer_ir.analysis.lane_projection import LANE, in_lane, lane_count
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Compare, Expr, IfThenElse, Lanes, Load, Search, Stmt, Store
 from gossamer_ir.traversal.references import free_vars
-from gossamer_lower.bounds.helpers.lane_checks import at_the_ends, in_all_lanes
+from gossamer_lower.bounds.helpers.lane_checks import in_all_lanes, in_end_lanes
 
 
 class UnprovedAccesses:
@@ -62,14 +62,14 @@ class UnprovedAccesses:
         """Return the part of the bounds check of a vector access that is not proved for all lanes."""
         shape, mask = self._point.shapes[access.buffer], access.predicate
         with self._point.scope():
-            self._overflow.bind(LANE.name, count_of(lanes))
-            self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
+            self._overflow.bind(LANE.name, lane_count(lanes))
+            self._prover.assume_range(LANE.name, build.ZERO, lane_count(lanes))
             if mask is not None:
                 self._point.assume(in_lane(mask, LANE))
             return build.conjoined(
                 in_all_lanes(part, index, mask=mask, lanes=lanes)
                 if mask is not None or not self._overflow.is_exact(part.lhs)
-                else at_the_ends(part, index, lanes=lanes)
+                else in_end_lanes(part, index, lanes=lanes)
                 for index, extent in zip(access.indices, shape, strict=True)
                 for part in self._unproved_parts(in_lane(index, LANE), extent)
             )

@@ -10,7 +10,7 @@ from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, CompressedVaried, DenseVaried, Expr, SparseBuffer
 from gossamer_lower.axes.index_buffers import Varied, width_of
-from gossamer_lower.buffers.helpers.fibre_positions import element
+from gossamer_lower.buffers.helpers.fibre_positions import element_number
 
 ReadOffset = Callable[[str, Expr], Expr]
 """Reads an element, as int64, of the array of offsets with this handle."""
@@ -35,7 +35,7 @@ class ElementCounts:
     def elements(self, dimension: Dimension, positions: Mapping[str, Expr]) -> dict[str, Expr]:
         elements: dict[str, Expr] = {}
         for name in dimension.axes:
-            elements[name] = element(self._start(name, elements), positions[name])
+            elements[name] = element_number(self._start(name, elements), positions[name])
         return elements
 
     def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:

@@ -6,11 +6,11 @@ from gossamer_ir.core import build
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Search, Select
 
 
-def element(start: Expr, position: Expr) -> Expr:
+def element_number(start: Expr, position: Expr) -> Expr:
     """Return start + position, simplified to the element from which the position was computed, if any.
 
     >>> start, e = build.index_var("start"), build.index_var("e")
-    >>> element(start, build.sub(e, start)) == e
+    >>> element_number(start, build.sub(e, start)) == e
     True
     """
     match start, position:
@@ -18,10 +18,10 @@ def element(start: Expr, position: Expr) -> Expr:
             return origin
         case _, Select(
             condition=Compare(op="lt", lhs=Search() as origin), if_false=Binary(op="sub", rhs=first)
-        ) if first == start and position == relative(origin, start):
+        ) if first == start and position == position_in_fibre(origin, start):
             return origin
         case _, Binary(op="add", lhs=before, rhs=Const() as step):
-            origin = element(start, before)
+            origin = element_number(start, before)
             if origin != build.add(start, before):
                 return build.add(origin, step)
         case (
@@ -32,7 +32,7 @@ def element(start: Expr, position: Expr) -> Expr:
     return build.add(start, position)
 
 
-def relative(search: Search, start: Expr) -> Expr:
+def position_in_fibre(search: Search, start: Expr) -> Expr:
     """Return the position in its fibre of the element that an exact search found; -1 if it found none."""
     return Select(Compare("lt", search, build.ZERO), search, build.sub(search, start))
 
@@ -42,8 +42,8 @@ def found_by_search(position: Expr, start: Expr) -> Search | None:
     match position:
         case Search(kind="exact") if start == build.ZERO:
             return position
-        case Select(condition=Compare(op="lt", lhs=Search() as search)) if position == relative(
-            search, start
+        case Select(condition=Compare(op="lt", lhs=Search() as search)) if (
+            position == position_in_fibre(search, start)
         ):
             return search
     return None

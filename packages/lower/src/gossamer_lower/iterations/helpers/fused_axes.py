@@ -101,7 +101,7 @@ class FusedAxes(msgspec.Struct, frozen=True):
 # --- iterations
 
 
-def items_of(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, ...]]]:
+def axis_items(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, ...]]]:
     """Yield each entry of the axis list of an iteration with its kinds and its variables."""
     start = 0
     for item in node.axes:
@@ -120,7 +120,7 @@ def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
     names = {var for _, var in kept}
     indexed = _indexed_axes(node)
     return any(
-        not names.issuperset(own) for item, _, own in items_of(node) if isinstance(item, FuseAxes)
+        not names.issuperset(own) for item, _, own in axis_items(node) if isinstance(item, FuseAxes)
     ) or any(_is_loose(buffers.axis(item.axis), indexed) for item, _ in kept)
 
 
@@ -167,7 +167,7 @@ def _kept_for_init(
 
 
 def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
-    for item, _, names in items_of(node):
+    for item, _, names in axis_items(node):
         axes = [OverAxis(name) for name in item.axes] if isinstance(item, FuseAxes) else [item]
         yield from zip(axes, names, strict=True)
 

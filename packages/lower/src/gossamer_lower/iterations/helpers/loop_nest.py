@@ -35,7 +35,7 @@ from gossamer_lower.iterations.helpers.coordinate_lookup import (
     Lookups,
     value_if,
 )
-from gossamer_lower.iterations.helpers.fused_axes import FusedAxes, items_of
+from gossamer_lower.iterations.helpers.fused_axes import FusedAxes, axis_items
 
 
 class LoopNest(msgspec.Struct):
@@ -68,7 +68,7 @@ class NestBuilder:
     def nest_of(self, node: Iteration, scope: AxisIterators) -> LoopNest:
         """Return the loop nest of an iteration inside those whose iterators are in `scope`."""
         nest = LoopNest(dict(scope), dict(scope))
-        for item, kinds, names in items_of(node):
+        for item, kinds, names in axis_items(node):
             if isinstance(item, FuseAxes):
                 self._add_fused(nest, item, kinds=kinds, names=names)
             else:

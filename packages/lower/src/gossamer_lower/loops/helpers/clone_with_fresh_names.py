@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.nodes import Allocate, Expr, For, ParallelFor, Stmt, Var
-from gossamer_ir.traversal.effects import NAMING_BUFFERS, binds
+from gossamer_ir.traversal.effects import NAMING_BUFFERS, declared_names
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements
@@ -33,7 +33,7 @@ def with_fresh_names(
 
 
 def _collect(body: tuple[Stmt, ...], namer: Namer) -> dict[str, str]:
-    return {name: namer.fresh(name) for stmt in statements(body) for name in binds(stmt)}
+    return {name: namer.fresh(name) for stmt in statements(body) for name in declared_names(stmt)}
 
 
 _COUNTING = (For, ParallelFor)

@@ -14,9 +14,9 @@ from gossamer_ir.nodes import EXPRESSIONS, Binary, Call, Compare, Expr, IfThenEl
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains
-from gossamer_lower.math.helpers.function_table import DIVISIONS, LOWERED, computed
+from gossamer_lower.math.helpers.function_table import DIVISIONS, LOWERED, function_value
 from gossamer_lower.math.helpers.roundings import fma_by_wider
-from gossamer_lower.math.helpers.single_use_lets import inlined
+from gossamer_lower.math.helpers.single_use_lets import with_single_uses_inlined
 from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
 
 _HALVES = ("float16", "bfloat16")
@@ -122,7 +122,7 @@ class CallLowerer:
         else:
             result = self._value(node.function, args)
         narrow = result.to(kind.scalar)
-        self.statements += inlined(code.statements, keep=narrow.expr)
+        self.statements += with_single_uses_inlined(code.statements, keep=narrow.expr)
         return narrow.expr
 
     def _of_halves(self, function: str, args: tuple[Term, ...]) -> Term:
@@ -138,7 +138,7 @@ class CallLowerer:
             return args[0].code.call(function, *args)
         if function not in LOWERED or (function, scalar) == ("fma", "float64"):
             raise unsupported_error(function, f"cannot be lowered to arithmetic for {scalar}")
-        return computed(function, args)
+        return function_value(function, args)
 
 
 def _negated(condition: Expr) -> Expr:

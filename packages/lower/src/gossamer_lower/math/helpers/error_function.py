@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from gossamer_lower.math.helpers import coefficients as known
-from gossamer_lower.math.helpers.exponentials import clamped, exp
+from gossamer_lower.math.helpers.exponentials import clamped_value, exp
 from gossamer_lower.math.helpers.term_builder import Term
 
 
@@ -15,7 +15,7 @@ def erf(x: Term, *, precise: bool) -> Term:
     square = x * x
     near = code.fma(x, code.horner(square, known.ERF if precise else known.ERF_32), x)
     middle, radius = (3.5, 2.5) if precise else (2.5, 1.5)
-    bounded = clamped(size, 1.0, middle + radius)
+    bounded = clamped_value(size, 1.0, middle + radius)
     t = (bounded - middle) * (1 / radius)
     rest = code.horner(t, known.ERF_TAIL if precise else known.ERF_TAIL_32)
     far = (1.0 - exp(-code.fma(bounded, bounded, rest), precise=precise)).with_sign_of(x)

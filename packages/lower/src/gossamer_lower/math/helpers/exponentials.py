@@ -43,23 +43,23 @@ class ReducedArgument(NamedTuple):
 def exp(x: Term, *, precise: bool) -> Term:
     """Return e^x; below 1 ulp."""
     kind = FORMATS[x.scalar]
-    bounded = clamped(x, -float(kind.bias + kind.fraction) * 0.7, kind.bias * 0.7)
-    return scaled(reduced(bounded, precise=precise))
+    bounded = clamped_value(x, -float(kind.bias + kind.fraction) * 0.7, kind.bias * 0.7)
+    return scaled_by_power(reduced_argument(bounded, precise=precise))
 
 
 def exp2(x: Term, *, precise: bool) -> Term:
     """Return 2^x; below 1 ulp, exact for whole x."""
     kind = FORMATS[x.scalar]
-    x = clamped(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
-    n = rounded(x)
+    x = clamped_value(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
+    n = rounded_small(x)
     r = (x - n) * sum(kind.ln2)
-    return scaled(ReducedArgument(n, powers(r, precise=precise)))
+    return scaled_by_power(ReducedArgument(n, exp_minus_one_of_small(r, precise=precise)))
 
 
 def expm1(x: Term, *, precise: bool) -> Term:
     """Return e^x - 1; below 2 ulp. Of float64 only."""
-    bounded = clamped(x, -60.0, 709.9)
-    reduction = reduced(bounded, precise=precise)
+    bounded = clamped_value(x, -60.0, 709.9)
+    reduction = reduced_argument(bounded, precise=precise)
     # Half of 2^n, which is finite for every n that the result is finite for.
     half = power_of_two(reduction.n - 1.0)
     result = x.code.fma(half, reduction.s, half - 0.5) * 2.0
@@ -80,37 +80,37 @@ def sigmoid(x: Term, *, precise: bool) -> Term:
     return x.code.select(x < 0.0, small, 1.0) / (small + 1.0)
 
 
-def clamped(x: Term, low: float, high: float) -> Term:
+def clamped_value(x: Term, low: float, high: float) -> Term:
     """Return the value clamped to the bounds; NaN stays NaN."""
     below = x.code.select(x > high, high, x)
     return x.code.select(below < low, low, below)
 
 
-def rounded(x: Term) -> Term:
+def rounded_small(x: Term) -> Term:
     """Return the nearest integer of a number that is small enough for the fraction."""
     magic = FORMATS[x.scalar].round
     return (x + magic) - magic
 
 
-def reduced(x: Term, *, precise: bool) -> ReducedArgument:
+def reduced_argument(x: Term, *, precise: bool) -> ReducedArgument:
     """Return n and s of e^x."""
     kind = FORMATS[x.scalar]
     n = x.code.fma(x, LOG2_E, kind.round) - kind.round
     r = x.code.fma(n, -kind.ln2[0], x)
     r = x.code.fma(n, -kind.ln2[1], r)
-    return ReducedArgument(n, powers(r, precise=precise))
+    return ReducedArgument(n, exp_minus_one_of_small(r, precise=precise))
 
 
-def powers(r: Term, *, precise: bool) -> Term:
+def exp_minus_one_of_small(r: Term, *, precise: bool) -> Term:
     """Return e^r - 1 for |r| <= ln(2) / 2."""
     tail = r.code.horner(r, known.EXP if precise else known.EXP_32)
     return r.code.fma(r * r, tail, r)
 
 
-def scaled(reduction: ReducedArgument) -> Term:
+def scaled_by_power(reduction: ReducedArgument) -> Term:
     """Return 2^n (1 + s) with a single rounding even if the result is subnormal. It is multiplied by two
     powers of two, since 2^n itself may not be representable."""
-    first = rounded(reduction.n * 0.5)
+    first = rounded_small(reduction.n * 0.5)
     whole = (reduction.s + 1.0) * power_of_two(first)
     return whole * power_of_two(reduction.n - first)
 

@@ -41,7 +41,7 @@ _EXACT: dict[str, Callable[[Term], Term]] = {
     "floor": roundings.floor,
     "ceil": roundings.ceil,
     "trunc": roundings.trunc,
-    "round": roundings.nearest,
+    "round": roundings.rounded_to_even,
 }
 DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
     "floordiv": float_division.floordiv,
@@ -53,7 +53,7 @@ LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *DIVISIONS, "rsqrt", "fma"})
 """The functions that can be lowered. `sqrt` and `abs` are instructions on every target with floats."""
 
 
-def computed(function: str, args: tuple[Term, ...]) -> Term:
+def function_value(function: str, args: tuple[Term, ...]) -> Term:
     """Return the value of a function of float32 or float64 terms."""
     first = args[0]
     is_wide = first.scalar == "float64"

@@ -40,34 +40,34 @@ class LogarithmParts(NamedTuple):
 
 def log(x: Term, *, precise: bool) -> Term:
     """Return the natural logarithm; below 1 ulp."""
-    k, f = parts(x)
-    series = near_one(f, precise=precise)
+    k, f = exponent_and_fraction(x)
+    series = log_near_one(f, precise=precise)
     lower = x.code.fma(k, known.LN2[1], series.rest)
-    return at_edges(x, x.code.fma(k, known.LN2[0], f - (series.half - lower)))
+    return with_edge_cases(x, x.code.fma(k, known.LN2[0], f - (series.half - lower)))
 
 
 def log2(x: Term, *, precise: bool) -> Term:
     """Return the logarithm to base 2; below 1 ulp, exact for powers of two."""
-    return at_edges(x, _to_base(x, known.LOG2_E, (1.0, 0.0), precise=precise))
+    return with_edge_cases(x, _to_base(x, known.LOG2_E, (1.0, 0.0), precise=precise))
 
 
 def log10(x: Term, *, precise: bool) -> Term:
     """Return the logarithm to base 10; below 1 ulp."""
-    return at_edges(x, _to_base(x, known.LOG10_E, known.LOG10_2, precise=precise))
+    return with_edge_cases(x, _to_base(x, known.LOG10_E, known.LOG10_2, precise=precise))
 
 
 def log1p(x: Term, *, precise: bool) -> Term:
     """Return log(1 + x); below 1 ulp. The rounding error of the sum is added to the logarithm of the sum."""
     sum_ = x + 1.0
     lost = (x - (sum_ - 1.0)) / sum_
-    k, f = parts(sum_)
-    series = near_one(f, precise=precise)
+    k, f = exponent_and_fraction(sum_)
+    series = log_near_one(f, precise=precise)
     lower = x.code.fma(k, known.LN2[1], lost) + series.rest
-    result = at_edges(sum_, x.code.fma(k, known.LN2[0], f - (series.half - lower)))
+    result = with_edge_cases(sum_, x.code.fma(k, known.LN2[0], f - (series.half - lower)))
     return x.code.select(x.magnitude() < 2.0**-54, x, result)
 
 
-def at_edges(x: Term, result: Term) -> Term:
+def with_edge_cases(x: Term, result: Term) -> Term:
     """Return the logarithm of any argument, given the one of positive finite arguments."""
     code = x.code
     is_usual = (x > 0.0) & (x < _INFINITY)
@@ -75,7 +75,7 @@ def at_edges(x: Term, result: Term) -> Term:
     return code.select(is_usual, result, other)
 
 
-def parts(x: Term) -> MantissaExponent:
+def exponent_and_fraction(x: Term) -> MantissaExponent:
     """Return the exponent and the fraction of a positive finite number."""
     code = x.code
     is_small = x < 2.0**-1022
@@ -86,7 +86,7 @@ def parts(x: Term) -> MantissaExponent:
     return MantissaExponent(exponent, mantissa - 1.0)
 
 
-def near_one(f: Term, *, precise: bool) -> LogarithmParts:
+def log_near_one(f: Term, *, precise: bool) -> LogarithmParts:
     """Return the logarithm of 1 + f: with s = f / (2 + f), 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2."""
     s = f / (f + 2.0)
     z = s * s
@@ -100,8 +100,8 @@ def _to_base(
 ) -> Term:
     """Return k log(2) + factor log(m), both in two parts."""
     code = x.code
-    k, f = parts(x)
-    series = near_one(f, precise=precise)
+    k, f = exponent_and_fraction(x)
+    series = log_near_one(f, precise=precise)
     high = ((f - series.half).bits() & _SPLIT).read_as("float64")
     low = ((f - high) - series.half) + series.rest
     first, whole = high * factor[0], k * of_two[0]

@@ -11,12 +11,12 @@ from gossamer_lower.math.helpers.compensated import (
 )
 from gossamer_lower.math.helpers.exponentials import (
     ReducedArgument,
-    clamped,
-    powers,
-    reduced,
-    scaled,
+    clamped_value,
+    exp_minus_one_of_small,
+    reduced_argument,
+    scaled_by_power,
 )
-from gossamer_lower.math.helpers.logarithms import near_one, parts
+from gossamer_lower.math.helpers.logarithms import exponent_and_fraction, log_near_one
 from gossamer_lower.math.helpers.roundings import trunc
 from gossamer_lower.math.helpers.term_builder import Term
 
@@ -64,17 +64,17 @@ def _exp(high: Term, low: Term, *, precise: bool) -> Term:
     """Return e^(high + low)."""
     code = high.code
     is_beyond = high.magnitude() > _MOST + 60
-    n, _ = reduced(clamped(high, -_MOST - 60, _MOST), precise=precise)
-    bounded = clamped(high, -_MOST - 60, _MOST)
+    n, _ = reduced_argument(clamped_value(high, -_MOST - 60, _MOST), precise=precise)
+    bounded = clamped_value(high, -_MOST - 60, _MOST)
     r = code.fma(n, -known.LN2[0], bounded)
     r = code.fma(n, -known.LN2[1], r) + code.select(is_beyond, 0.0, low)
-    return scaled(ReducedArgument(n, powers(r, precise=precise)))
+    return scaled_by_power(ReducedArgument(n, exp_minus_one_of_small(r, precise=precise)))
 
 
 def _log(x: Term) -> CompensatedSum:
     """Return the logarithm in one part."""
-    k, f = parts(x)
-    series = near_one(f, precise=True)
+    k, f = exponent_and_fraction(x)
+    series = log_near_one(f, precise=True)
     lower = x.code.fma(k, known.LN2[1], series.rest)
     whole = x.code.fma(k, known.LN2[0], f - (series.half - lower))
     return CompensatedSum(whole, whole.matched(0.0))
@@ -84,7 +84,7 @@ def _long_log(x: Term) -> CompensatedSum:
     """Return the logarithm with about 68 bits: with s = f / (2 + f) and z = s^2, 2 s (1 + z / 3 + ...), all
     but the tail of the series in two parts."""
     code = x.code
-    k, f = parts(x)
+    k, f = exponent_and_fraction(x)
     divisor = two_sum(f.matched(2.0), f)
     s = f / divisor.high
     whole = two_product(s, divisor.high)

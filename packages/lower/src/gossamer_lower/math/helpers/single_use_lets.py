@@ -12,7 +12,7 @@ _DEEPEST = 16
 """The maximum depth of expressions into which lets are inlined."""
 
 
-def inlined(statements: list[Stmt], *, keep: Expr) -> list[Stmt]:
+def with_single_uses_inlined(statements: list[Stmt], *, keep: Expr) -> list[Stmt]:
     """Return the statements with lets that are used once inlined."""
     uses: dict[str, int] = {}
     for stmt in statements:

@@ -34,7 +34,7 @@ class Angle(NamedTuple):
 
 def sin(x: Term, *, precise: bool) -> Term:
     """Return the sine; below 1 ulp."""
-    angle = reduced(x, precise=precise)
+    angle = reduced_angle(x, precise=precise)
     result = _of_quadrant(angle, angle.quadrant, precise=precise)
     # If x^3 / 6 is less than the last bit, x is the sine; this keeps the sign of zero, too.
     return x.code.select(x.magnitude() < 2.0**-28, x, _finite_only(x, result))
@@ -42,7 +42,7 @@ def sin(x: Term, *, precise: bool) -> Term:
 
 def cos(x: Term, *, precise: bool) -> Term:
     """Return the cosine; below 1 ulp."""
-    angle = reduced(x, precise=precise)
+    angle = reduced_angle(x, precise=precise)
     return _finite_only(x, _of_quadrant(angle, angle.quadrant + 1, precise=precise))
 
 
@@ -65,7 +65,7 @@ def _of_quadrant(angle: Angle, quadrant: Term, *, precise: bool) -> Term:
     return (chosen.bits() ^ sign).read_as("float64")
 
 
-def reduced(x: Term, *, precise: bool) -> Angle:
+def reduced_angle(x: Term, *, precise: bool) -> Angle:
     """Return the angle within its quadrant."""
     usual = _by_parts(x, precise=precise)
     is_large = x.magnitude() > LARGEST_BY_PARTS

@@ -53,7 +53,7 @@ class Interval(msgspec.Struct, frozen=True):
     lengths: tuple[Affine, ...] = ()
 
 
-def intervals_of(
+def index_ranges_of(
     buffer: Buffer, live: tuple[Stmt, ...], function: Function
 ) -> list[Interval | None]:
     """Return one range for each dimension of the buffer in these statements of a function.
@@ -62,7 +62,7 @@ def intervals_of(
     buffer is searched.
 
     >>> (function,) = program("for i in T.serial(8): Y[n + i * 2] = 1.0").functions
-    >>> (interval,) = intervals_of(function.buffers[1], function.body, function)
+    >>> (interval,) = index_ranges_of(function.buffers[1], function.body, function)
     >>> expr_of(interval.fixed) == build.index_var("n"), interval.low, interval.high
     (True, 0, 14)
     """
@@ -186,7 +186,9 @@ def _merged(intervals: list[Interval | None]) -> Interval | None:
     return first
 
 
-def shrunk(indices: tuple[Expr, ...], intervals: Iterable[Interval | None]) -> tuple[Expr, ...]:
+def contracted_indices(
+    indices: tuple[Expr, ...], intervals: Iterable[Interval | None]
+) -> tuple[Expr, ...]:
     """Return the indices into the buffer contracted to these ranges."""
     result: list[Expr] = []
     for index, interval in zip(indices, intervals, strict=True):

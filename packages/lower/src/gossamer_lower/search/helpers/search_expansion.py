@@ -31,22 +31,22 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import all_buffers
 
 
-def cell(name: str, value: Expr) -> tuple[Stmt, ...]:
+def allocated_cell(name: str, value: Expr) -> tuple[Stmt, ...]:
     """Return the statements that allocate a local buffer of one element and initialize it."""
-    return Allocate(Buffer(name, (build.ONE,), "int64", None, "local")), write(name, value)
+    return Allocate(Buffer(name, (build.ONE,), "int64", None, "local")), cell_store(name, value)
 
 
-def read(name: str) -> Load:
+def cell_value(name: str) -> Load:
     """Return a load of the value of a cell."""
     return Load(name, (build.ZERO,), "int64")
 
 
-def write(name: str, value: Expr) -> Store:
+def cell_store(name: str, value: Expr) -> Store:
     """Return a store of a value to a cell."""
     return Store(name, (build.ZERO,), value)
 
 
-def where(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...]:
+def search_under(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...]:
     """Return the steps of a search under a condition, and the let of its result, 0 if it fails."""
     cells = [part for part in steps if isinstance(part, Allocate)]
     kept = tuple(part for part in steps if not isinstance(part, Allocate))
@@ -74,13 +74,13 @@ class SearchCells(msgspec.Struct, frozen=True):
         size = build.sub(end, begin)
         if may_wrap:
             size = Select(Compare("lt", begin, end), size, build.ZERO)
-        return (*cell(self.low, begin), *cell(self.size, size))
+        return (*allocated_cell(self.low, begin), *allocated_cell(self.size, size))
 
     def from_cursor(self) -> tuple[Stmt, ...]:
         """Return the statements that double the step from the last result on (exponential search), or from
         the begin of the window if the last result is too far."""
         begin, end = self.search.begin, self.search.end
-        low, step = read(self.low), read(self.size)
+        low, step = cell_value(self.low), cell_value(self.size)
         is_too_far = Unary("not", self.precedes(build.sub(low, build.ONE)))
         next_low = build.add(low, step)
         is_ahead = IfThenElse(
@@ -88,13 +88,16 @@ class SearchCells(msgspec.Struct, frozen=True):
         )
         room = Binary("min", build.sub(step, build.ONE), build.sub(end, low))
         return (
-            If(Compare("gt", low, begin), (If(is_too_far, (write(self.low, begin),)),)),
-            *cell(self.size, build.ONE),
+            If(Compare("gt", low, begin), (If(is_too_far, (cell_store(self.low, begin),)),)),
+            *allocated_cell(self.size, build.ONE),
             While(
                 is_ahead,
-                (write(self.low, next_low), write(self.size, build.mul(step, build.index(2)))),
+                (
+                    cell_store(self.low, next_low),
+                    cell_store(self.size, build.mul(step, build.index(2))),
+                ),
             ),
-            write(self.size, room),
+            cell_store(self.size, room),
         )
 
     def from_before(self, steps: int, stop: Var) -> tuple[Stmt, ...]:
@@ -102,32 +105,32 @@ class SearchCells(msgspec.Struct, frozen=True):
         enough, the rest of the window is left to `halving`. The cell must be initialized before with the
         begin of the window if that is a constant, else with 0."""
         begin, end = self.search.begin, self.search.end
-        low = read(self.low)
+        low = cell_value(self.low)
         is_ahead = IfThenElse(Compare("lt", low, stop), self.precedes(low), FALSE)
         rest = Select(Compare("eq", low, stop), build.sub(end, low), build.ZERO)
         is_within = build.integer_value(begin) is not None
         return (
-            *(() if is_within else (write(self.low, Binary("max", low, begin)),)),
+            *(() if is_within else (cell_store(self.low, Binary("max", low, begin)),)),
             Let(stop, Binary("min", build.add(low, build.index(steps)), end)),
-            While(is_ahead, (write(self.low, build.add(low, build.ONE)),)),
-            *cell(self.size, rest),
+            While(is_ahead, (cell_store(self.low, build.add(low, build.ONE)),)),
+            *allocated_cell(self.size, rest),
         )
 
     def halving(self, middle: Var) -> While:
         """Return the loop that halves the window that is left (binary search without branches)."""
-        low, size = read(self.low), read(self.size)
+        low, size = cell_value(self.low), cell_value(self.size)
         half = Binary("shr", size, build.ONE)
         moved = Select(self.precedes(build.sub(middle, build.ONE)), middle, low)
         body = (
             Let(middle, build.add(low, build.sub(size, half))),
-            write(self.low, moved),
-            write(self.size, half),
+            cell_store(self.low, moved),
+            cell_store(self.size, half),
         )
         return While(Compare("gt", size, build.ZERO), body)
 
     def result(self) -> Expr:
         """Return the position found; for an exact search, -1 if the element there has another value."""
-        low = read(self.low)
+        low = cell_value(self.low)
         if self.search.kind != "exact":
             return low
         absent = build.index(-1)

@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer_ir.analysis.linear_form import by_variables
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads
+from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads_buffer
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import FALSE, simplify_body
@@ -211,7 +211,7 @@ def lane_reduction(loop: For) -> LaneReduction | None:
         return None
     if any(loop.var in free_vars(index) for index in body[0].indices):
         return None
-    if condition is not None and reads(condition, body[0].buffer):
+    if condition is not None and reads_buffer(condition, body[0].buffer):
         return None
     reduction = match_reduction(body[0])
     return None if reduction is None else LaneReduction(reduction, condition)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.regions import block_regions
 from gossamer_ir.nodes import Block, Function, Region
-from gossamer_ir.verify.region_coverage import outside
+from gossamer_ir.verify.region_coverage import uncovered_regions
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
@@ -100,7 +100,7 @@ def _require_containing_regions(block: Block) -> None:
 
     Regions that follow from the body end with the buffer, and an access may lie beyond it.
     """
-    for field, count in outside(block):
+    for field, count in uncovered_regions(block):
         raise schedule_error(
             "hide_buffer_access.region",
             f"No region of '{getattr(block, field)[count].buffer}' is known that contains all accesses of "

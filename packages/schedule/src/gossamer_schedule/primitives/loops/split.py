@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
-from gossamer_ir.dependence.mixed_radix import ceildiv_by, places
+from gossamer_ir.dependence.mixed_radix import ceildiv_by, digits_from_counts
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt, VScale
@@ -80,7 +80,7 @@ def split(
     names = tuple(map(namer.fresh, split_loop_names(loop, len(factors))))
     extents = _loop_extents(cursor, counts)
     _require_inits(cursor, extents)
-    digits = dict(zip(names, places(extents), strict=True))
+    digits = dict(zip(names, digits_from_counts(extents), strict=True))
     if _is_exact(cursor, counts):
         body = split_variable(cursor.node.body, loop, digits)
     else:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
-from gossamer_ir.analysis.reductions import reads
+from gossamer_ir.analysis.reductions import reads_buffer
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -176,7 +176,7 @@ class _Conversion:
         """Return a stored value, computed in the new dtype as far as its operations allow."""
         if isinstance(value, Load) and value.buffer == self._buffer:
             return self._load(value)
-        is_widened = self._is_wider or reads(value, self._buffer)
+        is_widened = self._is_wider or reads_buffer(value, self._buffer)
         if isinstance(value, Binary) and value.op in _WIDENED_OPS and is_widened:
             return Binary(value.op, self._in_new_dtype(value.lhs), self._in_new_dtype(value.rhs))
         return self._converted(value)
