@@ -1,0 +1,73 @@
+"""Verdicts on iterations of a loop, compared with the elements that they access in small cases."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from random import Random
+
+import pytest
+
+from gossamer_ir.core.build import ONE, ZERO, index
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.nodes import Distinct, For, Function, Load, Store
+from gossamer_ir.script import parse_expr
+
+DTYPES = {"i": "int64", "j": "int64", "P": "int64", "Q": "int64"}
+INDICES = (
+    "i", "j", "0", "0", "1", "i + j", "i - j", "2 * i", "2 * i + j", "3 * i + j", "4 * j + i", "-4 * i + j", "i // 2",
+    "i % 2", "(4 * i + j) // 4", "(4 * i + j) % 4", "(3 * i + j) // 2", "P[i]", "P[i] + j", "P[j]", "Q[i]",
+    "P[4 * i + j]",
+)  # fmt: skip
+DISTINCT = [7, 2, 9, 0, 15, 4, 11, 1, 6, 13, 3, 8, 14, 5, 10, 12]
+ARRAYS = {"P": DISTINCT, "Q": [1] * 16}
+
+
+def random_accesses(random):
+    """One store or two, and often a load, of elements with one or two indices."""
+    rank = random.choice((1, 1, 2))
+    stores = random.choice((1, 1, 2))
+    loads = random.choice((0, 0, 1))
+    texts = [tuple(random.choices(INDICES, k=rank)) for _ in range(stores + loads)]
+    if random.random() < 0.5:  # accesses to the same elements
+        texts = [texts[0]] * len(texts)
+    return texts[:stores], texts[stores:]
+
+
+def function_of(stores, loads, extents):
+    """Two nested loops around the accesses."""
+    elements = [tuple(parse_expr(text, DTYPES) for text in texts) for texts in (*stores, *loads)]
+    values = [Load("Y", at, "int64") for at in elements[len(stores) :]] or [ONE]
+    body = tuple(Store("Y", at, values[0]) for at in elements[: len(stores)])
+    inner = For("j", ZERO, index(extents["j"]), body)
+    outer = For("i", ZERO, index(extents["i"]), (inner,))
+    return outer, Function("f", (), (outer,), facts=(Distinct("P"),))
+
+
+def has_race(stores, loads, extents):
+    """Return whether different iterations of `i` access one element, and one of them writes it."""
+    touched = [
+        (i, is_store, tuple(eval(text, {}, {**ARRAYS, "i": i, "j": j}) for text in texts))
+        for i, j in itertools.product(range(extents["i"]), range(extents["j"]))
+        for is_store, several in ((True, stores), (False, loads))
+        for texts in several
+    ]
+    return any(
+        one[0] != other[0] and one[2] == other[2] and (one[1] or other[1])
+        for one, other in itertools.combinations(touched, 2)
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_verdict_holds_for_the_elements_that_are_accessed(seed):
+    random, verdicts = Random(seed), Counter()
+    for _ in range(150):
+        extents = {name: random.randint(1, 4) for name in "ij"}
+        stores, loads = random_accesses(random)
+        outer, function = function_of(stores, loads, extents)
+        forms = written_accesses(outer.body, values={}, function=function)["Y"]
+        found = verdict("i", forms, varying={"i", "j"}, function=function)
+        verdicts[found, extents["i"] > 1] += 1
+        if found != "unknown":
+            assert has_race(stores, loads, extents) == (found == "race"), (stores, loads, extents)
+    assert min(verdicts["disjoint", True], verdicts["race", True]) >= 3
