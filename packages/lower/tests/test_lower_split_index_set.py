@@ -67,6 +67,7 @@ KEPT = {
     "a body beside it": choice("i < 3") + "    X[i] = 0.0",
     "iterations in parallel": choice("i < 3").replace("serial", "parallel"),
     "the upper iterations": choice("3 < i"),
+    "a condition without the variable": choice("3 < n"),
     "an equation": choice("i == 3"),
     "two bounds": choice("i < 3 and i < n - 1"),
     "a bound on something else": choice("i // 2 < 3"),
