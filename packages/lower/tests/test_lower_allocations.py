@@ -12,6 +12,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate, For, If
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_ir.traversal.walk import walk
+from gossamer_ir.verify import diagnostics
 from gossamer_lower import (
     contract_buffers,
     hoist_allocations,
@@ -137,6 +138,13 @@ def test_a_buffer_that_both_sides_of_a_choice_use_stays_before_it():
     )
     _, loops = allocation(planned(text))
     assert loops == []
+
+
+def test_a_buffer_that_a_condition_reads_stays_before_it():
+    before, _, _ = CARRIED.partition("    total[0] = 0.0")
+    module = planned(f"{before}    if total[0] < 0.0:\n        total[0] = X[0]\n")
+    assert diagnostics(module) == ()
+    assert [type(stmt) for stmt in module.functions[0].body] == [Allocate, If]
 
 
 def test_what_a_body_allocates_is_no_larger_than_what_lives_there():

@@ -58,9 +58,10 @@ def loop_over_tiles(module):
     return next(node for node in walk(module) if isinstance(node, For) and node.var == "t")
 
 
-def test_whole_tiles_keep_only_conditions_of_other_things():
-    loop = loop_over_tiles(peel_last_iteration(program(41)))
-    assert (loop.extent.text, loop.annotations) == ("5", ())
+@pytest.mark.parametrize(("width", "whole"), [(9, 1), (16, 1), (17, 2), (41, 5)])
+def test_whole_tiles_keep_only_conditions_of_other_things(width, whole):
+    loop = loop_over_tiles(peel_last_iteration(program(width)))
+    assert (loop.extent.text, loop.annotations) == (str(whole), ())
     texts = {repr(node.condition) for node in walk(loop) if isinstance(node, If)}
     assert len(texts) == 1
     assert "'X'" in texts.pop()
