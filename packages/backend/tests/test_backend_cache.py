@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
-from gossamer_backend.store.entry import FORMAT, pack, unpack
+from gossamer_backend.store.entry import FORMAT, pack_entry, unpack_entry
 from gossamer_backend.store.settings import VARIABLE, default_directory
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
@@ -101,11 +101,11 @@ DAMAGE = {
     "foreign magic": lambda data: b"GOSSAMER" + data[8:],
     "another format version": lambda data: data[:8] + struct.pack("<H", FORMAT + 1) + data[10:],
     "an unknown kind": lambda data: data[:10] + struct.pack("<H", 7) + data[12:],
-    "the entry of another key": lambda data: pack(OTHER, "artifact", payload=data[88:]),
-    "an intact entry that holds no artifact": lambda data: pack(
+    "the entry of another key": lambda data: pack_entry(OTHER, "artifact", payload=data[88:]),
+    "an intact entry that holds no artifact": lambda data: pack_entry(
         KEY, "artifact", payload=b"nonsense"
     ),
-    "an intact link to no key": lambda data: pack(KEY, "link", payload=b"\xff" * 64),
+    "an intact link to no key": lambda data: pack_entry(KEY, "link", payload=b"\xff" * 64),
     "zeros, as after a power cut": lambda data: bytes(len(data)),
 }
 
@@ -121,17 +121,17 @@ def test_a_damaged_entry_is_removed_and_a_miss(cache, damage):
 
 
 def test_every_single_flipped_bit_is_found():
-    data = pack(KEY, "artifact", payload=artifact().encode())
-    assert unpack(KEY, data) == ("artifact", artifact().encode())
+    data = pack_entry(KEY, "artifact", payload=artifact().encode())
+    assert unpack_entry(KEY, data) == ("artifact", artifact().encode())
     for at in range(len(data)):
         flipped = bytearray(data)
         flipped[at] ^= 1 << (at % 8)
-        assert unpack(KEY, bytes(flipped)) is None
+        assert unpack_entry(KEY, bytes(flipped)) is None
 
 
 def test_every_truncation_is_found():
-    data = pack(KEY, "link", payload=OTHER.encode())
-    assert [size for size in range(len(data) + 1) if unpack(KEY, data[:size])] == [len(data)]
+    data = pack_entry(KEY, "link", payload=OTHER.encode())
+    assert [size for size in range(len(data) + 1) if unpack_entry(KEY, data[:size])] == [len(data)]
 
 
 @pytest.mark.parametrize("key", ["", "1" * 63, "G" * 64, "../" + "1" * 61, "A" * 64])

@@ -9,7 +9,7 @@ import pytest
 import gossamer_backend.store.eviction
 from gossamer_backend import Artifact, ArtifactCache
 from gossamer_backend.store.directory import open_directory
-from gossamer_backend.store.eviction import COUNTER, sweep
+from gossamer_backend.store.eviction import COUNTER, evict_entries
 from gossamer_backend.store.settings import DEFAULT_LIMIT, LIMIT_VARIABLE
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature
@@ -47,7 +47,7 @@ def space_on_disk(directory):
 
 def sweep_to(cache, size):
     with open_directory(cache.path) as directory:
-        sweep(directory, suffix=".artifact", size=size)
+        evict_entries(directory, suffix=".artifact", size=size)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_the_directory_is_read_once_per_eighth_of_the_limit(roomy, monkeypatch):
     sweeps = []
     monkeypatch.setattr(
         gossamer_backend.store.eviction,
-        "sweep",
+        "evict_entries",
         lambda directory, **_: sweeps.append(len(os.listdir(directory.path))),
     )
     for number in range(100):

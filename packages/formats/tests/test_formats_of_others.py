@@ -12,7 +12,7 @@ from scipy import sparse
 
 from gossamer_formats import SparseTensor, from_arrays, from_scipy, to_scipy
 from gossamer_formats.installed_formats import find_format
-from gossamer_formats.operations import operation
+from gossamer_formats.operations import operation_of
 from gossamer_ir.errors import FormatError
 
 ELL = '''
@@ -90,7 +90,7 @@ def installed(tmp_path, monkeypatch):
 
 def forget():
     find_format.cache_clear()
-    operation.cache_clear()
+    operation_of.cache_clear()
 
 
 def test_a_tensor_is_converted_to_the_format_and_back():

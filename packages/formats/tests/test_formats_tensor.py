@@ -20,7 +20,7 @@ from gossamer_formats import (
     stats_of,
     to_scipy,
 )
-from gossamer_formats.operations import operation
+from gossamer_formats.operations import operation_of
 from gossamer_formats.ownership import is_owned
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Stats
@@ -207,7 +207,7 @@ def test_other_formats_are_not_converted():
 
 def test_an_operation_that_no_distribution_has_is_refused():
     with pytest.raises(FormatError) as caught:
-        operation("determinant")
+        operation_of("determinant")
     assert caught.value.code == "format.operation"
 
 

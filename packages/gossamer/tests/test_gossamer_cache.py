@@ -20,7 +20,7 @@ import pytest
 
 import gossamer.kernel_cache
 from gossamer_backend import ArtifactCache
-from gossamer_backend.store.entry import pack
+from gossamer_backend.store.entry import pack_entry
 from gossamer_ir.script import parse_module
 
 PROGRAM = """
@@ -224,7 +224,7 @@ def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, monkeypat
     artifact = build(monkeypatch).kernel.artifact
     path = the_artifact(store)
     foreign = msgspec.structs.replace(artifact, **change)
-    path.write_bytes(pack(path.stem, "artifact", payload=foreign.encode()))
+    path.write_bytes(pack_entry(path.stem, "artifact", payload=foreign.encode()))
     found = build(monkeypatch)
     assert not found.cached
     assert found.kernel.artifact.backend_version == artifact.backend_version

@@ -95,7 +95,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
             gs.spmm(A, B)
 
     seen = []
-    original = operator.portions
+    original = operator.row_portions
 
     def counted(*given: Any) -> Any:
         for part in original(*given):
@@ -104,7 +104,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
                 threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
             yield part
 
-    monkeypatch.setattr(operator, "portions", counted)
+    monkeypatch.setattr(operator, "row_portions", counted)
     # Processes that a shell starts in the background ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

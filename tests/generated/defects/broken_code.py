@@ -62,6 +62,6 @@ DEFECTS = (
     ),
     Defect(
         "a quotient by zero is one by one", home="values.division",
-        line="if literal(rhs):", instead="if True:",
+        line="if literal_value(rhs):", instead="if True:",
     ),
 )  # fmt: skip

@@ -54,7 +54,7 @@ class Exclusion(type(threading.RLock())):  # type: ignore[misc]  # the class has
     def begin_fork(self) -> None:
         """Take all locks before a fork, once per fork. Python calls this, unless the fork began before this
         object was created; a hook that may have waited for the thread that created it must call this, too."""
-        held = _holding((self, *self._included))
+        held = _hold_all((self, *self._included))
         next(held)
         if self._fork is None:
             self._fork = held
@@ -70,14 +70,14 @@ class Exclusion(type(threading.RLock())):  # type: ignore[misc]  # the class has
             lock.__enter__()
 
 
-def _holding(locks: Sequence[Lock]) -> Generator[None]:
+def _hold_all(locks: Sequence[Lock]) -> Generator[None]:
     """Return a generator that takes all locks at its first step, and releases them when it is closed or
     dropped, as it is where an interrupt is raised before the caller has stored it."""
     if not locks:
         yield
         return
     with locks[0]:
-        yield from _holding(locks[1:])
+        yield from _hold_all(locks[1:])
 
 
 compiling = Exclusion()

@@ -16,13 +16,13 @@ GROUP = "gossamer.operations"
 
 
 @cache
-def operation(name: str, *, format: str = "csr") -> Callable[..., Any]:
+def operation_of(name: str, *, format: str = "csr") -> Callable[..., Any]:
     """Return the function of an operation for tensors of a format.
 
     A format without a function of its own has that of CSR, which may refuse the tensor. Raises `FormatError`
     (`format.operation`) if none is installed.
 
-    >>> operation("determinant")  # doctest: +ELLIPSIS
+    >>> operation_of("determinant")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.FormatError: No installed distribution computes 'determinant' of sparse tensors. ...

@@ -17,20 +17,20 @@ _views: WeakValueDictionary[int, memoryview] = WeakValueDictionary()
 """The live views made by this module, by identity."""
 
 
-def owned(array: Array) -> Array:
+def owned_array(array: Array) -> Array:
     """Return the array itself if it is owned, else a private, contiguous, read-only copy.
 
     >>> array = np.arange(3)
-    >>> copy = owned(array)
-    >>> copy.flags.writeable, owned(copy) is copy, np.shares_memory(copy, array)
+    >>> copy = owned_array(array)
+    >>> copy.flags.writeable, owned_array(copy) is copy, np.shares_memory(copy, array)
     (False, True, False)
     """
     if is_owned(array):
         return array
-    return adopt(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
+    return adopt_array(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
 
 
-def adopt(array: Array) -> Array:
+def adopt_array(array: Array) -> Array:
     """Return a read-only array over the memory of a new array, to which the caller keeps no reference."""
     read_only: Array = np.asarray(array.data.toreadonly())
     view = read_only.base

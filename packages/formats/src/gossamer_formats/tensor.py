@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.arrays.borrowed_matrices import unchecked
-from gossamer_formats.arrays.csr_arrays import to_dense, transposed, with_column_order
+from gossamer_formats.arrays.borrowed_matrices import unchecked_storage
+from gossamer_formats.arrays.csr_arrays import to_dense, transposed_storage, with_column_order
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.installed_formats import find_format, format_named
-from gossamer_formats.operations import operation
-from gossamer_formats.ownership import owned
+from gossamer_formats.operations import operation_of
+from gossamer_formats.ownership import owned_array
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
     Array,
@@ -63,7 +63,7 @@ class SparseTensor:
             self._hold(_owned(source))
             check_storage(self._storage)
         else:
-            self._hold(checked_csr(unchecked(source, None)))
+            self._hold(checked_csr(unchecked_storage(source, None)))
 
     @classmethod
     def of_checked(cls, storage: Storage) -> SparseTensor:
@@ -132,7 +132,7 @@ class SparseTensor:
         """The transposed matrix in CSR, computed once; raises `FormatError` as `toarray`."""
         tensor: SparseTensor | None = self._memo.get("transposed")
         if tensor is None:
-            tensor = SparseTensor.of_checked(transposed(self._csr()))
+            tensor = SparseTensor.of_checked(transposed_storage(self._csr()))
             tensor = self._memo.setdefault("transposed", tensor)
         return tensor
 
@@ -184,11 +184,11 @@ class SparseTensor:
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector (`operations`); needs distribution `gossamer`."""
-        return operation("matmul", format=self.format.name)(self, other)
+        return operation_of("matmul", format=self.format.name)(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return the product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
-        return operation("rmatmul", format=self.format.name)(self, other)
+        return operation_of("rmatmul", format=self.format.name)(self, other)
 
     def astype(self, dtype: Any) -> SparseTensor:
         """Return the tensor with its values converted to float32 or float64; index arrays are shared."""
@@ -238,7 +238,7 @@ def checked_csr(storage: Storage) -> Storage:
 
 
 def _owned(storage: Storage) -> Storage:
-    arrays = {name: owned(array) for name, array in storage.arrays.items()}
+    arrays = {name: owned_array(array) for name, array in storage.arrays.items()}
     sizes = MappingProxyType(dict(storage.sizes))
     return Storage(storage.format, sizes, MappingProxyType(arrays))
 

@@ -94,7 +94,7 @@ def build(
         if kernel is None:
             kernel, is_cached = _kernel_of(module, schedule, backend, resolved, key=key)
             _keep(key, kernel)
-    return Built(kernel, _since(start), is_cached, key)
+    return Built(kernel, _milliseconds_since(start), is_cached, key)
 
 
 def build_named(
@@ -112,14 +112,14 @@ def build_named(
     with compiling:
         backend, resolved = resolve(target)
         key = name_key(name, stats, target=resolved, versions=_versions(backend))
-        kernel, is_cached = _kernels_by_key.get(key) or _stored(key, backend), True
+        kernel, is_cached = _kernels_by_key.get(key) or _stored_kernel(key, backend), True
         if kernel is None:
             built = build(program(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.cached
             ArtifactCache().put_link(key, built.key)
         if key not in _kernels_by_key:
             _keep(key, kernel)
-    return Built(kernel, _since(start), is_cached, key)
+    return Built(kernel, _milliseconds_since(start), is_cached, key)
 
 
 def compiled(
@@ -156,12 +156,12 @@ def _kernel_of(
     module: Module, schedule: Schedule, backend: ValidatingBackend, target: Target, *, key: str
 ) -> tuple[Kernel, bool]:
     """Return the kernel from the request cache, from the object cache, or compiled and stored."""
-    kernel = _stored(key, backend)
+    kernel = _stored_kernel(key, backend)
     if kernel is not None:
         return kernel, True
     flat = lower_for(target, module, schedule)
     code_key = _code_key(flat, backend, target)
-    kernel = _stored(code_key, backend)
+    kernel = _stored_kernel(code_key, backend)
     is_cached = kernel is not None
     if kernel is None:
         kernel = _load(_compile(flat, backend, target, key=code_key), backend)
@@ -180,7 +180,7 @@ def _compile(flat: Module, backend: ValidatingBackend, target: Target, *, key: s
     return artifact
 
 
-def _stored(key: str, backend: ValidatingBackend) -> Kernel | None:
+def _stored_kernel(key: str, backend: ValidatingBackend) -> Kernel | None:
     """Return the kernel of a cached artifact; an artifact that the backend refuses is removed."""
     store = ArtifactCache()
     artifact = store.get(key)
@@ -218,6 +218,6 @@ def _keep(key: str, kernel: Kernel) -> None:
     _kernels_by_key[key] = kernel
 
 
-def _since(start: float) -> float:
+def _milliseconds_since(start: float) -> float:
     """Return the milliseconds since the start."""
     return (time.perf_counter() - start) * 1e3

@@ -44,13 +44,13 @@ def default_report(module: Module, target: Target, stats: Stats | None) -> Sched
 
     chosen = plugin_of(target).schedule(verify(module), target, stats)
     if chosen is not None:
-        return _foreign(chosen, target.backend)
+        return _report_of_plugin(chosen, target.backend)
     from gossamer_schedule.rules import explain
 
     return explain(module, target, stats)
 
 
-def _foreign(schedule: Schedule, plugin: str) -> ScheduleReport:
+def _report_of_plugin(schedule: Schedule, plugin: str) -> ScheduleReport:
     """Return the report of a schedule that a plugin's rules chose."""
     why = "its rules come before those of gossamer, and give no reasons"
     decisions = (

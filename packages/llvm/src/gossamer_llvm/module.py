@@ -42,12 +42,12 @@ def emit(flat: Module, *, abi: Abi) -> str:
             f"A module of the {flat.stage} stage cannot be lowered to LLVM; expected the flat stage.",
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
-    unit = _unit(flat, abi, summaries)
+    unit = _new_module_emitter(flat, abi, summaries)
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
         summary = summaries[function.name]
         is_entry = function.name == flat.entry
-        signature = _signature(unit, function, summary, aliasing, is_entry=is_entry)
+        signature = _signature_text(unit, function, summary, aliasing, is_entry=is_entry)
         emitter = FunctionEmitter(
             unit,
             FunctionText(signature),
@@ -56,9 +56,9 @@ def emit(flat: Module, *, abi: Abi) -> str:
             is_entry=is_entry,
         )
         if function.name not in aliasing:
-            emitter.unchanging = _unchanging(function, summary)
+            emitter.unchanging = _read_only_buffers(function, summary)
         _emit_function(emitter, function)
-    return _render(unit)
+    return _module_text(unit)
 
 
 @typed
@@ -81,20 +81,24 @@ def guarded_buffers(flat: Module) -> tuple[str, ...]:
     >>> guarded_buffers(flat)
     ('X',)
     """
-    return _guarded(map(summarize, flat.functions))
+    return _guarded_buffers(map(summarize, flat.functions))
 
 
-def _guarded(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
+def _guarded_buffers(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for summary in summaries for name in summary.guarded))
 
 
-def _unit(flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]) -> ModuleEmitter:
+def _new_module_emitter(
+    flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]
+) -> ModuleEmitter:
     symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
     symbols[flat.entry] = ENTRY_SYMBOL
-    return ModuleEmitter(abi, EXPRESSIONS, STATEMENTS, symbols, _guarded(summaries.values()))
+    return ModuleEmitter(
+        abi, EXPRESSIONS, STATEMENTS, symbols, _guarded_buffers(summaries.values())
+    )
 
 
-def _signature(
+def _signature_text(
     unit: ModuleEmitter,
     function: Function,
     summary: FunctionSummary,
@@ -107,14 +111,14 @@ def _signature(
         notes = [] if function.name in aliasing else ["noalias"]
         if param.name not in summary.passed:
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
-        parameters.append(_parameter(unit, param, number, notes, is_entry=is_entry))
+        parameters.append(_parameter_text(unit, param, number, notes, is_entry=is_entry))
     attributes = COLD if is_entry and summary.only_calls else HOT
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]
     return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
 
 
-def _unchanging(function: Function, summary: FunctionSummary) -> frozenset[str]:
+def _read_only_buffers(function: Function, summary: FunctionSummary) -> frozenset[str]:
     """Return the buffers that neither the function nor one that it calls writes."""
     changing = summary.written | summary.passed
     return frozenset(
@@ -128,12 +132,12 @@ def _unchanging(function: Function, summary: FunctionSummary) -> frozenset[str]:
 
 def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
     emitter.open()
-    _bind(emitter, function)
+    _bind_parameters(emitter, function)
     emitter.body(function.body)
     emitter.close()
 
 
-def _parameter(
+def _parameter_text(
     unit: ModuleEmitter, param: Param, number: int, notes: list[str], *, is_entry: bool
 ) -> str:
     unit.require_dtype(param.dtype)
@@ -143,16 +147,16 @@ def _parameter(
     return f"{'i64' if is_widened else value_type(param.dtype)} %p{number}"
 
 
-def _bind(emitter: FunctionEmitter, function: Function) -> None:
+def _bind_parameters(emitter: FunctionEmitter, function: Function) -> None:
     for number, param in enumerate(function.params):
         value = Value(f"%p{number}", param.dtype)
-        emitter.values[param.name] = _narrow(emitter, value) if emitter.is_entry else value
+        emitter.values[param.name] = _in_own_type(emitter, value) if emitter.is_entry else value
     for buffer in function.buffers:
         if isinstance(buffer, Buffer) and buffer.handle is not None:
             emitter.buffers[buffer.name] = BufferAddress(buffer, emitter.values[buffer.handle].text)
 
 
-def _narrow(emitter: FunctionEmitter, value: Value) -> Value:
+def _in_own_type(emitter: FunctionEmitter, value: Value) -> Value:
     """Return the value in its own type: integers and bools are passed in 64 bits."""
     kind = DType.parse(value.dtype)
     if kind.kind == "bool":
@@ -162,7 +166,7 @@ def _narrow(emitter: FunctionEmitter, value: Value) -> Value:
     return value
 
 
-def _render(unit: ModuleEmitter) -> str:
+def _module_text(unit: ModuleEmitter) -> str:
     attributes = " ".join(["nounwind", *unit.abi.attributes])
     metadata = [f"!{number} = {text}" for number, text in enumerate(unit.metadata)]
     head = [f'target triple = "{unit.abi.triple}"']

@@ -111,7 +111,7 @@ class GenericCpu:
         from gossamer_generic_cpu.loading import loader
         from gossamer_generic_cpu.parallel import threads
 
-        lacking = _lacking(artifact)
+        lacking = _missing_features(artifact)
         if lacking:
             raise ArgumentError(
                 "generic_cpu.load",
@@ -130,7 +130,7 @@ def _version() -> str:
     return f"{own[1]} with {', '.join(' '.join(other) for other in others)}"
 
 
-def _lacking(artifact: Artifact) -> tuple[str, ...]:
+def _missing_features(artifact: Artifact) -> tuple[str, ...]:
     """Return the features that the code may use and this machine lacks, or the triple if it is another
     one."""
     from gossamer_generic_cpu.target import cpus, host

@@ -238,10 +238,10 @@ def check_segments(
     repeated."""
     where = first_unsorted(segments_of(array, indptr, pad=pad), unique=unique)
     if where is not None:
-        raise _unsorted(name, array.reshape(-1), where=where)
+        raise _unsorted_error(name, array.reshape(-1), where=where)
 
 
-def _unsorted(name: str, flat: Array, *, where: int) -> ArgumentError:
+def _unsorted_error(name: str, flat: Array, *, where: int) -> ArgumentError:
     before, value = flat[where - 1], flat[where]
     relation = "equal to" if before == value else "less than"
     return ArgumentError(

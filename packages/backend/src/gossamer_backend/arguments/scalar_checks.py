@@ -21,8 +21,8 @@ def require_scalar(param: ScalarParam, value: object) -> int | float | bool:
     """
     kind = DType.parse(param.dtype)
     if kind.kind == "bool":
-        return _bool(param, value)
-    return _float(param, value) if kind.is_float else _integer(param, kind, value=value)
+        return _to_bool(param, value)
+    return _to_float(param, value) if kind.is_float else _to_integer(param, kind, value=value)
 
 
 def require_size(param: ScalarParam, value: float) -> None:
@@ -44,27 +44,27 @@ def limits_of(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
     kind = DType.parse(param.dtype)
     if not kind.is_integer:
         return 0, 0
-    low, high = _limits(kind)
+    low, high = _integer_limits(kind)
     return (max(low, 0), min(high, LARGEST_SIZE + 1)) if is_size else (low, high)
 
 
-def _limits(kind: DType) -> tuple[int, int]:
+def _integer_limits(kind: DType) -> tuple[int, int]:
     low, last = kind.limits
     # Scalars are passed as int64_t, which cannot hold the upper half of uint64.
     return low, min(last + 1, 2**63)
 
 
-def _bool(param: ScalarParam, value: object) -> bool:
+def _to_bool(param: ScalarParam, value: object) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise _not_a(param, value, expected="a bool")
 
 
-def _integer(param: ScalarParam, kind: DType, *, value: object) -> int:
+def _to_integer(param: ScalarParam, kind: DType, *, value: object) -> int:
     if isinstance(value, np.ndarray) or not hasattr(value, "__index__"):
         raise _not_a(param, value, expected="an integer")
     number = operator.index(value)
-    low, high = _limits(kind)
+    low, high = _integer_limits(kind)
     if not low <= number < high:
         raise ArgumentError(
             "kernel.scalar_range",
@@ -74,7 +74,7 @@ def _integer(param: ScalarParam, kind: DType, *, value: object) -> int:
     return number
 
 
-def _float(param: ScalarParam, value: object) -> float:
+def _to_float(param: ScalarParam, value: object) -> float:
     if isinstance(value, np.ndarray) or not isinstance(value, numbers.Real):
         raise _not_a(param, value, expected="a real number")
     try:

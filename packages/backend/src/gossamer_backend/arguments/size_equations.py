@@ -27,7 +27,7 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
     5
     """
     try:
-        return integer_value(expr, scalars, element=partial(_element, arrays))
+        return integer_value(expr, scalars, element=partial(_array_element, arrays))
     except ZeroDivisionError:
         raise ArgumentError("kernel.size", "A size of the kernel is divided by zero.") from None
     except NotArithmeticError as error:
@@ -36,7 +36,7 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
         ) from None
 
 
-def _element(arrays: Mapping[str, Array], buffer: str, position: int) -> int:
+def _array_element(arrays: Mapping[str, Array], buffer: str, position: int) -> int:
     array = arrays[buffer]
     if not 0 <= position < array.size:
         raise ArgumentError(
@@ -72,7 +72,7 @@ def to_linear(expr: Expr) -> Linear | None:
     >>> to_linear(mul(add(index_var("m"), index(1)), index(4)))
     Linear(name='m', factor=4, offset=4)
     """
-    form = affine_of(rewrite(expr, _narrow))
+    form = affine_of(rewrite(expr, _without_widening))
     match list(form.terms.items()):
         case []:
             return Linear("", 0, form.constant)
@@ -81,6 +81,6 @@ def to_linear(expr: Expr) -> Linear | None:
     return None
 
 
-def _narrow(node: Any) -> Expr | None:
+def _without_widening(node: Any) -> Expr | None:
     """Drop casts that widen an integer."""
     return node.value if isinstance(node, Cast) and node.dtype == "int64" else None

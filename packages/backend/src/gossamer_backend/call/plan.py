@@ -111,7 +111,7 @@ class CallPlan:
         signature = kernel.signature
         _require_parameters(signature, {*pointers, *scalars, *passed}, passed)
         params = {param.name: param for param in signature.buffers}
-        lines = _source(
+        lines = _source_lines(
             [params[name] for name in passed],
             order=signature.order,
             pointers=tuple(pointers),
@@ -131,7 +131,7 @@ class CallPlan:
             "fail": kernel.raise_status,
         }
         names |= {f"dtype_{name}": numpy_dtype(params[name]) for name in passed}
-        exec(_compiled("\n".join(lines)), names)
+        exec(_compiled_source("\n".join(lines)), names)
         self.kernel, self.inputs = kernel, len(passed) - 1
         self.run: Callable[..., Array | None] = names["run"]
 
@@ -156,11 +156,11 @@ def _require_parameters(signature: Signature, given: set[str], passed: Sequence[
 
 
 @lru_cache(maxsize=64)
-def _compiled(source: str) -> CodeType:
+def _compiled_source(source: str) -> CodeType:
     return compile(source, "<call plan>", "exec")
 
 
-def _source(
+def _source_lines(
     passed: Sequence[BufferParam],
     *,
     order: Sequence[str],
@@ -175,19 +175,19 @@ def _source(
     yield f"    {_unpacked('start_', pointers)} = pointers"
     yield f"    {_unpacked('size_', scalars)} = scalars"
     for param in passed[:-1]:
-        yield from _checks(param, "    ")
+        yield from _check_lines(param, "    ")
     name = output.name
     yield f"    if array_{name} is None:"
-    yield f"        array_{name} = empty({_shape(output)}, dtype_{name})"
+    yield f"        array_{name} = empty({_shape_text(output)}, dtype_{name})"
     yield f"        if array_{name}.nbytes >= {LARGE_ARRAY}:"
-    yield f"            array_{name} = aligned_empty({_shape(output)}, dtype_{name})"
+    yield f"            array_{name} = aligned_empty({_shape_text(output)}, dtype_{name})"
     yield "        try:"
     yield f"            start_{name} = addressof(from_buffer(array_{name}))"
     yield "        except ValueError:  # it is empty"
     yield "            return None"
     yield "    else:"
-    yield from _checks(output, "        ")
-    yield from _overlaps(output, passed[:-1], pointers=pointers)
+    yield from _check_lines(output, "        ")
+    yield from _overlap_lines(output, passed[:-1], pointers=pointers)
     yield "    threads = parallelism()"
     yield "    workspace, address = thread.by_parallelism.get(threads) or workspace_of(threads)"
     # Last, as it may take long: arrays that the plan refuses are checked by the caller.
@@ -204,13 +204,13 @@ def _unpacked(prefix: str, names: Sequence[str]) -> str:
     return "".join(f"{prefix}{name}, " for name in names).rstrip() or "()"
 
 
-def _checks(param: BufferParam, indent: str) -> Iterator[str]:
+def _check_lines(param: BufferParam, indent: str) -> Iterator[str]:
     """Yield the checks of one array. An empty array has no address, and a subclass may have another
     meaning. ctypes refuses arrays that are read-only, not contiguous or empty."""
     array, start = f"array_{param.name}", f"start_{param.name}"
     yield f"{indent}if type({array}) is not ndarray or {array}.dtype != dtype_{param.name}:"
     yield f"{indent}    return None"
-    yield f"{indent}if {array}.shape != {_shape(param)}:"
+    yield f"{indent}if {array}.shape != {_shape_text(param)}:"
     yield f"{indent}    return None"
     yield f"{indent}try:"
     yield f"{indent}    {start} = addressof(from_buffer({array}))"
@@ -230,7 +230,7 @@ def _read_only_start(array: Array) -> int | None:
     return address(array) if array.size and array.flags.c_contiguous else None
 
 
-def _overlaps(
+def _overlap_lines(
     written: BufferParam, others: Sequence[BufferParam], *, pointers: Sequence[str]
 ) -> Iterator[str]:
     """Yield the comparisons of an output that was passed with all other arrays."""
@@ -246,11 +246,11 @@ def _overlaps(
         yield "            return None"
 
 
-def _shape(param: BufferParam) -> str:
-    return f"({''.join(f'{_size(size, param)}, ' for size in param.shape)})"
+def _shape_text(param: BufferParam) -> str:
+    return f"({''.join(f'{_size_text(size, param)}, ' for size in param.shape)})"
 
 
-def _size(size: Expr, param: BufferParam) -> str:
+def _size_text(size: Expr, param: BufferParam) -> str:
     linear = to_linear(size)
     if linear is None:
         raise ArgumentError(

@@ -68,7 +68,7 @@ def _find_default() -> int:
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return _openmp_number() or available_cpus()
-    count = _number(text)
+    count = _thread_count(text)
     if count is None:
         raise _argument_error(repr(text), source=f"The environment variable {VARIABLE}")
     return count
@@ -77,10 +77,10 @@ def _find_default() -> int:
 def _openmp_number() -> int | None:
     """Return the first number of OMP_NUM_THREADS; None if it is missing, or anything but a number from 1 to
     4096: the variable is for other libraries, too."""
-    return _number(os.environ.get(OPENMP_VARIABLE, "").partition(",")[0].strip())
+    return _thread_count(os.environ.get(OPENMP_VARIABLE, "").partition(",")[0].strip())
 
 
-def _number(text: str) -> int | None:
+def _thread_count(text: str) -> int | None:
     is_number = text.isascii() and text.isdigit() and len(text) < 100
     return int(text) if is_number and 1 <= int(text) <= LIMIT else None
 

@@ -65,13 +65,13 @@ def check_module(tests: tuple[ArrayTest, ...]) -> Module:
     from gossamer_ir.script import parse_module  # only where a kernel is compiled
 
     numbered = list(enumerate(tests))
-    params = [param for k, test in numbered for param in _params(k, test)]
+    params = [param for k, test in numbered for param in _param_lines(k, test)]
     lines = [f'X{k} = T.match_buffer(x{k}, (n{k},), "{test.dtype}")' for k, test in numbered]
     for k, test in numbered:
-        lines += _values(k, test)
+        lines += _value_lines(k, test)
         if test.in_segments:
-            lines += _starts(k, tests)
-            lines += _agreement(k, tests)
+            lines += _segment_start_lines(k, tests)
+            lines += _agreement_lines(k, tests)
         if test.distinct:
             lines += _crossed_off(k, test)
     body = "\n".join(f"    {line}" for line in lines)
@@ -81,7 +81,7 @@ def check_module(tests: tuple[ArrayTest, ...]) -> Module:
     )
 
 
-def _params(k: int, test: ArrayTest) -> Iterator[str]:
+def _param_lines(k: int, test: ArrayTest) -> Iterator[str]:
     yield f"x{k}: T.handle"
     yield f"n{k}: T.int64"
     if test.in_range:
@@ -96,7 +96,7 @@ def _params(k: int, test: ArrayTest) -> Iterator[str]:
         yield f"pad{k}: T.{test.dtype}"
 
 
-def _values(k: int, test: ArrayTest) -> Iterator[str]:
+def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
     """Yield the tests of single elements, and of each with the next one."""
     if not test.in_range and not test.order:
         return
@@ -108,7 +108,7 @@ def _values(k: int, test: ArrayTest) -> Iterator[str]:
         # Values below low wrap to large unsigned numbers: one comparison instead of two.
         unsigned = f"uint{8 * np.dtype(test.dtype).itemsize}"
         low = f"T.{unsigned}(low{k})"
-        yield from _reduced(
+        yield from _reduction_lines(
             "most",
             f"T.max(most[0], T.{unsigned}(X{k}[{at}]) - {low})",
             test=test,
@@ -117,15 +117,15 @@ def _values(k: int, test: ArrayTest) -> Iterator[str]:
         )
         yield f"    T.guard(most[0] <= T.{unsigned}(last{k}) - {low}, X{k})"
     if test.order:
-        step = _step(k, test, before=at, after=f"{at} + 1")
-        yield from _counted("steps", step, test=test, below=f"{at} + 1 < n{k}")
+        step = _violation(k, test, before=at, after=f"{at} + 1")
+        yield from _count_lines("steps", step, test=test, below=f"{at} + 1 < n{k}")
         if test.in_segments:
             yield f"    STEPS{k}[c] = T.int64(steps[0])"
         else:
             yield f"    T.guard(steps[0] == 0, X{k})"
 
 
-def _starts(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
+def _segment_start_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     """Yield the count of the decreasing steps into first elements of segments that are not empty, per
     lane."""
     test, (count, source) = tests[k], _segments(k, tests)
@@ -136,7 +136,7 @@ def _starts(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
         start = f"T.int64({offsets}[{row}])"
         conditions = [f"{row} + 1 < n{test.offsets}", f"{offsets}[{row}] < {offsets}[{row} + 1]"]
     conditions.append(f"(0 < {start}) and ({start} < n{k})")
-    step = _step(k, test, before=f"{start} - 1", after=start)
+    step = _violation(k, test, before=f"{start} - 1", after=start)
     yield f'STARTS{k} = T.alloc_buffer(({_pieces(count, source)},), "int64")'
     yield _over_pieces(count, source)
     yield f'    starts = T.alloc_buffer(({lanes},), "int64", scope="local")'
@@ -153,7 +153,7 @@ def _starts(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     yield f"        STARTS{k}[c] = STARTS{k}[c] + starts[l]"
 
 
-def _agreement(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
+def _agreement_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     yield f'left{k} = T.alloc_buffer((1,), "int64", scope="local")'
     yield f"left{k}[0] = 0"
     yield f"for c in T.serial({_pieces(f'n{k}', tests[k])}):"
@@ -189,7 +189,7 @@ def _segments(k: int, tests: tuple[ArrayTest, ...]) -> tuple[str, ArrayTest]:
     return f"T.max(n{offsets} - 1, 0)", tests[offsets]
 
 
-def _step(k: int, test: ArrayTest, *, before: str, after: str) -> str:
+def _violation(k: int, test: ArrayTest, *, before: str, after: str) -> str:
     """Return the condition that two successive elements violate the order."""
     wrong = f"X{k}[{after}] {'<=' if test.order == 'unique' else '<'} X{k}[{before}]"
     if not test.padded:
@@ -197,13 +197,13 @@ def _step(k: int, test: ArrayTest, *, before: str, after: str) -> str:
     return f"({wrong}) and ((X{k}[{after}] != pad{k}) or (X{k}[{before}] != pad{k}))"
 
 
-def _counted(name: str, wanted: str, *, test: ArrayTest, below: str) -> Iterator[str]:
+def _count_lines(name: str, wanted: str, *, test: ArrayTest, below: str) -> Iterator[str]:
     dtype = "int64" if _itemsize(test) == 8 else "int32"
     value = f"{name}[0] + T.Select({wanted}, T.{dtype}(1), T.{dtype}(0))"
-    return _reduced(name, value, test=test, start=(dtype, "0"), below=below)
+    return _reduction_lines(name, value, test=test, start=(dtype, "0"), below=below)
 
 
-def _reduced(
+def _reduction_lines(
     name: str,
     value: str,
     *,

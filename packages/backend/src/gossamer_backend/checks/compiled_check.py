@@ -80,7 +80,7 @@ class GeneratedCheck:
             return False
         several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
         single = (fact for fact in facts if isinstance(fact, _SINGLE))
-        if not all(_holds(fact, scalars, arrays) for fact in single):
+        if not all(_fact_holds(fact, scalars, arrays) for fact in single):
             return False
         if not several:
             return True
@@ -91,16 +91,16 @@ class GeneratedCheck:
     ) -> bool:
         """Run the kernel for these facts; False also if there is none."""
         read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in facts}
-        plans = _plans(
+        plans = _test_plans(
             facts, tuple((name, array.dtype, array.ndim) for name, array in read.items())
         )
         if plans is None:
             return False
         kernel = self._kernel(tuple(plan.test for plan in plans))
-        values = [_values(plan, scalars, arrays) for plan in plans]
+        values = [_test_arguments(plan, scalars, arrays) for plan in plans]
         if kernel is None or None in values:
             return False
-        return _passes(kernel, [value for group in values if group for value in group])
+        return _kernel_accepts(kernel, [value for group in values if group for value in group])
 
     def _kernel(self, tests: _Tests) -> Kernel | None:
         if tests not in self._kernels:
@@ -119,7 +119,9 @@ def _is_plain(array: Array) -> bool:
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
-def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
+def _fact_holds(
+    fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]
+) -> bool:
     """Check a fact for which NumPy is as fast as a kernel."""
     if isinstance(fact, ProductSteps):
         operands = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
@@ -128,7 +130,7 @@ def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str,
     return has_value(arrays[fact.buffer], at=at, value=value)
 
 
-def _passes(kernel: Kernel, values: Sequence[Array | int]) -> bool:
+def _kernel_accepts(kernel: Kernel, values: Sequence[Array | int]) -> bool:
     arguments = [
         ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_void_p(address(value))
         for value in values
@@ -149,7 +151,7 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan, ...] | None:
+def _test_plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan, ...] | None:
     """Return a plan for each buffer, offsets first; None if one cannot be tested."""
     by_buffer: dict[str, list[_Local]] = {}
     for fact in facts:
@@ -160,7 +162,7 @@ def _plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan
     for name, dtype, dimensions in sorted(
         layouts, key=lambda layout: _is_cut(by_buffer[layout[0]])
     ):
-        plan = _plan(by_buffer[name], (name, dtype, dimensions), before=plans)
+        plan = _test_plan(by_buffer[name], (name, dtype, dimensions), before=plans)
         if plan is None:
             return None
         plans.append(plan)
@@ -171,7 +173,9 @@ def _is_cut(facts: Sequence[_Local]) -> bool:
     return any(isinstance(fact, SortedSegments) and fact.indptr is not None for fact in facts)
 
 
-def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) -> _Plan | None:
+def _test_plan(
+    facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]
+) -> _Plan | None:
     """Return the plan for a buffer, or None. At most one order can be tested; if it is within segments, their
     offsets must have been tested before."""
     name, dtype, dimensions = layout
@@ -181,15 +185,15 @@ def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) 
     is_testable = dtype.kind in "iu" and not (is_distinct and dtype == np.uint64)
     if not is_testable or len(orders) > 1:
         return None
-    pad = _pad(facts)
+    pad = _relevant_padding(facts)
     test = ArrayTest(
         dtype.name, in_range=bool(ranges), padded=pad is not None, distinct=is_distinct
     )
     plan = _Plan(name, test, ranges, pad, None)
-    return _ordered(plan, orders[0], dimensions, before=before) if orders else plan
+    return _with_order_test(plan, orders[0], dimensions, before=before) if orders else plan
 
 
-def _pad(facts: Sequence[_Local]) -> PaddedSlots | None:
+def _relevant_padding(facts: Sequence[_Local]) -> PaddedSlots | None:
     """Return the fact about padding if it matters: if values must not be repeated otherwise."""
     if not any(isinstance(fact, Distinct) or _is_unique(fact) for fact in facts):
         return None
@@ -200,7 +204,7 @@ def _is_unique(fact: _Local) -> bool:
     return isinstance(fact, SortedSegments) and fact.unique
 
 
-def _ordered(
+def _with_order_test(
     plan: _Plan, order: Monotone | SortedSegments, dimensions: int, *, before: Sequence[_Plan]
 ) -> _Plan | None:
     """Return the plan with the test of an order; None if that is within segments whose offsets were not
@@ -221,10 +225,12 @@ def _ordered(
     return plan._replace(test=in_segments, offsets=offsets)
 
 
-def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[Array | int] | None:
+def _test_arguments(
+    plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]
+) -> list[Array | int] | None:
     """Return the arguments of a test in the order of its parameters; None if they cannot be passed."""
     array = arrays[plan.buffer]
-    if plan.offsets is not None and not _cuts(arrays[plan.offsets], array):
+    if plan.offsets is not None and not _are_offsets_of(arrays[plan.offsets], array):
         return None
     values: list[Array | int] = [array, array.size]
     for arguments_of in _ARGUMENTS:
@@ -255,7 +261,7 @@ def _of_distinct(
     plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]
 ) -> tuple[int, ...] | None:
     """Return the span of the values; None if it is too large for a list of marks."""
-    return _span(arrays[plan.buffer]) if plan.test.distinct else ()
+    return _value_range(arrays[plan.buffer]) if plan.test.distinct else ()
 
 
 def _of_pad(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...] | None:
@@ -275,7 +281,7 @@ _ARGUMENTS: tuple[_Arguments, ...] = (_of_range, _of_rows, _of_distinct, _of_pad
 not tested has none."""
 
 
-def _span(array: Array) -> tuple[int, int] | None:
+def _value_range(array: Array) -> tuple[int, int] | None:
     """Return the least value of an array and the size of its range of values; None if the range is too large
     for a list of marks."""
     if not array.size:
@@ -284,7 +290,7 @@ def _span(array: Array) -> tuple[int, int] | None:
     return None if most - least >= LONGEST_LIST * array.size else (least, most - least + 1)
 
 
-def _cuts(offsets: Array, array: Array) -> bool:
+def _are_offsets_of(offsets: Array, array: Array) -> bool:
     """Return whether offsets start at 0 and end at the size of an array."""
     flat = offsets.reshape(-1)
     return flat.size > 0 and (int(flat[0]), int(flat[-1])) == (0, array.size)

@@ -61,17 +61,17 @@ def export_artifact(
         versions=package_versions(("gossamer-backend",)) if versions is None else versions,
     )
     try:
-        reason = _write(Path(directory), symbol, files, manifest)
+        reason = _write_files(Path(directory), symbol, files, manifest)
     except OSError as error:
         raise ArgumentError(
             "export.directory",
             f"The kernel cannot be exported to '{directory}': {error.strerror or error}.",
             hint="Give a directory where these files can be written.",
         ) from error
-    return _exported(Path(directory), symbol, reason)
+    return _exported_paths(Path(directory), symbol, reason)
 
 
-def _exported(folder: Path, symbol: str, no_library: str) -> Exported:
+def _exported_paths(folder: Path, symbol: str, no_library: str) -> Exported:
     return Exported(
         symbol,
         folder / f"{symbol}.o",
@@ -86,14 +86,14 @@ _Files = dict[str, tuple[str, bytes]]
 """The name and the contents of each file, by its role."""
 
 
-def _write(folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]) -> str:
+def _write_files(folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]) -> str:
     """Write all files; return why the library is missing, or "" if it was linked."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".gossamer-export-", dir=folder) as name:
         beside = Path(name)
         linked, reason = _with_library(beside, symbol, files)
         text = manifest(files=linked).encode()
-        _publish(beside, folder, {**linked, "manifest": (f"{symbol}.json", text)})
+        _move_into_place(beside, folder, {**linked, "manifest": (f"{symbol}.json", text)})
     return reason
 
 
@@ -107,7 +107,7 @@ def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str
     return {**files, "library": (library.name, library.read_bytes())}, ""
 
 
-def _publish(beside: Path, folder: Path, files: _Files) -> None:
+def _move_into_place(beside: Path, folder: Path, files: _Files) -> None:
     """Move the files into place, and remove a library of an earlier export."""
     library = folder / f"lib{files['object'][0].removesuffix('.o')}.so"
     for path in (library, *(folder / name for name, _ in files.values())):

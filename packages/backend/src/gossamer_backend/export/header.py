@@ -10,11 +10,11 @@ from gossamer_backend.export.spelling import (
     Names,
     Parameter,
     element_type,
+    extent_texts,
     fact_in_words,
     names_of,
     parameters_of,
     scalar_type_of,
-    shape,
 )
 from gossamer_ir.interchange.records import BufferParam, ScalarParam
 
@@ -77,7 +77,7 @@ def header_text(artifact: Artifact, *, symbol: str, requires: Sequence[str]) -> 
     """
     guard = f"GOSSAMER_KERNEL_{symbol}_H"
     parts = [
-        _comment(_description(artifact, symbol, requires)),
+        _block_comment(_description_lines(artifact, symbol, requires)),
         f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         SHARED,
@@ -89,7 +89,7 @@ def header_text(artifact: Artifact, *, symbol: str, requires: Sequence[str]) -> 
     return "\n".join(parts)
 
 
-def _description(artifact: Artifact, symbol: str, requires: Sequence[str]) -> Iterator[str]:
+def _description_lines(artifact: Artifact, symbol: str, requires: Sequence[str]) -> Iterator[str]:
     names = names_of(artifact.signature)
     yield f"{symbol}: the kernel '{artifact.signature.entry}' of gossamer, ABI {ABI_VERSION}."
     yield f"Compiled for {artifact.target}"
@@ -102,7 +102,7 @@ def _description(artifact: Artifact, symbol: str, requires: Sequence[str]) -> It
     yield "elements; one that is written overlaps no other. Sizes are 64-bit integers and not negative."
     yield "It keeps no state: several threads may call it at once, each with a workspace and output"
     yield "arrays of its own."
-    facts = list(_facts(artifact.signature.buffers, names))
+    facts = list(_fact_lines(artifact.signature.buffers, names))
     if facts:
         yield ""
         yield "The caller promises (nothing checks it here):"
@@ -111,7 +111,7 @@ def _description(artifact: Artifact, symbol: str, requires: Sequence[str]) -> It
     yield f"Takes from other libraries: {', '.join(requires) or 'nothing'}."
 
 
-def _facts(params: Sequence[BufferParam], names: Names) -> Iterator[str]:
+def _fact_lines(params: Sequence[BufferParam], names: Names) -> Iterator[str]:
     for param in params:
         for fact in param.facts:
             yield f"  {param.name}: {fact_in_words(fact, names)}"
@@ -119,25 +119,25 @@ def _facts(params: Sequence[BufferParam], names: Names) -> Iterator[str]:
 
 def _declaration(artifact: Artifact, symbol: str) -> str:
     signature, names = artifact.signature, names_of(artifact.signature)
-    rows = [_parameter(param, names) for param in parameters_of(signature)]
+    rows = [_parameter_declaration(param, names) for param in parameters_of(signature)]
     rows.append(("struct gossamer_workspace *", "workspace"))
     kinds = [f"{kind}," for kind, _ in rows[:-1]] + [f"{rows[-1][0]});"]
     width = max(map(len, kinds))
     lines = [
-        f"    {kind:<{width}} /* {_plain(note)} */"
+        f"    {kind:<{width}} /* {_without_comment_ends(note)} */"
         for kind, (_, note) in zip(kinds, rows, strict=True)
     ]
     opening = "/* Returns GOSSAMER_OK or why not; then what it writes is unspecified. */"
     return "\n".join([opening, f"int64_t {symbol}(", *lines, ""])
 
 
-def _parameter(param: Parameter, names: Names) -> tuple[str, str]:
+def _parameter_declaration(param: Parameter, names: Names) -> tuple[str, str]:
     """Return the C type of a parameter and the comment beside it."""
     if isinstance(param, ScalarParam):
         widened = f", a {param.dtype}" if param.dtype not in ("int64", "float32", "float64") else ""
         return scalar_type_of(param.dtype), f"{param.name}{widened}"
     constant = "" if param.is_written else "const "
-    extents = ", ".join(shape(param, names))
+    extents = ", ".join(extent_texts(param, names))
     use = {(True, True): "read and written", (True, False): "read", (False, True): "written"}
     said = use.get((param.is_read, param.is_written), "not used")
     return f"{constant}{element_type(param.dtype)} *", f"{param.name}: shape ({extents}), {said}"
@@ -158,10 +158,12 @@ def _failed_buffer(artifact: Artifact, symbol: str) -> str:
     )
 
 
-def _comment(lines: Iterator[str]) -> str:
-    return "\n".join(["/*", *(f" * {_plain(line)}".rstrip() for line in lines), " */"])
+def _block_comment(lines: Iterator[str]) -> str:
+    return "\n".join(
+        ["/*", *(f" * {_without_comment_ends(line)}".rstrip() for line in lines), " */"]
+    )
 
 
-def _plain(text: str) -> str:
+def _without_comment_ends(text: str) -> str:
     """Return the text without sequences that would end a C comment."""
     return text.replace("*/", "* /").replace("/*", "/ *")

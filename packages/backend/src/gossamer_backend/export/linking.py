@@ -35,7 +35,7 @@ def link_shared(object_file: Path, library: Path) -> Linked:
         if path is None:
             continue
         named = [option.format(name=library.name) for option in options]
-        failure = _failure([path, *named, "-o", str(library), str(object_file)])
+        failure = _link_failure([path, *named, "-o", str(library), str(object_file)])
         if failure is None and library.is_file():
             return Linked(is_done=True)
         library.unlink(missing_ok=True)
@@ -43,7 +43,7 @@ def link_shared(object_file: Path, library: Path) -> Linked:
     return Linked(is_done=False, reason=reason)
 
 
-def _failure(command: list[str]) -> str | None:
+def _link_failure(command: list[str]) -> str | None:
     """Run a command; return None, or the last line of its error output."""
     environment = {**os.environ, "LC_ALL": "C"}
     try:

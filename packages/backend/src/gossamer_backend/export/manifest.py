@@ -13,11 +13,11 @@ from gossamer_backend.export.spelling import (
     Names,
     Parameter,
     element_type,
+    extent_texts,
     fact_as_data,
     names_of,
     parameters_of,
     scalar_type_of,
-    shape,
 )
 from gossamer_ir.interchange.records import ScalarParam
 
@@ -42,8 +42,8 @@ def manifest_text(
         "abi_version": ABI_VERSION,
         "symbol": symbol,
         "entry": signature.entry,
-        "files": {role: _file(*file) for role, file in files.items()},
-        "parameters": [_parameter(param, names) for param in parameters_of(signature)],
+        "files": {role: _file_record(*file) for role, file in files.items()},
+        "parameters": [_parameter_record(param, names) for param in parameters_of(signature)],
         "workspace": _WORKSPACE,
         "returns": {"c_type": "int64_t", "statuses": _STATUSES},
         "guarded": list(artifact.guarded),
@@ -71,11 +71,11 @@ _WORKSPACE = {
 }
 
 
-def _file(name: str, contents: bytes) -> dict[str, str]:
+def _file_record(name: str, contents: bytes) -> dict[str, str]:
     return {"name": name, "sha256": hashlib.sha256(contents).hexdigest()}
 
 
-def _parameter(param: Parameter, names: Names) -> dict[str, Any]:
+def _parameter_record(param: Parameter, names: Names) -> dict[str, Any]:
     if isinstance(param, ScalarParam):
         return {
             "name": param.name,
@@ -88,7 +88,7 @@ def _parameter(param: Parameter, names: Names) -> dict[str, Any]:
         "kind": "array",
         "dtype": param.dtype,
         "c_type": f"{element_type(param.dtype)} *",
-        "shape": shape(param, names),
+        "shape": extent_texts(param, names),
         "read": param.is_read,
         "written": param.is_written,
         "facts": [fact_as_data(fact, names) for fact in param.facts],

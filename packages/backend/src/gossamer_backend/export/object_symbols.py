@@ -36,7 +36,7 @@ def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
     sections = _sections(code)
     table, names = _symbol_table(code, sections)
     at = next(
-        (symbol.at for symbol in _symbols(code, table, names) if _defines(symbol, old)),
+        (symbol.at for symbol in _symbols(code, table, names) if _is_definition_of(symbol, old)),
         None,
     )
     if at is None:
@@ -60,7 +60,7 @@ def undefined_symbols(code: bytes) -> tuple[str, ...]:
     return tuple(sorted(name.decode("ascii", "replace") for name in undefined if name))
 
 
-def _defines(symbol: _SymbolEntry, name: str) -> bool:
+def _is_definition_of(symbol: _SymbolEntry, name: str) -> bool:
     return symbol.section != 0 and symbol.name == name.encode("ascii")
 
 

@@ -65,11 +65,11 @@ def names_of(signature: Signature) -> dict[str, str]:
     return {
         buffer: param.name
         for param in signature.buffers
-        for buffer in (param.buffer, *(_subject(fact) for fact in param.facts))
+        for buffer in (param.buffer, *(_subject_text(fact) for fact in param.facts))
     }
 
 
-def expression(expr: Expr, names: Names) -> str:
+def expression_text(expr: Expr, names: Names) -> str:
     """Return an expression over parameters as text."""
 
     def visit(node: Any) -> Any:
@@ -81,9 +81,9 @@ def expression(expr: Expr, names: Names) -> str:
     return print_expr(visit(expr))
 
 
-def shape(param: BufferParam, names: Names) -> list[str]:
+def extent_texts(param: BufferParam, names: Names) -> list[str]:
     """Return the extents of an array parameter as text."""
-    return [expression(size, names) for size in param.shape]
+    return [expression_text(size, names) for size in param.shape]
 
 
 def fact_in_words(fact: Fact, names: Names) -> str:
@@ -95,12 +95,12 @@ def fact_in_words(fact: Fact, names: Names) -> str:
     """
     match fact:
         case InRange():
-            low, high = expression(fact.low, names), expression(fact.high, names)
+            low, high = expression_text(fact.low, names), expression_text(fact.high, names)
             return f"every value is at least {low} and less than {high}"
         case Monotone():
             return "no value is less than the one before it"
         case HasValue():
-            at, value = expression(fact.index, names), expression(fact.value, names)
+            at, value = expression_text(fact.index, names), expression_text(fact.value, names)
             return f"the value at {at} is {value}"
         case ProductSteps():
             left, right = (names.get(name, name) for name in (fact.left, fact.right))
@@ -116,7 +116,7 @@ def fact_in_words(fact: Fact, names: Names) -> str:
         case Distinct():
             return "no two values are the same"
         case PaddedSlots():
-            return f"a value of {expression(fact.length, names)} is padding"
+            return f"a value of {expression_text(fact.length, names)} is padding"
         case Relation():
             left, right = (names.get(name, name) for name in (fact.left, fact.right))
             return f"{fact.kind}({left}, {right})"
@@ -132,7 +132,7 @@ def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
     for field in msgspec.structs.fields(fact):
         value: Any = getattr(fact, field.name)
         if isinstance(value, EXPRESSIONS):
-            data[field.name] = expression(value, names)
+            data[field.name] = expression_text(value, names)
         elif field.name in ("indptr", "left", "right"):
             data[field.name] = names.get(value, value)
         elif field.name != "buffer":
@@ -140,5 +140,5 @@ def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
     return {**data, "says": fact_in_words(fact, names)}
 
 
-def _subject(fact: Fact) -> str:
+def _subject_text(fact: Fact) -> str:
     return fact.left if isinstance(fact, Relation) else fact.buffer

@@ -32,12 +32,12 @@ class Installed(msgspec.Struct, frozen=True):
             return ""
 
 
-def installed(name: str) -> Installed | None:
+def installed_distribution(name: str) -> Installed | None:
     """Return the distribution of that name that comes first on `sys.path`, or None if it is not found.
 
     Source: "Recording installed projects" in the packaging specifications.
 
-    >>> distribution = installed("gossamer-ir")
+    >>> distribution = installed_distribution("gossamer-ir")
     >>> distribution.name, distribution.folder.name == f"gossamer_ir-{distribution.version}.dist-info"
     ('gossamer-ir', True)
     """

@@ -108,7 +108,7 @@ def _require_protocol(name: str, backend: Any) -> Backend:
             f"The plugin '{name}' is written for version {version} of the backend protocol; "
             f"expected {API_VERSION}.",
         )
-    if missing := _missing(backend):
+    if missing := _missing_members(backend):
         raise PluginError(
             "plugin.members", f"The backend of the plugin '{name}' lacks {', '.join(missing)}."
         )
@@ -125,5 +125,5 @@ def _require_protocol(name: str, backend: Any) -> Backend:
 _MEMBERS = ("version", "capabilities", "targets", "probe", "compile", "load")
 
 
-def _missing(backend: object) -> list[str]:
+def _missing_members(backend: object) -> list[str]:
     return [member for member in _MEMBERS if not hasattr(backend, member)]

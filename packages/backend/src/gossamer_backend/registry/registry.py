@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gossamer_backend.registry.discovery import entry_points, installed
+from gossamer_backend.registry.discovery import entry_points, installed_distribution
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
@@ -81,9 +81,9 @@ class Registry:
     def _found(self) -> dict[str, tuple[EntryPoint, ...]]:
         if self._entry_points is None:
             by_name: dict[str, tuple[EntryPoint, ...]] = {}
-            for item in _announced(self._group):
+            for item in _entry_points_of_group(self._group):
                 by_name[item.name] = (*by_name.get(item.name, ()), item)
-            self._entry_points = {name: _owned(name, items) for name, items in by_name.items()}
+            self._entry_points = {name: _own_or_all(name, items) for name, items in by_name.items()}
         return self._entry_points
 
     def _load(self, name: str) -> Plugin:
@@ -110,7 +110,7 @@ class Registry:
         if self._entry_points is not None:
             return ()
         owner = f"gossamer-{name}"
-        distribution = installed(owner)
+        distribution = installed_distribution(owner)
         value = (
             None
             if distribution is None
@@ -124,10 +124,10 @@ class Registry:
             backend = self.backend(name)
         except GossamerError as error:
             return BackendInfo(name, owner, "", (), usable=False, reason=str(error))
-        return _probe(backend, owner)
+        return _backend_info(backend, owner)
 
 
-def _announced(group: str) -> list[EntryPoint]:
+def _entry_points_of_group(group: str) -> list[EntryPoint]:
     """Return the entry points of a group, of all installed distributions."""
     # Slow to import, and only needed for names that no distribution `gossamer-<name>` owns.
     from importlib import metadata
@@ -138,13 +138,13 @@ def _announced(group: str) -> list[EntryPoint]:
     ]
 
 
-def _owned(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, ...]:
+def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, ...]:
     """Return only the entry point of the distribution `gossamer-<name>` if it is among them, else all."""
     own = tuple(item for item in items if item.distribution == f"gossamer-{name}")
     return own or items
 
 
-def _probe(backend: ValidatingBackend, owner: str) -> BackendInfo:
+def _backend_info(backend: ValidatingBackend, owner: str) -> BackendInfo:
     from gossamer_backend.registry.plugin import blamed_on
 
     try:

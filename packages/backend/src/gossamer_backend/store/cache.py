@@ -26,9 +26,9 @@ from gossamer_backend.store.directory import (
     remove_directory,
     space_of,
 )
-from gossamer_backend.store.entry import Kind, pack, unpack
+from gossamer_backend.store.entry import Kind, pack_entry, unpack_entry
 from gossamer_backend.store.eviction import COUNTER, make_room
-from gossamer_backend.store.safe_files import PARTIAL, read_own_file, replace
+from gossamer_backend.store.safe_files import PARTIAL, read_own_file, replace_file
 from gossamer_backend.store.settings import VARIABLE, default_directory, default_limit
 from gossamer_ir.errors import ArgumentError
 
@@ -190,13 +190,13 @@ class ArtifactCache:
                 reason = f"{self.path / name} cannot be read: {error.strerror}"
                 self._warn(reason, cause="unusable")
             return None
-        entry = None if data is None else unpack(key, data)
+        entry = None if data is None else unpack_entry(key, data)
         if entry is None:
             directory.remove(name)
         return entry
 
     def _write(self, key: str, kind: Kind, *, payload: bytes) -> None:
-        data = pack(key, kind, payload=payload)
+        data = pack_entry(key, kind, payload=payload)
         if len(data) > self.limit:
             return
         try:
@@ -213,7 +213,7 @@ class ArtifactCache:
     def _store(self, key: str, data: bytes) -> None:
         with open_directory(self.path, create=True) as directory:
             if make_room(directory, len(data), suffix=_SUFFIX, limit=self.limit):
-                replace(directory, key + _SUFFIX, data)
+                replace_file(directory, key + _SUFFIX, data)
 
     def _warn(self, reason: str, *, cause: Cause) -> None:
         mine = object()

@@ -104,7 +104,7 @@ def open_directory(path: Path, *, create: bool = False) -> Directory:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Directory(path, None)
     with _first_own_level(path.parent, create=create) as base:
-        return Directory(path, _own(base, path, flags=_LISTED, create=create))
+        return Directory(path, _open_level(base, path, flags=_LISTED, create=create))
 
 
 def remove_directory(path: Path) -> None:
@@ -141,7 +141,7 @@ def space_of(status: os.stat_result) -> int:
 def _first_own_level(path: Path, *, create: bool) -> Iterator[int]:
     above = _without_links(path.parent, create=create)
     _require_sticky(os.stat(above), above)
-    descriptor = _own(above, path, flags=_SEARCHED, create=create)
+    descriptor = _open_level(above, path, flags=_SEARCHED, create=create)
     try:
         yield descriptor
     finally:
@@ -150,13 +150,13 @@ def _first_own_level(path: Path, *, create: bool) -> Iterator[int]:
 
 def _without_links(path: Path, *, create: bool) -> str:
     """Return a directory above the cache by a path without symbolic links."""
-    at, names = _split(path)
+    at, names = _path_levels(path)
     at = at or os.curdir
     followed = 0
     while names:
         above, entry = os.stat(at), os.path.join(at, names.pop())
         _require_sticky(above, at)
-        status = _status(entry, create=create)
+        status = _level_status(entry, create=create)
         if above.st_mode & stat.S_IWOTH and status.st_uid not in (0, os.geteuid()):
             raise UnsafeDirectoryError(f"{entry} belongs to another user")
         if not stat.S_ISLNK(status.st_mode):
@@ -165,12 +165,12 @@ def _without_links(path: Path, *, create: bool) -> str:
         followed += 1
         if followed > MOST_SYMBOLIC_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        start, more = _split(Path(os.readlink(entry)))
+        start, more = _path_levels(Path(os.readlink(entry)))
         at, names = start or at, names + more
     return at
 
 
-def _split(path: PurePath) -> tuple[str, list[str]]:
+def _path_levels(path: PurePath) -> tuple[str, list[str]]:
     """Return the root of a path ("" if it is relative), and its levels, the first one last."""
     return path.anchor, list(path.parts[:0:-1] if path.anchor else path.parts[::-1])
 
@@ -180,7 +180,7 @@ def _require_sticky(status: os.stat_result, path: str) -> None:
         raise UnsafeDirectoryError(f"{path} is writable by all users, and not sticky")
 
 
-def _status(path: str, *, create: bool) -> os.stat_result:
+def _level_status(path: str, *, create: bool) -> os.stat_result:
     """Return the status of a level, which may be a symbolic link; with `create`, it is created if missing."""
     try:
         return os.lstat(path)
@@ -192,7 +192,7 @@ def _status(path: str, *, create: bool) -> os.stat_result:
     return os.lstat(path)
 
 
-def _own(above: str | int, path: Path, *, flags: int, create: bool) -> int:
+def _open_level(above: str | int, path: Path, *, flags: int, create: bool) -> int:
     """Return a descriptor of a level of the cache, in a directory without symbolic links."""
     at = above if isinstance(above, int) else None
     name = path.name if isinstance(above, int) else os.path.join(above, path.name)

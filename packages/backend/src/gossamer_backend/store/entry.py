@@ -21,17 +21,17 @@ _DIGEST = 32
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
 
-def pack(key: str, kind: Kind, *, payload: bytes) -> bytes:
+def pack_entry(key: str, kind: Kind, *, payload: bytes) -> bytes:
     """Return the bytes of an entry; `key` has 64 hexadecimal digits.
 
-    >>> unpack("0" * 64, pack("0" * 64, "artifact", payload=b"code"))
+    >>> unpack_entry("0" * 64, pack_entry("0" * 64, "artifact", payload=b"code"))
     ('artifact', b'code')
     """
     header = _HEADER.pack(MAGIC, FORMAT, _KINDS.index(kind), bytes.fromhex(key), len(payload))
     return header + hashlib.sha256(header + payload).digest() + payload
 
 
-def unpack(key: str, data: bytes) -> tuple[Kind, bytes] | None:
+def unpack_entry(key: str, data: bytes) -> tuple[Kind, bytes] | None:
     """Return kind and payload, or None if the data is not an entry for this key."""
     start = _HEADER.size + _DIGEST
     if len(data) < start:

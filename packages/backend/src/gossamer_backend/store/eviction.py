@@ -36,15 +36,15 @@ def make_room(directory: Directory, length: int, *, suffix: str, limit: int) -> 
     if size < 0:
         return False
     try:
-        written = _count(directory, needed // BLOCK) * BLOCK
+        written = _count_blocks(directory, needed // BLOCK) * BLOCK
     except OSError:
         written = limit  # If writes cannot be counted, the directory is listed.
     if written * SHARE >= limit and directory.remove(COUNTER):
-        sweep(directory, suffix=suffix, size=size)
+        evict_entries(directory, suffix=suffix, size=size)
     return True
 
 
-def sweep(directory: Directory, *, suffix: str, size: int) -> None:
+def evict_entries(directory: Directory, *, suffix: str, size: int) -> None:
     """Remove the least recently used entries until the directory takes at most `size` bytes on disk, and the
     temporary files of killed writers."""
     abandoned_before = time.time() - ABANDONED_AFTER
@@ -65,7 +65,7 @@ def _is_abandoned(name: str, status: os.stat_result, before: float) -> bool:
     return name.endswith(PARTIAL) and status.st_mtime < before
 
 
-def _count(directory: Directory, blocks: int) -> int:
+def _count_blocks(directory: Directory, blocks: int) -> int:
     """Append `blocks` bytes to the counter, and return its length."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     descriptor = directory.open(COUNTER, flags)

@@ -35,7 +35,7 @@ def read_own_file(directory: Directory, name: str) -> bytes | None:
         os.close(descriptor)
 
 
-def replace(directory: Directory, name: str, data: bytes) -> None:
+def replace_file(directory: Directory, name: str, data: bytes) -> None:
     """Write a temporary file in the directory and rename it; raise `OSError`."""
     # Without fsync: after a power failure, incomplete contents fail the checksum.
     partial = os.urandom(8).hex() + PARTIAL

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gossamer_backend.registry.discovery import Installed, installed
+from gossamer_backend.registry.discovery import Installed, installed_distribution
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -25,14 +25,16 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
     """
     versions = {}
     for name in distributions:
-        distribution = installed(name)
-        version = _elsewhere(name) if distribution is None else distribution.version
+        distribution = installed_distribution(name)
+        version = _other_version(name) if distribution is None else distribution.version
         if version:
-            versions[name] = version + ("" if distribution is None else _content(distribution))
+            versions[name] = version + (
+                "" if distribution is None else _content_suffix(distribution)
+            )
     return versions
 
 
-def _elsewhere(name: str) -> str:
+def _other_version(name: str) -> str:
     """Return the version of a distribution that only importlib.metadata finds, or ""."""
     from importlib import metadata  # slow, and almost never needed
 
@@ -42,7 +44,7 @@ def _elsewhere(name: str) -> str:
         return ""
 
 
-def _content(distribution: Installed) -> str:
+def _content_suffix(distribution: Installed) -> str:
     """Return a suffix that differs between installations of one version; "" for one from an index (PEP
     610)."""
     origin = distribution.read("direct_url.json")

@@ -45,7 +45,7 @@ def borrow_scipy(
     >>> np.shares_memory(storage.arrays["data"], matrix.data)
     True
     """
-    storage = unchecked(matrix, dtype)
+    storage = unchecked_storage(matrix, dtype)
     check_storage(storage, check=check)
     return storage
 
@@ -63,7 +63,7 @@ def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
     """
     _require_matrix(matrix)
     _check_before_conversion(matrix)
-    used = slice(_used(matrix.indptr, matrix.indices))
+    used = slice(_used_slots(matrix.indptr, matrix.indices))
     return (
         np.ascontiguousarray(matrix.indptr),
         np.ascontiguousarray(matrix.indices[used]),
@@ -71,7 +71,7 @@ def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
     )
 
 
-def unchecked(matrix: Any, dtype: str | None) -> Storage:
+def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
     """Return CSR arrays of a SciPy matrix, before their contents are checked."""
     _require_matrix(matrix)
     if dtype is not None:
@@ -81,7 +81,7 @@ def unchecked(matrix: Any, dtype: str | None) -> Storage:
         _check_before_conversion(matrix)
         matrix = _converted(matrix)
     _require_arrays(matrix, "indptr", "indices", "data")
-    used = slice(_used(matrix.indptr, matrix.indices))
+    used = slice(_used_slots(matrix.indptr, matrix.indices))
     arrays = {
         "indptr": np.ascontiguousarray(matrix.indptr),
         "indices": np.ascontiguousarray(matrix.indices[used]),
@@ -164,7 +164,7 @@ def _check_before_conversion(matrix: Any) -> None:
             check_indices(coordinates, length=length, count=matrix.data.size, name=name)
     elif matrix.format in ("csc", "bsr"):
         _require_arrays(matrix, "indptr", "indices", "data")
-        count = _used(matrix.indptr, matrix.indices)
+        count = _used_slots(matrix.indptr, matrix.indices)
         _require_values(matrix, dimensions=1 if matrix.format == "csc" else 3, count=count)
         block = matrix.blocksize if matrix.format == "bsr" else (1, 1)
         outer, inner = (columns, rows) if matrix.format == "csc" else (rows, columns)
@@ -197,7 +197,7 @@ def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
         )
 
 
-def _used(indptr: Array, indices: Array) -> int:
+def _used_slots(indptr: Array, indices: Array) -> int:
     """Return the number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
     is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
     last = int(indptr[-1]) if is_plain else -1

@@ -68,21 +68,21 @@ def open_market(file: Path) -> TextIO:
 
 def read_header(stream: TextIO) -> Header:
     """Read the banner, the comments and the sizes; raises `ValueError` if they are malformed."""
-    banner = _line(stream).lower().split()
+    banner = _read_line(stream).lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise ValueError("it does not start with a banner %%MatrixMarket matrix")
     _, _, layout, field, symmetry = banner
     for word, known in ((layout, ("coordinate",)), (field, FIELDS), (symmetry, SYMMETRIES)):
         if word not in known:
             raise ValueError(f"its banner says '{word}'; expected {' or '.join(known)}")
-    line, comments = _line(stream), 0
+    line, comments = _read_line(stream), 0
     while line.startswith("%") or line.isspace():
         comments += len(line)
         if comments > _LONGEST_COMMENTS:
             raise ValueError(
                 f"its comments are too long; expected at most {_LONGEST_COMMENTS} characters"
             )
-        line = _line(stream)
+        line = _read_line(stream)
     sizes = line.split()
     if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
         raise ValueError(f"its sizes are '{line.strip()}'; expected rows, columns and entries")
@@ -93,7 +93,7 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
     """Read the entries after the header; raises `ValueError` if they are malformed."""
     from scipy.sparse import coo_array
 
-    entries = _table(stream, header)
+    entries = _read_entries(stream, header)
     if entries.size > header.entries:
         declared = counted(header.entries, "entry", "entries")
         raise ValueError(f"it declares {declared} and holds more")
@@ -105,12 +105,12 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
     column = _coordinates("column", entries["column"], length=header.columns).astype(index)
     value = entries["value"] if FIELDS[header.field] else np.ones(entries.size)
     if header.symmetry != "general":
-        row, column, value = _mirrored(row, column, value, header=header)
+        row, column, value = _with_mirror_entries(row, column, value, header=header)
     parts: Any = (value, (row, column))
     return coo_array(parts, shape=(header.rows, header.columns))
 
 
-def _line(stream: TextIO) -> str:
+def _read_line(stream: TextIO) -> str:
     line = stream.readline(_LONGEST_LINE)
     if not line:
         raise ValueError("it ends before its entries")
@@ -121,9 +121,9 @@ def _dtype(header: Header) -> np.dtype[Any]:
     return np.dtype([*_COORDINATES, *(("value", np.float64),) * FIELDS[header.field]])
 
 
-def _table(stream: TextIO, header: Header) -> Array:
+def _read_entries(stream: TextIO, header: Header) -> Array:
     """Read the entries, and one more if the file holds more than it declares."""
-    lines = chain.from_iterable(_lines(stream, header))
+    lines = chain.from_iterable(_line_blocks(stream, header))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*contained no data")
         # NumPy only warns of a coordinate such as 1.5, and would truncate it.
@@ -136,7 +136,7 @@ def _table(stream: TextIO, header: Header) -> Array:
             raise ValueError("a coordinate is not an integer") from warning
 
 
-def _lines(stream: TextIO, header: Header) -> Iterator[Iterator[str]]:
+def _line_blocks(stream: TextIO, header: Header) -> Iterator[Iterator[str]]:
     """Yield the lines of blocks of text, without blank lines and comments, for which NumPy would warn."""
     rest, left = "", _LONGEST_COMMENTS + _LONGEST_ENTRY * header.entries
     while block := stream.read(_BLOCK):
@@ -164,7 +164,7 @@ def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:
     return coordinates - 1
 
 
-def _mirrored(
+def _with_mirror_entries(
     row: Array, column: Array, value: Array, *, header: Header
 ) -> tuple[Array, Array, Array]:
     """Return the entries of a symmetric matrix together with those of the triangle that the file omits."""

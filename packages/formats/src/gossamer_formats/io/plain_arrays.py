@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_formats.arrays.csr_arrays import csr_storage, require_shape
 from gossamer_formats.descriptions import csr
 from gossamer_formats.installed_formats import format_named
-from gossamer_formats.ownership import owned
+from gossamer_formats.ownership import owned_array
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, checked_csr
 from gossamer_ir.errors import FormatError
@@ -32,7 +32,7 @@ def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTen
     registered = format_named(format) if format != "csr" else None
     if registered is None:
         _require_names(arrays)
-    copies = {name: owned(np.asarray(array)) for name, array in arrays.items()}
+    copies = {name: owned_array(np.asarray(array)) for name, array in arrays.items()}
     sizes = require_shape(shape)
     if registered is None:
         return SparseTensor.of_checked(checked_csr(csr_storage(sizes, copies)))

@@ -64,28 +64,28 @@ def read_archive(file: Path, *, require_fits: Callable[[DeclaredSizes], None]) -
             raise ValueError("it is not a zip archive")
         try:
             with ZipFile(cast("IO[bytes]", _SmallReads(stream))) as archive:
-                require_fits(_declared(archive))
+                require_fits(_declared_sizes(archive))
             stream.seek(0)
             return load_npz(stream)
         except BadZipFile as error:
             raise ValueError(str(error)) from error
 
 
-def _declared(archive: ZipFile) -> DeclaredSizes:
+def _declared_sizes(archive: ZipFile) -> DeclaredSizes:
     members = set(archive.namelist())
     for name in _NAMES:
         # NumPy prefers such a member to NAME.npy, and decompresses all of it if it is not an array.
         if name in members:
             raise ValueError(f"its member '{name}' has no suffix .npy")
     headers = {
-        name: _header(archive, archive.getinfo(f"{name}.npy"))
+        name: _array_header(archive, archive.getinfo(f"{name}.npy"))
         for name in _NAMES
         if f"{name}.npy" in members
     }
     if "format" not in headers or "shape" not in headers or "data" not in headers:
         raise ValueError("it was not written by scipy.sparse.save_npz")
     _require_integers(headers)
-    rows, columns = _shape(archive, headers["shape"])
+    rows, columns = _matrix_shape(archive, headers["shape"])
     return DeclaredSizes(
         rows=rows,
         columns=columns,
@@ -94,7 +94,7 @@ def _declared(archive: ZipFile) -> DeclaredSizes:
     )
 
 
-def _header(archive: ZipFile, member: ZipInfo) -> _ArrayHeader:
+def _array_header(archive: ZipFile, member: ZipInfo) -> _ArrayHeader:
     """Return the header of an array, which must declare as many bytes as its member holds."""
     from zipfile import ZIP_DEFLATED, ZIP_STORED
 
@@ -128,7 +128,7 @@ def _require_integers(headers: Mapping[str, _ArrayHeader]) -> None:
             raise ValueError(f"{name} has the dtype {headers[name].dtype}; expected integers")
 
 
-def _shape(archive: ZipFile, header: _ArrayHeader) -> tuple[int, int]:
+def _matrix_shape(archive: ZipFile, header: _ArrayHeader) -> tuple[int, int]:
     """Return rows and columns, or zeros if there are not two dimensions: such matrices are refused later."""
     if math.prod(header.shape) > _MOST_DIMENSIONS:
         raise ValueError(f"shape has {math.prod(header.shape)} elements; expected 2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gossamer_formats.arrays.borrowed_matrices import unchecked
+from gossamer_formats.arrays.borrowed_matrices import unchecked_storage
 from gossamer_formats.tensor import SparseTensor, checked_csr
 from gossamer_ir.support.typed_calls import typed
 
@@ -22,7 +22,7 @@ def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
     >>> from_scipy(eye_array(3, dtype="float32"))
     SparseTensor(csr, 3 by 3, 3 nonzeros, float32, 40 bytes)
     """
-    return SparseTensor.of_checked(checked_csr(unchecked(matrix, dtype)))
+    return SparseTensor.of_checked(checked_csr(unchecked_storage(matrix, dtype)))
 
 
 @typed

@@ -56,12 +56,12 @@ def compile(
     >>> y
     array([2., 2., 2.], dtype=float32)
     """
-    module = specialized(program, specialize=specialize, dtypes=dtypes)
+    module = specialized_module(program, specialize=specialize, dtypes=dtypes)
     checked = checked_schedule(schedule, module, target=target)
     return build(module, target=target, schedule=checked).kernel
 
 
-def specialized(
+def specialized_module(
     program: Program,
     *,
     specialize: Mapping[str, int] | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer.api.compile import Program, specialized
+from gossamer.api.compile import Program, specialized_module
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import default_report
 from gossamer.resolve_target import resolve_elsewhere
@@ -40,5 +40,5 @@ def explain(
     """
     if isinstance(program, str) and program in NAMES:
         program = operator_named(program).program.script
-    module = specialized(program, specialize=specialize, dtypes=dtypes)
+    module = specialized_module(program, specialize=specialize, dtypes=dtypes)
     return default_report(module, resolve_elsewhere(target)[1], stats)

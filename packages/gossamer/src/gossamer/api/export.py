@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.api.compile import Program, checked_schedule, specialized
+from gossamer.api.compile import Program, checked_schedule, specialized_module
 from gossamer.kernel_cache import DISTRIBUTIONS, compiled
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError
@@ -63,7 +63,7 @@ def export(
         _require_nothing_else(other_target, schedule, specialize, dtypes)
         artifact = program.artifact
     else:
-        module = specialized(program, specialize=specialize, dtypes=dtypes)
+        module = specialized_module(program, specialize=specialize, dtypes=dtypes)
         checked = checked_schedule(schedule, module, target=target)
         artifact = compiled(module, target=target, schedule=checked)
     return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))

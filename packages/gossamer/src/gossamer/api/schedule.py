@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.api.compile import Program, specialized
+from gossamer.api.compile import Program, specialized_module
 from gossamer.pipeline import stage_lowering
 from gossamer.resolve_target import plugin_of, resolve_elsewhere
 from gossamer_ir.interchange.records import Target
@@ -59,7 +59,7 @@ def schedule(
     """
     from gossamer_schedule import ScheduleBuilder
 
-    module = verify(specialized(program, specialize=specialize, dtypes=dtypes))
+    module = verify(specialized_module(program, specialize=specialize, dtypes=dtypes))
     lower, (_, resolved) = stage_lowering(target), resolve_elsewhere(target)
     intrinsics = plugin_of(resolved).intrinsics
     return ScheduleBuilder(module, function=function, intrinsics=intrinsics, lower=lower)

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Any
 
-from gossamer.cli.streams import complain, discard, flush_output, open_closed_descriptors
+from gossamer.cli.streams import (
+    flush_output,
+    open_closed_descriptors,
+    print_to_stderr,
+    redirect_to_null,
+)
 from gossamer_ir.errors import CodedError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -32,15 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error).removesuffix(error.text), text=error.text)
     except BrokenPipeError:
         # Whoever reads the output has enough of it, as in `gossamer show spmm --stage asm | head`.
-        discard(sys.stdout)
+        redirect_to_null(sys.stdout)
         return BAD_INPUT
     except SystemExit:
         # On a broken pipe, typer and rich exit with 1, and typer has replaced the streams.
         sys.stdout, sys.stderr = streams
-        discard(sys.stdout)
+        redirect_to_null(sys.stdout)
         return BAD_INPUT
     except OSError as error:
-        discard(sys.stdout)
+        redirect_to_null(sys.stdout)
         return _fail(f"The output cannot be written: {error.strerror or error}.")
     except MemoryError as error:
         return _fail(f"There is not enough memory: {error or 'an array cannot be allocated'}.")
@@ -74,12 +79,12 @@ def _bad_usage(error: Any) -> str:
 
 
 def _fail(message: str, *, text: str = "") -> int:
-    complain(f"error: {' '.join(message.splitlines())}")
+    print_to_stderr(f"error: {' '.join(message.splitlines())}")
     if text:
-        complain(text)
+        print_to_stderr(text)
     flush_output()
     return BAD_INPUT
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    complain(f"warning: {message}")
+    print_to_stderr(f"warning: {message}")

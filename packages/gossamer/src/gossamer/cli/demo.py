@@ -57,10 +57,10 @@ def demo(
     console = Console(highlight=False, soft_wrap=True)
     with _progress(console) as progress:
         job = progress.add_task("making the graph" if matrix is None else "reading", total=None)
-        graph = _graph(matrix, max_bytes)
+        graph = _read_graph(matrix, max_bytes)
         for op in OPERATORS:
             require_memory(op, graph, features=features, dtype="float32")
-        console.print(_describe(graph, matrix), markup=False)
+        console.print(_graph_summary(graph, matrix), markup=False)
         works = []
         for op in OPERATORS:
             progress.update(job, description=f"compiling {op}")
@@ -73,8 +73,8 @@ def demo(
         times = {}
         for work in works:
             progress.update(job, description=f"timing {work.op}")
-            times[work.op] = _time(work, after_round=lambda: progress.advance(job))
-    console.print(_table(times, features=features))
+            times[work.op] = _median_times(work, after_round=lambda: progress.advance(job))
+    console.print(_times_table(times, features=features))
     if not any("MKL" in medians for medians in times.values()):
         console.print("MKL is not installed beside this Python (pip install mkl): not measured.")
 
@@ -92,13 +92,13 @@ def _progress(console: Console) -> Progress:
     return _Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _graph(file: str | None, max_bytes: int | None) -> SparseTensor:
+def _read_graph(file: str | None, max_bytes: int | None) -> SparseTensor:
     if file is None:
         return power_law(NODES, EDGES)
     return read(file, dtype="float32", max_bytes=max_bytes)
 
 
-def _describe(graph: SparseTensor, file: str | None) -> str:
+def _graph_summary(graph: SparseTensor, file: str | None) -> str:
     stats = graph.stats
     name = "a generated power-law graph" if file is None else file
     return (
@@ -119,12 +119,12 @@ def _show_stages(console: Console, work: Workload) -> None:
     steps = [step.op for trace in _traces(work) for step in trace]
     sizes = ", ".join(f"{stage} {text.count(chr(10)) + 1}" for stage, text in texts.items())
     source = "loaded from the cache" if work.is_cached else "compiled"
-    console.print(_field(f"{work.op}: schedule", ", ".join(steps) or "none"), markup=False)
-    console.print(_field(f"{work.op}: lines", sizes), markup=False)
-    console.print(_field(f"{work.op}: kernel", f"{source} in {work.compile_ms:.1f} ms"))
+    console.print(_titled_text(f"{work.op}: schedule", ", ".join(steps) or "none"), markup=False)
+    console.print(_titled_text(f"{work.op}: lines", sizes), markup=False)
+    console.print(_titled_text(f"{work.op}: kernel", f"{source} in {work.compile_ms:.1f} ms"))
 
 
-def _field(name: str, text: str) -> str:
+def _titled_text(name: str, text: str) -> str:
     """Print a titled text in lines of at most 80 columns."""
     start = f"{name:<16}"
     return fill(text, 79, initial_indent=start, subsequent_indent=" " * len(start))
@@ -139,12 +139,12 @@ def _check(console: Console, work: Workload) -> None:
     comparison = work.check()
     verdict = "right" if comparison.is_within else "WRONG"
     error = f"largest error {comparison.max_relative_error:.2g} of |A| |B| in float64, {verdict}"
-    console.print(_field(f"{work.op}: check", error), markup=False)
+    console.print(_titled_text(f"{work.op}: check", error), markup=False)
     if not comparison.is_within:
         raise typer.Exit(1)
 
 
-def _time(work: Workload, *, after_round: Call) -> dict[str, float]:
+def _median_times(work: Workload, *, after_round: Call) -> dict[str, float]:
     calls: dict[str, Call] = {"gossamer": work.run, "SciPy": work.scipy}
     if mkl.library_path() is not None:
         mkl.set_num_threads(get_num_threads())
@@ -158,7 +158,7 @@ def _mkl_call(work: Workload) -> Call:
     return matrix.product(dense, work.out.copy())
 
 
-def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
+def _times_table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
     threads = counted(get_num_threads(), "thread")
     table = Table(
         title=f"median ms, float32, {counted(features, 'feature')}, {threads} (SciPy has one)",

@@ -38,27 +38,29 @@ def opt(
     name, or a name with arguments: --pass lower_buffers --pass 'split(loop="i", factors=[None, 8])'.
     The module is verified before the first step and after each.
     """
-    from gossamer.cli.single_steps import applied, steps_text, to_module, to_step, to_trace
+    from gossamer.cli.single_steps import apply_steps, steps_text, to_module, to_step, to_trace
 
     if listed:
         print(steps_text())
         return
     wanted = [*to_trace(_read(trace, "--trace"))] if trace is not None else []
     wanted += map(to_step, steps or [])
-    module = applied(
-        to_module(_read(file, "The program"), name=_called(file)), wanted, verify_each=verify_each
+    module = apply_steps(
+        to_module(_read(file, "The program"), name=_file_name(file)),
+        wanted,
+        verify_each=verify_each,
     )
-    print(_text(module, as_json=as_json))
+    print(_module_text(module, as_json=as_json))
 
 
-def _text(module: Module, *, as_json: bool) -> str:
+def _module_text(module: Module, *, as_json: bool) -> str:
     from gossamer_ir.interchange.serialization import dumps
     from gossamer_ir.script import print_module
 
     return dumps(module).decode() if as_json else print_module(module).rstrip("\n")
 
 
-def _called(file: str) -> str:
+def _file_name(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
@@ -76,6 +78,6 @@ def _read(file: str, what: str) -> str:
             why = "it is not text"
         raise ArgumentError(
             "option.file",
-            f"{what} cannot be read from {_called(file)}: {why or error}.",
+            f"{what} cannot be read from {_file_name(file)}: {why or error}.",
             hint="Give a file, or - for standard input.",
         ) from error

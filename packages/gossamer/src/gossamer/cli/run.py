@@ -27,7 +27,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
-from gossamer.cli.streams import complain
+from gossamer.cli.streams import print_to_stderr
 from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import resolve
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
@@ -131,7 +131,7 @@ def require_within(comparison: Comparison) -> None:
     """Exit with code 1 if the error of a result exceeds the bound of rounding."""
     if comparison.is_within:
         return
-    complain(
+    print_to_stderr(
         f"check failed: the largest error is {comparison.max_relative_error:.3g} of a sum's absolute "
         f"terms; expected at most the rounding of each sum, {comparison.tolerance:.3g} for the longest."
     )

@@ -53,17 +53,17 @@ def show(
 
     The default target is this machine; the default dtype of an operator is float32.
     """
-    module = _module(program, features, dtype=dtype)
+    module = _program_module(program, features, dtype=dtype)
     _require_one(stage, {"--guards": guards, "--schedule": schedule})
-    stats = None if matrix is None else _stats(matrix, max_bytes)
+    stats = None if matrix is None else _matrix_stats(matrix, max_bytes)
     if schedule:
         from gossamer.cli.reasons import print_reasons
 
         print_reasons(module, target=target, stats=stats)
     elif guards:
-        print(_guards(module, target, stats))
+        print(_guard_lines(module, target, stats))
     else:
-        print(_text(module, stage or "", target=target, stats=stats))
+        print(_stage_text(module, stage or "", target=target, stats=stats))
 
 
 def _require_one(stage: str | None, others: dict[str, bool]) -> None:
@@ -79,7 +79,7 @@ def _require_one(stage: str | None, others: dict[str, bool]) -> None:
     )
 
 
-def _module(program: str, features: int, *, dtype: str | None) -> Module:
+def _program_module(program: str, features: int, *, dtype: str | None) -> Module:
     if dtype is not None:
         require_dtype(dtype)
     if is_script(program):
@@ -92,13 +92,13 @@ def _module(program: str, features: int, *, dtype: str | None) -> Module:
     return operator_module(program, features if has_features else None, dtype=dtype)
 
 
-def _stats(path: str, max_bytes: int | None) -> Stats:
+def _matrix_stats(path: str, max_bytes: int | None) -> Stats:
     from gossamer_formats import read
 
     return read(path, dtype="float32", max_bytes=max_bytes).stats
 
 
-def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> str:
+def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None) -> str:
     from gossamer.pipeline import stages
 
     texts = stages(module, target=target, stats=stats)
@@ -109,7 +109,7 @@ def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> st
     return texts[stage].rstrip("\n")
 
 
-def _guards(module: Module, target: str, stats: Stats | None) -> str:
+def _guard_lines(module: Module, target: str, stats: Stats | None) -> str:
     """Yield a line for each bounds-checked access: its place, and the condition that was not proved."""
     from gossamer.pipeline import flat_module
     from gossamer_lower.bounds_report import guarded_accesses

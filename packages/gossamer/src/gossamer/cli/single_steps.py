@@ -91,12 +91,12 @@ def to_module(text: str, *, name: str) -> Module:
             problems[0].code,
             problems[0].message,
             diagnostics=problems,
-            text=_carets(parsed, problems),
+            text=_caret_lines(parsed, problems),
         )
     return parsed.module
 
 
-def applied(module: Module, steps: Iterable[Step], *, verify_each: bool = False) -> Module:
+def apply_steps(module: Module, steps: Iterable[Step], *, verify_each: bool = False) -> Module:
     """Apply passes and primitives in order, and verify the module after each. With `verify_each`, it is also
     verified after each pass within a step, and against the entry of the pass in the table of passes.
 
@@ -105,7 +105,7 @@ def applied(module: Module, steps: Iterable[Step], *, verify_each: bool = False)
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
     >>> steps = map(to_step, ['split(loop="i", factors=[None, 8])', "lower_blocks", "simplify"])
-    >>> print(body_text(applied(SCALE, steps)))
+    >>> print(body_text(apply_steps(SCALE, steps)))
     for i_0 in T.serial((n + 7) // 8):
         for i_1 in T.serial(8):
             if i_0 * 8 + i_1 < n:
@@ -142,7 +142,7 @@ def _intrinsics() -> tuple[Intrinsic, ...]:
     return registry.plugin("generic-cpu").intrinsics
 
 
-def _carets(module: Parsed, diagnostics: Iterable[Diagnostic]) -> str:
+def _caret_lines(module: Parsed, diagnostics: Iterable[Diagnostic]) -> str:
     """Return the lines of a text with carets below the places of diagnostics."""
     shown = [render(module, (one,)).partition("\n")[2] for one in diagnostics]
     return "\n".join(dict.fromkeys(filter(None, shown)))
@@ -170,4 +170,4 @@ def steps_text() -> str:
     return "\n".join(lines)
 
 
-__all__ = ["applied", "steps_text", "to_module", "to_step", "to_trace"]
+__all__ = ["apply_steps", "steps_text", "to_module", "to_step", "to_trace"]

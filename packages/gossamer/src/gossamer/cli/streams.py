@@ -18,19 +18,19 @@ def open_closed_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def discard(stream: Any) -> None:
+def redirect_to_null(stream: Any) -> None:
     """Redirect a stream to the null device: at exit, Python would write the rest, and fail again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def complain(message: str) -> None:
+def print_to_stderr(message: str) -> None:
     """Print to standard error, unless it is closed or a broken pipe."""
     if sys.stderr is not None:
         try:
             print(message, file=sys.stderr, flush=True)
         except OSError:
-            discard(sys.stderr)
+            redirect_to_null(sys.stderr)
 
 
 def flush_output() -> None:
@@ -40,4 +40,4 @@ def flush_output() -> None:
         try:
             sys.stdout.flush()
         except OSError:
-            discard(sys.stdout)
+            redirect_to_null(sys.stdout)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from gossamer.operators.operands import CHECKED, Operands, output
-from gossamer.operators.portions import has_long_rows, in_blocks, is_much_work, portions
+from gossamer.operators.portions import has_long_rows, in_blocks, is_much_work, row_portions
 from gossamer.operators.program import OperatorProgram
 from gossamer.operators.structure import POINTERS, SCALARS, key_of, structure_of
 from gossamer_backend import BoundCall, CallPlan, Kernel
@@ -174,7 +174,7 @@ class Operator(Generic[P]):
         arrays = operands.arguments(self.program, result)
         parts: Iterable[dict[str, Any]] = (arrays,)
         if isinstance(operands, Operands) and is_much_work(operands):
-            parts = portions(kernel.signature, arrays, operands.features)
+            parts = row_portions(kernel.signature, arrays, operands.features)
         for part in parts:
             kernel.bind(verified=CHECKED, **part)()
 

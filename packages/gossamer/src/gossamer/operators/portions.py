@@ -47,7 +47,7 @@ def in_blocks(operands: Operands) -> tuple[Operands, Array]:
     The columns and values are shared. An empty row has one block.
     """
     matrix = operands.matrix
-    offsets, starts = _cut(matrix.arrays["indptr"])
+    offsets, starts = _block_offsets(matrix.arrays["indptr"])
     storage = matrix.storage
     sizes = {**storage.sizes, "m": len(offsets) - 1}
     cut = storage._replace(sizes=sizes, arrays={**storage.arrays, "indptr": offsets})
@@ -55,10 +55,10 @@ def in_blocks(operands: Operands) -> tuple[Operands, Array]:
     return operands._replace(matrix=matrix._replace(storage=cut, tensor=None), shape=shape), starts
 
 
-def _cut(indptr: Array) -> tuple[Array, Array]:
+def _block_offsets(indptr: Array) -> tuple[Array, Array]:
     """Return the offsets of blocks, and the number of the first block of each row.
 
-    >>> offsets, starts = _cut(np.array([0, 2, 2, BLOCK + 5]))
+    >>> offsets, starts = _block_offsets(np.array([0, 2, 2, BLOCK + 5]))
     >>> offsets.tolist() == [0, 2, 2, BLOCK + 2, BLOCK + 5], starts.tolist()
     (True, [0, 1, 2])
     """
@@ -70,7 +70,7 @@ def _cut(indptr: Array) -> tuple[Array, Array]:
     return np.append(offsets, indptr[-1]).astype(indptr.dtype), starts
 
 
-def portions(
+def row_portions(
     signature: Signature, arrays: dict[str, Array], features: int | None
 ) -> Iterator[dict[str, Array]]:
     """Yield the arrays of a kernel for portions of the rows: parts of the arrays with a value for each row or

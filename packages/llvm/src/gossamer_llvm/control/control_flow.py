@@ -7,7 +7,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Guard, If, Let, While
 from gossamer_llvm.abi import FAILED_BUFFER_FIELD, OUT_OF_BOUNDS, WORKSPACE
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import add, literal
+from gossamer_llvm.emitter.folding import add, literal_value
 
 UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
@@ -49,7 +49,7 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
             hint="Apply lower_atomics.",
         )
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
-    count = literal(extent)
+    count = literal_value(extent)
     if count is not None and count <= 0:
         return
     end = add(emitter, start, extent)
@@ -105,7 +105,7 @@ def _emit_iterations(
     emitter.values[node.var] = Value(var, "int64")
     emitter.body(node.body)
     text.fall_into(latch)
-    flags = " nuw nsw" if literal(start) == 0 else ""
+    flags = " nuw nsw" if literal_value(start) == 0 else ""
     text.define(following, f"add{flags} i64 {var}, 1")
     done = text.value(f"icmp eq i64 {following}, {end.text}")
     text.branch(done, outside, inside, suffix=_loop_metadata(emitter, node))

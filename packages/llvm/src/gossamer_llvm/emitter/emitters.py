@@ -89,7 +89,7 @@ class ModuleEmitter:
     def declare(self, result: str, function: str, arguments: str) -> None:
         """Declare an external function once; arguments as `TYPE X, ...`."""
         if function not in self.declarations:
-            types = ", ".join(_types(arguments))
+            types = ", ".join(_types_of_arguments(arguments))
             self.declarations[function] = f"declare {result} @{function}({types})"
 
     def new_symbol(self) -> str:
@@ -230,7 +230,7 @@ class FunctionEmitter:
             )
 
 
-def _types(arguments: str) -> list[str]:
+def _types_of_arguments(arguments: str) -> list[str]:
     """Return the types of `TYPE X, TYPE Y`, in which vector types and constants may contain commas."""
     types: list[str] = []
     depth, start = 0, 0

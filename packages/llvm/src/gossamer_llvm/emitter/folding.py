@@ -7,10 +7,10 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import integer_text, value_type
 
 
-def literal(value: Value) -> int | None:
+def literal_value(value: Value) -> int | None:
     """Return the integer of a constant operand; None for a computed one.
 
-    >>> literal(Value("-7", "int64")), literal(Value("%v1", "int64"))
+    >>> literal_value(Value("-7", "int64")), literal_value(Value("%v1", "int64"))
     (-7, None)
     """
     text = value.text
@@ -24,7 +24,7 @@ def index_constant(value: int) -> Value:
 
 def add(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
     """Return the sum. It wraps, unless `flags` promise that it does not."""
-    left, right = literal(lhs), literal(rhs)
+    left, right = literal_value(lhs), literal_value(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left + right, lhs.dtype), lhs.dtype)
     if left == 0:
@@ -36,7 +36,7 @@ def add(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") ->
 
 def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     """Return the difference. It wraps."""
-    left, right = literal(lhs), literal(rhs)
+    left, right = literal_value(lhs), literal_value(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left - right, lhs.dtype), lhs.dtype)
     return lhs if right == 0 else _operation(emitter, "sub", lhs, rhs)
@@ -44,7 +44,7 @@ def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
 
 def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
     """Return the product. It wraps, unless `flags` promise that it does not."""
-    left, right = literal(lhs), literal(rhs)
+    left, right = literal_value(lhs), literal_value(rhs)
     if left is not None and right is not None:
         return Value(integer_text(left * right, lhs.dtype), lhs.dtype)
     if left == 0 or right == 0:

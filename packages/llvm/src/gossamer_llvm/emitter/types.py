@@ -63,16 +63,16 @@ def element_bytes(dtype: str) -> int:
 
 
 @cache
-def suffix(llvm_type: str) -> str:
+def intrinsic_suffix(llvm_type: str) -> str:
     """Return the suffix for a type in the name of an intrinsic.
 
-    >>> suffix("<16 x float>"), suffix("<vscale x 4 x i1>"), suffix("i64")
+    >>> intrinsic_suffix("<16 x float>"), intrinsic_suffix("<vscale x 4 x i1>"), intrinsic_suffix("i64")
     ('v16f32', 'nxv4i1', 'i64')
     """
     if not llvm_type.startswith("<"):
         return _SUFFIXES.get(llvm_type, llvm_type)
     *lanes, element = llvm_type[1:-1].split(" x ")
-    return f"{'nx' if len(lanes) == 2 else ''}v{lanes[-1]}{suffix(element)}"
+    return f"{'nx' if len(lanes) == 2 else ''}v{lanes[-1]}{intrinsic_suffix(element)}"
 
 
 @lru_cache(maxsize=1024)

@@ -31,24 +31,28 @@ def emit_address(
     """Emit the address of an access. `is_certain`: the access is executed unconditionally, so the address is
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
     location = emitter.buffers[buffer]
-    indices, distance = _apart(indices)
+    indices, distance = _split_constant_offset(indices)
     is_certain &= distance == 0
     last = indices[-1] if indices else None
     if isinstance(last, Ramp) and _is_run(indices):
         values = [*map(emitter.expr, indices[:-1]), emitter.expr(last.base)]
         _require_vector_dtype(emitter, last)
     else:
-        values = [emitter.expr(_wide(index) if len(indices) > 1 else index) for index in indices]
+        values = [
+            emitter.expr(_widened_index(index) if len(indices) > 1 else index) for index in indices
+        ]
     is_scattered = any(DType.parse(value.dtype).is_vector for value in values)
-    offset = _flatten(emitter, location, values, flags=" nsw" if is_certain else "")
+    offset = _row_major_offset(emitter, location, values, flags=" nsw" if is_certain else "")
     kind = " inbounds" if is_certain else ""
-    pointer = _step(emitter, location, offset, kind)
+    pointer = _element_pointer(emitter, location, offset, kind)
     if distance:
-        pointer, offset = _further(emitter, location, pointer, offset=offset, distance=distance)
+        pointer, offset = _add_constant_offset(
+            emitter, location, pointer, offset=offset, distance=distance
+        )
     return Address(location, pointer, offset, is_scattered)
 
 
-def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
+def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
     """Return the indices without the constant offset of the last one, and the offset.
 
     Only if something is subtracted from the constant. The offset then becomes part of an addressing mode, and
@@ -74,7 +78,7 @@ def _is_run(indices: tuple[Expr, ...]) -> bool:
     return is_by_one and not _has_vector(tuple(outer))
 
 
-def _wide(index: Expr) -> Expr:
+def _widened_index(index: Expr) -> Expr:
     """Return an index with vectors widened to 64 bits, as are the offsets to which it is added."""
     dtype = DType.parse(dtype_of(index))
     is_narrow = dtype.is_vector and dtype.scalar != "int64"
@@ -85,7 +89,7 @@ def _has_vector(indices: tuple[Expr, ...]) -> bool:
     return any(DType.parse(dtype_of(index)).is_vector for index in indices)
 
 
-def _further(
+def _add_constant_offset(
     emitter: FunctionEmitter, location: BufferAddress, pointer: str, *, offset: Value, distance: int
 ) -> tuple[str, Value]:
     element = memory_type(location.buffer.dtype)
@@ -93,7 +97,7 @@ def _further(
     return moved, add(emitter, offset, index_constant(distance))
 
 
-def _flatten(
+def _row_major_offset(
     emitter: FunctionEmitter, location: BufferAddress, values: list[Value], *, flags: str
 ) -> Value:
     """Return the row-major offset. That of an element that is accessed is less than the size of the
@@ -102,14 +106,17 @@ def _flatten(
         return index_constant(0)
     offset = values[0]
     for extent, value in zip(location.buffer.shape[1:], values[1:], strict=True):
-        factor = _alike(emitter, emitter.expr(extent), offset)
+        factor = _broadcast_like(emitter, emitter.expr(extent), offset)
         offset = mul(emitter, offset, factor, flags=flags)
-        offset, step = _alike(emitter, offset, value), _alike(emitter, value, offset)
+        offset, step = (
+            _broadcast_like(emitter, offset, value),
+            _broadcast_like(emitter, value, offset),
+        )
         offset = add(emitter, offset, step, flags=flags)
     return offset
 
 
-def _alike(emitter: FunctionEmitter, value: Value, other: Value) -> Value:
+def _broadcast_like(emitter: FunctionEmitter, value: Value, other: Value) -> Value:
     """Return the value broadcast to the lanes of the other one, if that is a vector."""
     is_scalar = not DType.parse(value.dtype).is_vector
     if is_scalar and DType.parse(other.dtype).is_vector:
@@ -117,7 +124,9 @@ def _alike(emitter: FunctionEmitter, value: Value, other: Value) -> Value:
     return value
 
 
-def _step(emitter: FunctionEmitter, location: BufferAddress, offset: Value, kind: str) -> str:
+def _element_pointer(
+    emitter: FunctionEmitter, location: BufferAddress, offset: Value, kind: str
+) -> str:
     if offset.text == "0":
         return location.address
     element = memory_type(location.buffer.dtype)

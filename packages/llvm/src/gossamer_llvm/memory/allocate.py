@@ -10,7 +10,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Buffer
 from gossamer_llvm.abi import OUT_OF_MEMORY
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import literal
+from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
 
 MAX_STACK_BYTES = 131072
@@ -76,7 +76,7 @@ def _checked_count(emitter: FunctionEmitter, buffer: Buffer) -> Value:
     for extent in buffer.shape:
         size = emitter.expr(extent)
         positive = emitter.call("i64", "llvm.smax.i64", f"{size.typed}, i64 0")
-        if literal(count) == 1:
+        if literal_value(count) == 1:
             count = Value(positive, "int64")
             continue
         count = _checked_product(emitter, count, positive)

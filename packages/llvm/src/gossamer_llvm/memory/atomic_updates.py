@@ -9,7 +9,7 @@ from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.memory.addresses import emit_address
 from gossamer_llvm.values.half_precision import is_half
-from gossamer_llvm.values.operations import binary
+from gossamer_llvm.values.operations import emit_operation
 
 
 def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
@@ -18,15 +18,15 @@ def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
     emitter.unit.require_dtype(dtype)
     value = emitter.expr(node.value)
     pointer = emit_address(emitter, node.buffer, node.indices, is_certain=True).pointer
-    operation = _operation(node.op, dtype)
+    operation = _atomicrmw_operation(node.op, dtype)
     if operation is None:
-        _exchange(emitter, node.op, pointer, value)
+        _emit_exchange_loop(emitter, node.op, pointer, value)
     else:
         operands = f"ptr {pointer}, {value.typed} monotonic, align {element_bytes(dtype)}"
         emitter.text.value(f"atomicrmw {operation} {operands}")
 
 
-def _operation(op: AtomicOp, dtype: str) -> str | None:
+def _atomicrmw_operation(op: AtomicOp, dtype: str) -> str | None:
     """Return the operation of `atomicrmw`; None if there is none. Float `min` and `max` of LLVM ignore
     NaN, and 16-bit floats are integers here."""
     kind = DType.parse(dtype)
@@ -35,7 +35,7 @@ def _operation(op: AtomicOp, dtype: str) -> str | None:
     return op if op == "add" or kind.kind == "int" else f"u{op}"
 
 
-def _exchange(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value) -> None:
+def _emit_exchange_loop(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value) -> None:
     """Emit a loop that combines the old value and exchanges it, until no other thread changed it between."""
     text, size = emitter.text, element_bytes(value.dtype)
     word = f"i{8 * size}"
@@ -46,7 +46,7 @@ def _exchange(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value
     text.fall_into(again)
     seen = text.value(f"phi {word} [ {first}, %{before} ], [ {current}, %{latch} ]")
     old = Value(_as_type(emitter, seen, word, value.type), value.dtype)
-    new = binary(emitter, op, old, value)
+    new = emit_operation(emitter, op, old, value)
     bits = _as_type(emitter, new.text, new.type, word)
     text.fall_into(latch)
     step = f"ptr {pointer}, {word} {seen}, {word} {bits} monotonic monotonic, align {size}"

@@ -10,15 +10,15 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import literal
+from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import (
     constant_text,
     element_bytes,
     integer_text,
+    intrinsic_suffix,
     memory_type,
     pointer_type,
     splat,
-    suffix,
     value_type,
 )  # fmt: skip
 from gossamer_llvm.memory.addresses import Address, emit_address
@@ -44,19 +44,19 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
         return _passthrough(emitter, node)
     if _is_branch(mask):
         return _branch_around_load(emitter, node, mask)
-    inserted = _inserted(emitter, node) if mask is ON else None
+    inserted = _gather_as_scalar_loads(emitter, node) if mask is ON else None
     if inserted is not None:
         return inserted
     address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)
     if address.is_scattered:
-        return _gather(emitter, node, address, mask)
+        return _emit_gather(emitter, node, address, mask)
     if mask is ON:
         loaded = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
         emitter.remember(node, loaded)
         return loaded
     if _is_reserved(address, node.dtype):
         whole = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
-        return _merge(emitter, mask, whole, _passthrough(emitter, node))
+        return _emit_blend(emitter, mask, whole, _passthrough(emitter, node))
     return _masked_load(emitter, node, address, mask)
 
 
@@ -74,7 +74,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)
     if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
         old = _from_memory(emitter, _plain_load(emitter, address, dtype), dtype)
-        value, mask = _merge(emitter, mask, value, old), ON
+        value, mask = _emit_blend(emitter, mask, value, old), ON
     data = _to_memory(emitter, value)
     if mask is ON and not address.is_scattered:
         _plain_store(emitter, address, data, dtype, nontemporal=node.nontemporal)
@@ -97,22 +97,24 @@ def _masked_load(emitter: FunctionEmitter, node: Load, address: Address, mask: V
     type_ = memory_type(node.dtype)
     rest = _to_memory(emitter, _passthrough(emitter, node))
     arguments = f"ptr {address.pointer}, i32 {element_bytes(node.dtype)}, {mask.typed}, {rest}"
-    loaded = emitter.call(type_, f"llvm.masked.load.{suffix(type_)}.p0", arguments)
+    loaded = emitter.call(type_, f"llvm.masked.load.{intrinsic_suffix(type_)}.p0", arguments)
     return _from_memory(emitter, loaded, node.dtype)
 
 
-def _gather(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
+def _emit_gather(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
     type_ = memory_type(node.dtype)
     rest = f"{type_} poison" if mask is ON else _to_memory(emitter, _passthrough(emitter, node))
     arguments = (
         f"{pointer_type(node.dtype)} {address.pointer}, i32 {element_bytes(node.dtype)}, "
         f"{_mask_text(node.dtype, mask)}, {rest}"
     )
-    name = f"llvm.masked.gather.{suffix(type_)}.{suffix(pointer_type(node.dtype))}"
+    name = (
+        f"llvm.masked.gather.{intrinsic_suffix(type_)}.{intrinsic_suffix(pointer_type(node.dtype))}"
+    )
     return _from_memory(emitter, emitter.call(type_, name, arguments), node.dtype)
 
 
-def _inserted(emitter: FunctionEmitter, node: Load) -> Value | None:
+def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | None:
     """Return a gather of few lanes as scalar loads, which is faster on many CPUs and slower on none; None for
     other loads."""
     dtype = DType.parse(node.dtype)
@@ -174,10 +176,12 @@ def _masked_store(
 ) -> None:
     pointer = f"{pointer_type(dtype) if address.is_scattered else 'ptr'} {address.pointer}"
     arguments = f"{data}, {pointer}, i32 {element_bytes(dtype)}, {_mask_text(dtype, mask)}"
-    shape = suffix(memory_type(dtype))
+    shape = intrinsic_suffix(memory_type(dtype))
     if address.is_scattered:
         emitter.call(
-            "void", f"llvm.masked.scatter.{shape}.{suffix(pointer_type(dtype))}", arguments
+            "void",
+            f"llvm.masked.scatter.{shape}.{intrinsic_suffix(pointer_type(dtype))}",
+            arguments,
         )
     else:
         emitter.call("void", f"llvm.masked.store.{shape}.p0", arguments)
@@ -222,11 +226,11 @@ def _is_branch(mask: Value) -> bool:
 def _is_reserved(address: Address, dtype: str) -> bool:
     """Return whether all lanes, even masked-off ones, lie in stack memory that no other function accesses.
     Then the whole vector is loaded or stored, and LLVM keeps it in a register."""
-    first, lanes = literal(address.offset), DType.parse(dtype).lanes
+    first, lanes = literal_value(address.offset), DType.parse(dtype).lanes
     return first is not None and 0 <= first <= address.buffer.private_elements - lanes
 
 
-def _merge(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Value) -> Value:
+def _emit_blend(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Value) -> Value:
     text = f"select {mask.typed}, {if_true.typed}, {if_false.typed}"
     return Value(emitter.text.value(text), if_true.dtype)
 

@@ -20,7 +20,7 @@ def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
     """Return the values that the weight uses, in the order of their occurrence."""
     captures: Captures = {}
     if node.weight is not None:
-        _collect(emitter, node.weight, node.var, captures)
+        _collect_captures(emitter, node.weight, node.var, captures)
     return captures
 
 
@@ -56,7 +56,7 @@ def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> 
     return symbol
 
 
-def _collect(emitter: FunctionEmitter, node: Expr, var: str, captures: Captures) -> None:
+def _collect_captures(emitter: FunctionEmitter, node: Expr, var: str, captures: Captures) -> None:
     for inner in walk(node):
         if isinstance(inner, Var) and inner.name != var:
             captures[inner.name] = emitter.values[inner.name]
@@ -64,7 +64,7 @@ def _collect(emitter: FunctionEmitter, node: Expr, var: str, captures: Captures)
             location = emitter.buffers[inner.buffer]
             captures[_BUFFER + inner.buffer] = Value(location.address, "handle")
             for extent in location.buffer.shape:
-                _collect(emitter, extent, var, captures)
+                _collect_captures(emitter, extent, var, captures)
     if len(captures) > _MAX_CAPTURES:
         raise UnsupportedError(
             "llvm.weight",

@@ -55,10 +55,10 @@ def _emit_some(
     alone, together, done = (text.new_block() for _ in range(3))
     captures = captures_of(emitter, node)
     weight = define_weight(emitter, node, captures)
-    low, total = _weights(emitter, weight, captures, start, end)
+    low, total = _emit_weights(emitter, weight, captures, start, end)
     extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
     paid = _paid_threads(emitter, node, total)
-    threads = _threads(emitter, extent, paid)
+    threads = _emit_thread_count(emitter, extent, paid)
     text.branch(text.value(f"icmp sgt i64 {threads}, 1"), together, alone)
     text.begin(alone)
     emit_checked_call(emitter, node.function, [start, end, *arguments])
@@ -68,12 +68,12 @@ def _emit_some(
         node.function, define_search(emitter, weight, captures), tuple(captures.values())
     )
     plan = [start, end, low, total, Value(threads, "int64"), _first_units(emitter, paid)]
-    _run(emitter, region, [*plan, *captures.values(), *arguments], threads)
+    _emit_run(emitter, region, [*plan, *captures.values(), *arguments], threads)
     text.jump(done)
     text.begin(done)
 
 
-def _weights(
+def _emit_weights(
     emitter: FunctionEmitter, weight: str, captures: Captures, start: Value, end: Value
 ) -> tuple[Value, Value]:
     """Return the weight at the start, and that of the whole range."""
@@ -92,12 +92,12 @@ def _paid_threads(emitter: FunctionEmitter, node: ParallelFor, total: Value) -> 
     return emitter.text.value(f"sdiv {total.typed}, {positive}")
 
 
-def _threads(emitter: FunctionEmitter, extent: Value, paid: str) -> str:
+def _emit_thread_count(emitter: FunctionEmitter, extent: Value, paid: str) -> str:
     """Return the number of threads: the least of those of the workspace, those with enough work, and the
     number of iterations. It is 1 if the workspace has no function to run them."""
     text = emitter.text
-    offered = text.value(f"load i64, ptr {_field(emitter, THREADS_FIELD)}, align 8")
-    runner = text.value(f"load ptr, ptr {_field(emitter, PARALLEL_FIELD)}, align 8")
+    offered = text.value(f"load i64, ptr {_workspace_field(emitter, THREADS_FIELD)}, align 8")
+    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, PARALLEL_FIELD)}, align 8")
     fewer = emitter.call("i64", "llvm.smin.i64", f"i64 {offered}, i64 {paid}")
     least = emitter.call("i64", "llvm.smin.i64", f"i64 {fewer}, {extent.typed}")
     capped = emitter.call("i64", "llvm.smin.i64", f"i64 {least}, i64 65536")
@@ -113,7 +113,7 @@ def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
     return Value(chosen, "int64")
 
 
-def _run(
+def _emit_run(
     emitter: FunctionEmitter, region: ParallelRegion, values: list[Value], threads: str
 ) -> None:
     workspace = Value(emitter.workspace, "handle")
@@ -121,7 +121,7 @@ def _run(
     closure, address = write_closure(emitter, [workspace, *values])
     dtypes = tuple(value.dtype for value in values)
     symbol = define_trampoline(emitter.unit, region, closure, dtypes)
-    runner = text.value(f"load ptr, ptr {_field(emitter, PARALLEL_FIELD)}, align 8")
+    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, PARALLEL_FIELD)}, align 8")
     count = text.value(f"trunc i64 {threads} to i32")
     text.line(f"call void {runner}(ptr @{symbol}, ptr {address}, i32 {count}, i32 0)")
     field = closure.field(emitter, address, STATUS)
@@ -129,7 +129,7 @@ def _run(
     emitter.stop_if(text.value(f"icmp ne i64 {status}, 0"), status)
 
 
-def _field(emitter: FunctionEmitter, number: int) -> str:
+def _workspace_field(emitter: FunctionEmitter, number: int) -> str:
     return emitter.text.value(
         f"getelementptr inbounds {WORKSPACE}, ptr {emitter.workspace}, i32 0, i32 {number}"
     )

@@ -62,8 +62,8 @@ def define_trampoline(
     ticket = _take_ticket(emitter, closure, chunks, run, stop)
     text.begin(run)
     first, end_unit = _units_of(emitter, ticket, threads, first_units=first_units, left=left)
-    begin = _bound(emitter, region, whole, first)
-    end = _bound(emitter, region, whole, end_unit)
+    begin = _first_iteration(emitter, region, whole, first)
+    end = _first_iteration(emitter, region, whole, end_unit)
     arguments = ", ".join(value.typed for value in [begin, end, *values[split:], workspace])
     status = text.value(f"call i64 @{unit.symbols[region.function]}({arguments})")
     text.branch(text.value(f"icmp eq i64 {status}, 0"), take, done)
@@ -112,13 +112,13 @@ def _units_of(
     return Value(first, "int64"), Value(text.value(f"add i64 {first}, {length}"), "int64")
 
 
-def _bound(
+def _first_iteration(
     emitter: FunctionEmitter, region: ParallelRegion, whole: _ChunkRange, unit: Value
 ) -> Value:
     """Return the iteration at which a unit begins, by its share of the total weight. The first unit begins at
     start, and the last ends at end, whatever the weights are."""
     text = emitter.text
-    share = _share(emitter, whole, unit)
+    share = _weight_share(emitter, whole, unit)
     target = text.value(f"add {whole.low.typed}, {share}")
     arguments = f"{whole.start.typed}, {whole.end.typed}, i64 {target}{whole.captures}"
     boundary = text.value(f"call i64 @{region.search}({arguments})")
@@ -128,7 +128,7 @@ def _bound(
     return Value(text.value(f"select i1 {is_last}, {whole.end.typed}, i64 {inner}"), "int64")
 
 
-def _share(emitter: FunctionEmitter, whole: _ChunkRange, unit: Value) -> str:
+def _weight_share(emitter: FunctionEmitter, whole: _ChunkRange, unit: Value) -> str:
     """Return total * unit / units without intermediate overflow; units is at least 1."""
     text = emitter.text
     each = text.value(f"udiv {whole.total.typed}, {whole.units.text}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import literal
+from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import integer_text, value_type
 
 
 def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     """Return lhs // rhs of integers."""
-    divisor = literal(rhs)
+    divisor = literal_value(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         shift = "lshr" if _is_unsigned(lhs) else "ashr"
         return _op(emitter, shift, lhs, str(divisor.bit_length() - 1))
@@ -24,7 +24,7 @@ def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
 
 def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     """Return lhs - (lhs // rhs) * rhs of integers, with the sign of rhs."""
-    divisor = literal(rhs)
+    divisor = literal_value(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         return _op(emitter, "and", lhs, str(divisor - 1))
     safe = _safe_divisor(emitter, lhs, rhs)
@@ -32,7 +32,7 @@ def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
         return _zero_where_divided_by_zero(emitter, _op(emitter, "urem", lhs, safe), rhs)
     remainder = _op(emitter, "srem", lhs, safe)
     moved = _op(emitter, "add", remainder, safe)
-    chosen = _choose(emitter, _rounds_down(emitter, remainder, safe), moved, remainder)
+    chosen = _select(emitter, _rounds_down(emitter, remainder, safe), moved, remainder)
     return _zero_where_divided_by_zero(emitter, chosen, rhs)
 
 
@@ -40,7 +40,7 @@ def _signed_quotient(emitter: FunctionEmitter, lhs: Value, divisor: str) -> Valu
     quotient = _op(emitter, "sdiv", lhs, divisor)
     remainder = _op(emitter, "srem", lhs, divisor)
     lower = _op(emitter, "add", quotient, integer_text(-1, lhs.dtype))
-    return _choose(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
+    return _select(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
 
 
 def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> str:
@@ -53,7 +53,7 @@ def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> st
 
 def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
     """Return the divisor, replaced by 1 if the machine division is undefined for it."""
-    divisor = literal(rhs)
+    divisor = literal_value(rhs)
     if divisor is not None and divisor not in (0, -1):
         return rhs.text
     bad = emitter.text.value(f"icmp eq {rhs.typed}, {integer_text(0, rhs.dtype)}")
@@ -61,7 +61,7 @@ def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
         overflow = _overflows(emitter, lhs, rhs)
         bad = emitter.text.value(f"or {_mask(lhs)} {bad}, {overflow}")
     one = Value(integer_text(1, rhs.dtype), rhs.dtype)
-    return _choose(emitter, bad, one, rhs).text
+    return _select(emitter, bad, one, rhs).text
 
 
 def _overflows(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
@@ -72,14 +72,14 @@ def _overflows(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
 
 
 def _zero_where_divided_by_zero(emitter: FunctionEmitter, result: Value, rhs: Value) -> Value:
-    if literal(rhs):
+    if literal_value(rhs):
         return result
     zero = Value(integer_text(0, rhs.dtype), rhs.dtype)
     is_zero = emitter.text.value(f"icmp eq {rhs.typed}, {zero.text}")
-    return _choose(emitter, is_zero, zero, result)
+    return _select(emitter, is_zero, zero, result)
 
 
-def _choose(emitter: FunctionEmitter, condition: str, if_true: Value, if_false: Value) -> Value:
+def _select(emitter: FunctionEmitter, condition: str, if_true: Value, if_false: Value) -> Value:
     chosen = emitter.text.value(
         f"select {_mask(if_true)} {condition}, {if_true.typed}, {if_false.typed}"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.types import integer_text, splat, suffix, value_type
+from gossamer_llvm.emitter.types import integer_text, intrinsic_suffix, splat, value_type
 
 HALVES = frozenset({"float16", "bfloat16"})
 
@@ -22,7 +22,7 @@ def is_half(dtype: str) -> bool:
     return DType.parse(dtype).scalar in HALVES
 
 
-def widened(emitter: FunctionEmitter, value: Value) -> Value:
+def widen_to_float32(emitter: FunctionEmitter, value: Value) -> Value:
     """Return a float16 or bfloat16 as float32, which is exact; any other value as it is."""
     kind = DType.parse(value.dtype)
     if kind.scalar == "bfloat16":
@@ -35,7 +35,7 @@ def widened(emitter: FunctionEmitter, value: Value) -> Value:
     return _widened_by_bits(emitter, value) if kind.scalar == "float16" else value
 
 
-def narrowed(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
+def round_to_half(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     """Return a float32 or float64 rounded once to a 16-bit dtype.
 
     The fence is needed because LLVM otherwise moves a sign that is taken from a float64 after the conversion,
@@ -44,7 +44,7 @@ def narrowed(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     kind = DType.parse(dtype)
     single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(emitter, value)
     if kind.scalar == "float16" and emitter.unit.abi.half_conversions:
-        fence = f"llvm.arithmetic.fence.{suffix(single.type)}"
+        fence = f"llvm.arithmetic.fence.{intrinsic_suffix(single.type)}"
         kept = Value(emitter.call(single.type, fence, single.typed), single.dtype)
         half = emitter.text.value(f"fptrunc {kept.typed} to {_half_type(kind)}")
         text = f"bitcast {_half_type(kind)} {half} to {value_type(dtype)}"
@@ -85,7 +85,10 @@ class _Bits:
         return self._new(f"{operation} {self.value.typed}, {operand}")
 
     def least(self, limit: int) -> _Bits:
-        name, operand = f"llvm.umin.{suffix(self.value.type)}", integer_text(limit, self.dtype)
+        name, operand = (
+            f"llvm.umin.{intrinsic_suffix(self.value.type)}",
+            integer_text(limit, self.dtype),
+        )
         text = self.emitter.call(
             self.value.type, name, f"{self.value.typed}, {self.value.type} {operand}"
         )
@@ -148,7 +151,7 @@ def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     single = kind.with_scalar("float32").text
     narrow = Value(emitter.text.value(f"fptrunc {value.typed} to {value_type(single)}"), single)
     back = emitter.text.value(f"fpext {narrow.typed} to {value.type}")
-    name = f"llvm.fabs.{suffix(value.type)}"
+    name = f"llvm.fabs.{intrinsic_suffix(value.type)}"
     sizes = [emitter.call(value.type, name, f"{value.type} {text}") for text in (back, value.text)]
     mask = value_type(kind.with_scalar("bool").text)
     grew = emitter.text.value(f"fcmp ogt {value.type} {sizes[0]}, {sizes[1]}")

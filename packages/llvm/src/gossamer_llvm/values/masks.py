@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Ramp
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import broadcast, index_constant, literal
+from gossamer_llvm.emitter.folding import broadcast, index_constant, literal_value
 from gossamer_llvm.emitter.types import value_type
 from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 
@@ -17,7 +17,7 @@ _LARGEST = (1 << 63) - 1
 
 def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
     """Return the mask; `ON` or `OFF` if it is constant."""
-    known = _known(node)
+    known = _constant_mask(node)
     if known is not None:
         return ON if known else OFF
     assert node is not None
@@ -28,14 +28,14 @@ def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
     return emitter.expr(node)
 
 
-def _known(node: Expr | None) -> bool | None:
+def _constant_mask(node: Expr | None) -> bool | None:
     match node:
         case None:
             return True
         case Const(text=text):
             return text == "True"
         case Broadcast(value=value):
-            return _known(value) if isinstance(value, Const) else None
+            return _constant_mask(value) if isinstance(value, Const) else None
     return None
 
 
@@ -53,7 +53,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
     if integer_value(ramp.stride) != 1 or base.dtype != "int64":
         return None
-    left, right, count = literal(base), literal(bound), ramp.lanes.count
+    left, right, count = literal_value(base), literal_value(bound), ramp.lanes.count
     if left is not None and right is not None and not left < right < left + count:
         return ON if right > left else OFF
     return _first_lanes(emitter, _lanes_left(emitter, base, bound, count), count)
@@ -68,7 +68,7 @@ def _is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
 
 def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int) -> Value:
     """Return the number of lanes below the bound, between 0 and count."""
-    left, right = literal(base), literal(bound)
+    left, right = literal_value(base), literal_value(bound)
     if left is not None and right is not None:
         return index_constant(right - left)
     # If base < bound, their difference fits an unsigned integer even if the subtraction overflows.
@@ -81,7 +81,7 @@ def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int)
 def _first_lanes(emitter: FunctionEmitter, lanes: Value, count: int) -> Value:
     dtype = f"int32x{count}"
     emitter.unit.require_dtype(dtype)
-    number = literal(lanes)
+    number = literal_value(lanes)
     narrow = (
         Value(str(number), "int32")
         if number is not None

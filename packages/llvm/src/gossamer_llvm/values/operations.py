@@ -10,9 +10,15 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary
 from gossamer_llvm.emitter import folding
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, integer_text, splat, suffix, value_type
+from gossamer_llvm.emitter.types import (
+    NO_SIGNED_ZEROS,
+    integer_text,
+    intrinsic_suffix,
+    splat,
+    value_type,
+)
 from gossamer_llvm.values import division
-from gossamer_llvm.values.half_precision import is_half, narrowed, widened
+from gossamer_llvm.values.half_precision import is_half, round_to_half, widen_to_float32
 from gossamer_llvm.values.masks import lane_mask
 
 _FLOATS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -47,19 +53,21 @@ def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
 
 def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:
     """Emit a binary operation; both operands are evaluated, even of `and` and `or`."""
-    return binary(emitter, node.op, emitter.expr(node.lhs), emitter.expr(node.rhs))
+    return emit_operation(emitter, node.op, emitter.expr(node.lhs), emitter.expr(node.rhs))
 
 
-def binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
+def emit_operation(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     """Emit the operation on two operands of the same dtype."""
     kind = DType.parse(lhs.dtype)
     if is_half(lhs.dtype):
-        wide = _float_binary(emitter, op, widened(emitter, lhs), widened(emitter, rhs))
-        return narrowed(emitter, wide, lhs.dtype)
+        wide = _float_binary(
+            emitter, op, widen_to_float32(emitter, lhs), widen_to_float32(emitter, rhs)
+        )
+        return round_to_half(emitter, wide, lhs.dtype)
     if kind.is_float:
         return _float_binary(emitter, op, lhs, rhs)
     if kind.kind == "bool":
-        return _simple(emitter, _BOOLS, op, lhs, rhs)
+        return _emit_from_table(emitter, _BOOLS, op, lhs, rhs)
     special = _INTEGERS.get(op)
     if special is not None:
         return special(emitter, lhs, rhs)
@@ -67,7 +75,7 @@ def binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Va
         return _minmax(emitter, f"{'u' if kind.kind == 'uint' else 's'}{op}", lhs, rhs)
     if op in ("shl", "shr"):
         return _shift(emitter, op, lhs, rhs)
-    return _simple(emitter, _BITS, op, lhs, rhs)
+    return _emit_from_table(emitter, _BITS, op, lhs, rhs)
 
 
 def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
@@ -76,7 +84,7 @@ def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
     if lanes is not None:
         dtype = dtype_of(node)
         return lanes if lanes.dtype == dtype else Value(splat(lanes.text, dtype), dtype)
-    lhs, rhs = (widened(emitter, emitter.expr(side)) for side in (node.lhs, node.rhs))
+    lhs, rhs = (widen_to_float32(emitter, emitter.expr(side)) for side in (node.lhs, node.rhs))
     kind = DType.parse(lhs.dtype)
     if kind.is_float:
         text = f"fcmp {_ORDERED[node.op]} {lhs.typed}, {rhs.text}"
@@ -93,8 +101,8 @@ def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
     if value.dtype == node.dtype:
         return value
     if is_half(node.dtype):
-        return narrowed(emitter, _as_wide_float(emitter, value), node.dtype)
-    return _plain_cast(emitter, widened(emitter, value), node.dtype)
+        return round_to_half(emitter, _as_wide_float(emitter, value), node.dtype)
+    return _plain_cast(emitter, widen_to_float32(emitter, value), node.dtype)
 
 
 def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
@@ -102,7 +110,7 @@ def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
     a float that is wide enough."""
     kind = DType.parse(value.dtype)
     if kind.is_float:
-        return widened(emitter, value)
+        return widen_to_float32(emitter, value)
     scalar = "float64" if kind.bits > 16 else "float32"
     return _plain_cast(emitter, value, kind.with_scalar(scalar).text)
 
@@ -117,11 +125,11 @@ def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     operation = _cast_operation(source, target)
     if operation == "":
         return Value(value.text, dtype)
-    number = folding.literal(value)
+    number = folding.literal_value(value)
     if operation in ("sext", "zext", "trunc") and number is not None:
         return Value(_cast_literal(number, source, dtype), dtype)
     if operation.startswith("llvm."):
-        name = f"{operation}.{suffix(value_type(dtype))}.{suffix(value.type)}"
+        name = f"{operation}.{intrinsic_suffix(value_type(dtype))}.{intrinsic_suffix(value.type)}"
         return Value(emitter.call(value_type(dtype), name, value.typed), dtype)
     text = f"{operation} {value.typed} to {value_type(dtype)}"
     return Value(emitter.text.value(text), dtype)
@@ -151,21 +159,21 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
             f"llvm.call.{node.function}",
             f"The function '{node.function}' is not an instruction of the target.",
         )
-    values = [widened(emitter, emitter.expr(arg)) for arg in node.args]
-    name = f"llvm.{_CALLS[node.function]}.{suffix(values[0].type)}"
+    values = [widen_to_float32(emitter, emitter.expr(arg)) for arg in node.args]
+    name = f"llvm.{_CALLS[node.function]}.{intrinsic_suffix(values[0].type)}"
     arguments = ", ".join(value.typed for value in values)
     result = Value(emitter.call(values[0].type, name, arguments), values[0].dtype)
-    return narrowed(emitter, result, node.dtype) if is_half(node.dtype) else result
+    return round_to_half(emitter, result, node.dtype) if is_half(node.dtype) else result
 
 
 def _float_binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     if op in ("min", "max"):
         return _minmax(emitter, f"{op}imum", lhs, rhs, flags=NO_SIGNED_ZEROS)
     table = _CONTRACTED if DType.parse(lhs.dtype).is_vector else _FLOATS
-    return _simple(emitter, table, op, lhs, rhs)
+    return _emit_from_table(emitter, table, op, lhs, rhs)
 
 
-def _simple(
+def _emit_from_table(
     emitter: FunctionEmitter, table: dict[str, str], op: BinaryOp, lhs: Value, rhs: Value
 ) -> Value:
     operation = table.get(op)
@@ -179,7 +187,7 @@ def _simple(
 def _minmax(
     emitter: FunctionEmitter, name: str, lhs: Value, rhs: Value, *, flags: str = ""
 ) -> Value:
-    function, arguments = f"llvm.{name}.{suffix(lhs.type)}", f"{lhs.typed}, {rhs.typed}"
+    function, arguments = f"llvm.{name}.{intrinsic_suffix(lhs.type)}", f"{lhs.typed}, {rhs.typed}"
     return Value(emitter.call(lhs.type, function, arguments, flags=flags), lhs.dtype)
 
 
@@ -188,7 +196,7 @@ def _shift(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Va
     kind = DType.parse(lhs.dtype)
     operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[op]
     last = integer_text(kind.bits - 1, lhs.dtype)
-    name = f"llvm.umin.{suffix(lhs.type)}"
+    name = f"llvm.umin.{intrinsic_suffix(lhs.type)}"
     count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
     moved = Value(emitter.text.value(f"{operation} {lhs.typed}, {count}"), lhs.dtype)
     if operation == "ashr":
@@ -201,7 +209,7 @@ def _shift(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Va
 
 
 def _integer_abs(emitter: FunctionEmitter, value: Value) -> Value:
-    name = f"llvm.abs.{suffix(value.type)}"
+    name = f"llvm.abs.{intrinsic_suffix(value.type)}"
     return Value(emitter.call(value.type, name, f"{value.typed}, i1 false"), value.dtype)
 
 

@@ -19,9 +19,9 @@ from gossamer_ir.nodes import (
     VScale,
 )  # fmt: skip
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.emitter.folding import add, broadcast, literal
-from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, suffix, value_type
-from gossamer_llvm.values.half_precision import narrowed, widened
+from gossamer_llvm.emitter.folding import add, broadcast, literal_value
+from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type
+from gossamer_llvm.values.half_precision import round_to_half, widen_to_float32
 
 _REDUCERS = {"add": "add", "mul": "mul", "and": "and", "or": "or"}
 _OF_BOOLS: dict[str, ReduceOp] = {"min": "and", "max": "or"}
@@ -62,8 +62,8 @@ def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
     on_true, on_false, join = text.new_block(), text.new_block(), text.new_block()
     text.branch(condition.text, on_true, on_false)
     sides = [
-        _side(emitter, node.if_true, on_true, join),
-        _side(emitter, node.if_false, on_false, join),
+        _emit_branch(emitter, node.if_true, on_true, join),
+        _emit_branch(emitter, node.if_false, on_false, join),
     ]
     text.begin(join)
     incoming = ", ".join(f"[ {value.text}, %{block} ]" for value, block in sides)
@@ -82,7 +82,7 @@ def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
     base, stride = emitter.expr(node.base), emitter.expr(node.stride)
     dtype = _vector_dtype(emitter, base, node.lanes)
     steps = lane_numbers(emitter, dtype)
-    if literal(stride) != 1:
+    if literal_value(stride) != 1:
         factor = broadcast(emitter, stride, dtype)
         steps = Value(emitter.text.value(f"mul {steps.typed}, {factor.text}"), dtype)
     return add(emitter, broadcast(emitter, base, dtype), steps)
@@ -106,7 +106,7 @@ def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
     if name is None:
         prefix = "s" if DType.parse(scalar).kind == "int" else "u"
         name = f"{prefix}{node.op}"
-    function = f"llvm.vector.reduce.{name}.{suffix(value.type)}"
+    function = f"llvm.vector.reduce.{name}.{intrinsic_suffix(value.type)}"
     return Value(emitter.call(value_type(scalar), function, value.typed), scalar)
 
 
@@ -115,21 +115,25 @@ def lane_numbers(emitter: FunctionEmitter, dtype: str) -> Value:
     kind = DType.parse(dtype)
     vector = value_type(dtype)
     if kind.scalable:
-        return Value(emitter.call(vector, f"llvm.stepvector.{suffix(vector)}", ""), dtype)
+        return Value(emitter.call(vector, f"llvm.stepvector.{intrinsic_suffix(vector)}", ""), dtype)
     element = value_type(kind.scalar)
     lanes = ", ".join(f"{element} {lane}" for lane in range(kind.lanes))
     return Value(f"<{lanes}>", dtype)
 
 
 def _reduce_floats(emitter: FunctionEmitter, node: LaneReduce, value: Value) -> Value:
-    wide = widened(emitter, value)
+    wide = widen_to_float32(emitter, value)
     scalar = DType.parse(wide.dtype).scalar
     reduced = Value(_reduce_plain(emitter, node, wide, scalar), scalar)
-    return narrowed(emitter, reduced, DType.parse(value.dtype).scalar) if wide != value else reduced
+    return (
+        round_to_half(emitter, reduced, DType.parse(value.dtype).scalar)
+        if wide != value
+        else reduced
+    )
 
 
 def _reduce_plain(emitter: FunctionEmitter, node: LaneReduce, value: Value, scalar: str) -> str:
-    result, shape = value_type(scalar), suffix(value.type)
+    result, shape = value_type(scalar), intrinsic_suffix(value.type)
     if node.op in ("min", "max"):
         function = f"llvm.vector.reduce.f{node.op}imum.{shape}"
         return emitter.call(result, function, value.typed, flags=NO_SIGNED_ZEROS)
@@ -142,7 +146,7 @@ def _reduce_plain(emitter: FunctionEmitter, node: LaneReduce, value: Value, scal
     return emitter.call(result, function, f"{result} {start}, {value.typed}", flags="reassoc ")
 
 
-def _side(emitter: FunctionEmitter, node: Expr, block: str, join: str) -> tuple[Value, str]:
+def _emit_branch(emitter: FunctionEmitter, node: Expr, block: str, join: str) -> tuple[Value, str]:
     emitter.text.begin(block)
     with emitter.scope():
         value = emitter.expr(node)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from gossamer_ir.core.dtypes import DType, scalar_of, with_lanes
 from gossamer_ir.nodes import ReduceOp, TransposeReduce
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.values.operations import binary
+from gossamer_llvm.values.operations import emit_operation
 
 _BLOCK_BITS = 128
 """Shuffles within blocks of this size, and of whole blocks, are one instruction on all targets."""
@@ -83,7 +83,7 @@ def _combined(
     halves: tuple[list[int], list[int]],
 ) -> Value:
     low, high = (_shuffled(emitter, pair, lanes) for lanes in halves)
-    return binary(emitter, op, low, high)
+    return emit_operation(emitter, op, low, high)
 
 
 def _joined(emitter: FunctionEmitter, low: Value, high: Value) -> Value:

@@ -54,7 +54,7 @@ def place_code(code: bytes, symbol: str) -> int | None:
     if entry is None or not is_supported():
         return None
     try:
-        return _placed(object_file, entry)
+        return _load_sections(object_file, entry)
     except (_Foreign, struct.error, OSError):  # struct.error: a distance of more than 32 bits
         return None
 
@@ -72,24 +72,24 @@ def _is_code(symbol: Symbol, sections: list[Section]) -> bool:
     return bool(is_stored and section.flags & EXECUTABLE) and symbol.value < section.size
 
 
-def _placed(object_file: ObjectFile, entry: Symbol) -> int:
+def _load_sections(object_file: ObjectFile, entry: Symbol) -> int:
     _require_plain(object_file)
-    offsets, size = _layout(object_file.sections)
+    offsets, size = _section_offsets(object_file.sections)
     image = bytearray(size)
     for section, at in zip(object_file.sections, offsets, strict=True):
         if at is not None and section.kind != NO_BITS:
             image[at : at + section.size] = object_file.contents(section)
     places = [_place_of(symbol, offsets) for symbol in object_file.symbols]
-    base = _reserved(size)
+    base = _reserve_memory(size)
     try:
         for target, rows in object_file.relocations:
             start = offsets[target]
             if start is not None:
                 for row in rows:
                     _relocate(image, base, row, at=start + row.offset, to=places[row.symbol])
-        _fill(base, image)
+        _fill_memory(base, image)
     except BaseException:
-        _release(base, size)
+        _release_memory(base, size)
         raise
     start = _place_of(entry, offsets)
     return base + start if start is not None else 0
@@ -105,7 +105,7 @@ def _require_plain(object_file: ObjectFile) -> None:
             raise _Foreign
 
 
-def _layout(sections: list[Section]) -> tuple[list[int | None], int]:
+def _section_offsets(sections: list[Section]) -> tuple[list[int | None], int]:
     """Return the offset of each section, None for those that are not loaded, and the total size."""
     offsets: list[int | None] = []
     end = 0
@@ -154,7 +154,7 @@ def _library() -> ctypes.CDLL:
     return library
 
 
-def _reserved(size: int) -> int:
+def _reserve_memory(size: int) -> int:
     """Return the address of new writable memory."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     access = mmap.PROT_READ | mmap.PROT_WRITE
@@ -164,11 +164,11 @@ def _reserved(size: int) -> int:
     return int(address)
 
 
-def _release(address: int, size: int) -> None:
+def _release_memory(address: int, size: int) -> None:
     _library().munmap(address, max(size, 1))
 
 
-def _fill(base: int, image: bytearray) -> None:
+def _fill_memory(base: int, image: bytearray) -> None:
     """Write the contents into memory, and make it executable and read-only."""
     ctypes.memmove(base, bytes(image), len(image))
     if _library().mprotect(base, max(len(image), 1), mmap.PROT_READ | mmap.PROT_EXEC) != 0:

@@ -112,7 +112,7 @@ def read_object(code: bytes) -> ObjectFile | None:
     if not code.startswith(_MAGIC) or sys.byteorder != "little" or sys.maxsize < 2**32:
         return None
     try:
-        return _read(code)
+        return _parse_object(code)
     except (struct.error, _MalformedError) as error:
         reason = "it ends too early" if isinstance(error, struct.error) else str(error)
         raise malformed(code, reason) from error
@@ -158,7 +158,7 @@ def _refuse(reason: str) -> NoReturn:
     raise _MalformedError(reason)
 
 
-def _read(code: bytes) -> ObjectFile:
+def _parse_object(code: bytes) -> ObjectFile:
     header = header_of(code)
     if not code.startswith(IDENTITY + _VERSION) or header.kind != RELOCATABLE:
         _refuse("it is not a relocatable file of 64-bit little-endian ELF")

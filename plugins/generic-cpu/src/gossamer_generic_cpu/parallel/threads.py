@@ -45,14 +45,14 @@ def parallelism_of(target: Target) -> ParallelismSource:
     """
     text = target.option("threads")
     if not text:
-        return _current
+        return _current_parallelism
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= LIMIT:
         raise ArgumentError(
             "threads.count",
             f"The option threads of '{target.text}' is not an integer from 1 to {LIMIT}.",
             hint="Give the number of threads, as in generic-cpu:threads=2.",
         )
-    return partial(_with, int(text))
+    return partial(_parallelism_with, int(text))
 
 
 def parallel_function() -> int | None:
@@ -126,23 +126,23 @@ def _short_spinning() -> Iterator[None]:
             del os.environ[_SPIN_COUNT]
 
 
-def _current() -> Parallelism:
-    return _with(get_num_threads())
+def _current_parallelism() -> Parallelism:
+    return _parallelism_with(get_num_threads())
 
 
-def _with(threads: int) -> Parallelism:
-    return (threads, _function()) if threads > 1 else (1, None)
+def _parallelism_with(threads: int) -> Parallelism:
+    return (threads, _parallel_function()) if threads > 1 else (1, None)
 
 
 @cache
-def _function() -> int | None:
+def _parallel_function() -> int | None:
     with compiling:
         return parallel_function()
 
 
 def refresh() -> None:
     """Choose the function again, after the environment has changed."""
-    _function.cache_clear()
+    _parallel_function.cache_clear()
 
 
 def _is_gomp_loaded() -> bool:
