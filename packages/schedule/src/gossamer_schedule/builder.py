@@ -104,7 +104,12 @@ class ScheduleBuilder(Fluent):
 
     @property
     def schedule(self) -> Schedule:
-        """The steps so far by stage. `gossamer.compile` takes this schedule, or the builder."""
+        """The steps so far by stage. `gossamer.compile` takes this schedule, or the builder.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> [step.op for step in ScheduleBuilder(SCALE).parallel("i").schedule.loop]
+        ['parallel']
+        """
         stages = [self._program.stage, *(result.module.stage for result in self._results)]
         traces: dict[str, Trace] = {}
         for stage, step in zip(stages, self.trace, strict=False):
@@ -114,7 +119,12 @@ class ScheduleBuilder(Fluent):
 
     @property
     def names(self) -> tuple[Handle, ...]:
-        """The names that the last step made or moved."""
+        """The names that the last step made or moved.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> ScheduleBuilder(SCALE).split("i", factors=(None, 8)).names
+        ('i_0', 'i_1')
+        """
         return self._handles(self._results[-1].names if self._results else ())
 
     def get_loops(self, block: str | None = None) -> tuple[Handle, ...]:
@@ -132,7 +142,13 @@ class ScheduleBuilder(Fluent):
         return self._handles_from(get_child_blocks, name)
 
     def get_producers(self, block: str) -> tuple[Handle, ...]:
-        """Return the other blocks that write buffers that a block reads."""
+        """Return the other blocks that write buffers that a block reads.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> builder = ScheduleBuilder(SCALE).cache_read("scale", buffer="X", scope="local")
+        >>> builder.get_producers("scale")
+        ('scale_X_local',)
+        """
         return self._handles_from(get_producers, block)
 
     def get_consumers(self, block: str) -> tuple[Handle, ...]:
@@ -150,7 +166,12 @@ class ScheduleBuilder(Fluent):
         return f"{print_module(self.module)}\n{self.to_python()}"
 
     def to_json(self) -> str:
-        """Return the trace as JSON."""
+        """Return the trace as JSON.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> ScheduleBuilder(SCALE).parallel("i").to_json()
+        '[{"op":"parallel","args":{"loop":"i"}}]'
+        """
         return trace_to_json(self.trace)
 
     def to_python(self) -> str:
@@ -166,7 +187,15 @@ class ScheduleBuilder(Fluent):
         intrinsics: Sequence[Intrinsic] = (),
         lower: Callable[[Module], Module] | None = None,
     ) -> Self:
-        """Return a builder of a module with the steps of a trace in JSON applied."""
+        """Return a builder of a module with the steps of a trace in JSON applied.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> text = ScheduleBuilder(SCALE).parallel("i").to_json()
+        >>> print(ScheduleBuilder.from_json(SCALE, text).to_python())
+        def schedule(sch):
+            sch.parallel(loop='i')
+            return sch
+        """
         builder = cls(module, intrinsics=intrinsics, lower=lower)
         return builder.replay(trace_from_json(text))
 
@@ -195,7 +224,14 @@ class ScheduleBuilder(Fluent):
         return self
 
     def copy(self) -> Self:
-        """Return an independent builder with the same steps. Handles work in both."""
+        """Return an independent builder with the same steps. Handles work in both.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> builder = ScheduleBuilder(SCALE).split("i", factors=(None, 8))
+        >>> unrolled = builder.copy().unroll("i_1")
+        >>> len(builder.trace), len(unrolled.trace)
+        (1, 2)
+        """
         other = type(self)(
             self._program, function=self._function, intrinsics=self._intrinsics, lower=self._lower
         )
@@ -206,6 +242,11 @@ class ScheduleBuilder(Fluent):
         """Undo the last steps, including `lower()`. Handles from these steps are refused afterwards.
 
         Raises `ScheduleError`: `schedule.undo.steps` (not a number from 0 to the number of steps).
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> builder = ScheduleBuilder(SCALE).split("i", factors=(None, 8)).unroll("i_1")
+        >>> builder.undo().get_loops(), builder.undo().get_loops()
+        (('i_0', 'i_1'), ('i',))
         """
         count = _normalized_if_valid(steps)
         if type(count) is not int or not 0 <= count <= len(self._results):

@@ -24,7 +24,7 @@ def loop_partition(scene: Scene) -> Drawn:
     loop = scene.choose(scene.serial)
     if loop is None or _copies(scene) >= MOST_COPIES:
         return None
-    size = scene.choose([*_sizes(scene), *(found.var for found in loop.scope)])
+    size = scene.choose([*_sizes(scene), *(found.var for found in loop.loops_in_block)])
     points = scene.rng.choice(POINTS)
     if size is None:
         points = tuple(point for point in points if isinstance(point, int)) or (1,)

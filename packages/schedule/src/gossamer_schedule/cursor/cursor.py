@@ -87,7 +87,7 @@ class Cursor(msgspec.Struct, frozen=True):
         return self.parents[len(self.path) - count :]
 
     @property
-    def scope(self) -> tuple[For, ...]:
+    def loops_in_block(self) -> tuple[For, ...]:
         """The enclosing loops up to the nearest enclosing block, outermost first."""
         loops: list[For] = []
         for parent in reversed(self.parents):

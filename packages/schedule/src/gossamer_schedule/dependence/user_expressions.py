@@ -49,4 +49,4 @@ def index_variables_at(cursor: Cursor) -> tuple[str, ...]:
     iters = [
         item for parent in cursor.parents if isinstance(parent, Block) for item in parent.iters
     ]
-    return (*(loop.var for loop in cursor.scope), *(item.var for item in iters))
+    return (*(loop.var for loop in cursor.loops_in_block), *(item.var for item in iters))

@@ -60,7 +60,7 @@ def _require_same_points(block: Cursor, cursors: Sequence[Cursor]) -> None:
     An iterator that depended on one of the loops depends on the fused loop, and so on all of them.
     """
     chain, values = {cursor.node.var for cursor in cursors}, values_at(block)
-    around = chain | {loop.var for loop in cursors[0].scope}
+    around = chain | {loop.var for loop in cursors[0].loops_in_block}
     is_before = bool(reduction_loops(block.node, values) & around)
     if not is_before and chain & spatial_loops(block.node, values):
         require_points_kept(block, chain)

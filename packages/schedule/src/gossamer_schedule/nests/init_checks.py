@@ -42,7 +42,7 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
 
     The init then runs before the outermost of them, once for each element.
     """
-    loops, values = cursor.scope, values_in_block(cursor)
+    loops, values = cursor.loops_in_block, values_in_block(cursor)
     reinitializing: set[str] = set()
     for count, loop in enumerate(loops):
         between = chain(loops[count + 1 :], _conditions_within(cursor, loop))
@@ -74,7 +74,7 @@ def require_inits_in_place(top: Cursor, crossing: Callable[[Set[str]], Set[str]]
     """
     for cursor in blocks_with_init(top):
         reducing = reduction_loops(cursor.node, values_at(cursor))
-        if not any(loop.var in reducing for loop in top.scope):
+        if not any(loop.var in reducing for loop in top.loops_in_block):
             require_same_effect(cursor, top, crossing(reducing))
 
 
@@ -98,8 +98,10 @@ def require_inits_with_added_factors(
             require_points_kept(cursor, used)
             continue
         _require_no_conditions(cursor, used)
-        if not any(loop.var in reducing for loop in top.scope):
-            crossed = loops_outside_reductions(fed.scope[len(top.scope) :], reducing)
+        if not any(loop.var in reducing for loop in top.loops_in_block):
+            crossed = loops_outside_reductions(
+                fed.loops_in_block[len(top.loops_in_block) :], reducing
+            )
             require_same_effect(cursor, top, crossed)
 
 
@@ -113,7 +115,7 @@ def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
     """
     values = values_at(cursor)
     before = reduction_loops(cursor.node, values) | spatial_loops(cursor.node, values)
-    added = {loop.var for loop in cursor.scope if loop.var in feeding - before}
+    added = {loop.var for loop in cursor.loops_in_block if loop.var in feeding - before}
     top = _outermost_loop_among(cursor, added)
     if top is not None:
         require_same_effect(cursor, top, added)
@@ -126,18 +128,18 @@ def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
 
     Raises `.not_proved`.
     """
-    scope = {loop.var for loop in cursor.scope}
+    scope = {loop.var for loop in cursor.loops_in_block}
     # The init runs once per iteration of the loops around this one, for all iterations inside it.
     sharing = reinitializing_loops(cursor, scope) | reduction_loops(cursor.node, values_at(cursor))
     top = _outermost_loop_among(cursor, sharing)
     if top is not None:
-        inside = {top.node.var} | (scope - {loop.var for loop in top.scope})
+        inside = {top.node.var} | (scope - {loop.var for loop in top.loops_in_block})
         require_same_effect(cursor, top, selecting & inside)
 
 
 def _outermost_loop_among(cursor: Cursor, names: Set[str]) -> Cursor | None:
     """Return the outermost loop around a cursor, in the same block, that has one of some names."""
-    loop = next((loop for loop in cursor.scope if loop.var in names), None)
+    loop = next((loop for loop in cursor.loops_in_block if loop.var in names), None)
     return next(
         (ancestor for ancestor in map(cursor.up, range(len(cursor.path))) if ancestor.node is loop),
         None,
@@ -152,7 +154,7 @@ def require_init_of_nest(nest: BlockNest) -> None:
     Raises `.not_proved`.
     """
     cursor = nest.block
-    beyond = {loop.var for loop in nest.top.scope}
+    beyond = {loop.var for loop in nest.top.loops_in_block}
     if cursor.node.init and (reinitializing := reinitializing_loops(cursor, beyond)):
         loop = min(reinitializing)
         raise schedule_error(

@@ -53,18 +53,18 @@ def init_nest(
 
 def init_dependences(cursor: Cursor) -> set[str]:
     """Return the loops around a block that select what its init writes, and those that their bounds use."""
-    return init_nests.init_dependences(cursor.node, cursor.scope, values_at(cursor))
+    return init_nests.init_dependences(cursor.node, cursor.loops_in_block, values_at(cursor))
 
 
 def loops_outside_init(cursor: Cursor) -> set[str]:
     """Return the loops around a block, in the same outer block, that do not run for its init."""
-    return init_nests.loops_outside_init(cursor.node, cursor.scope, values_at(cursor))
+    return init_nests.loops_outside_init(cursor.node, cursor.loops_in_block, values_at(cursor))
 
 
 def variables_outside_init(cursor: Cursor) -> set[str]:
     """Return the iterators of a block that select no element to be initialized, and the loops that do not
     run for its init."""
-    return init_nests.variables_outside_init(cursor.node, cursor.scope, values_at(cursor))
+    return init_nests.variables_outside_init(cursor.node, cursor.loops_in_block, values_at(cursor))
 
 
 def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
@@ -77,7 +77,7 @@ def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
 
 def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
     """Return the conjuncts of the predicate of a block that apply to its init."""
-    return init_nests.conditions_of_init(cursor.node, cursor.scope, values_at(cursor))
+    return init_nests.conditions_of_init(cursor.node, cursor.loops_in_block, values_at(cursor))
 
 
 def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:

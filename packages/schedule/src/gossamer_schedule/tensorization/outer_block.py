@@ -97,7 +97,7 @@ def _moved_init(
     effect stays the same."""
     require_points_kept(cursor, {loop.var for loop, _ in around})
     if not any(kind == "R" for _, kind in around):  # else it runs before the loop already
-        inner = cursor.scope[len(top.scope) :]
+        inner = cursor.loops_in_block[len(top.loops_in_block) :]
         crossed = loops_outside_reductions(inner, reduction_loops(cursor.node, values_at(cursor)))
         require_same_effect(cursor, top, crossed)
     kept = required_init_nest(cursor, cursor.nest[len(top.nest) :])
@@ -135,7 +135,7 @@ def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, IteratorKind]]
     reducing, selecting = reduction_loops(cursor.node, values), spatial_loops(cursor.node, values)
     needed = free_vars(top.node)
     around: list[tuple[For, IteratorKind]] = []
-    for loop in reversed(top.scope):
+    for loop in reversed(top.loops_in_block):
         if loop.var in reducing & selecting:
             raise schedule_error(
                 f"{cursor.primitive}.mixed",

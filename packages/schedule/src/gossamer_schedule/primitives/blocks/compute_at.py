@@ -142,7 +142,7 @@ def _require_no_other_use(
 
 def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
     """Return the buffers that determine where the init of a block runs, if it runs before the loop."""
-    around = {loop.var for loop in (*target.scope, target.node)}
+    around = {loop.var for loop in (*target.loops_in_block, target.node)}
     if around.isdisjoint(reduction_loops(cursor.node, values_at(cursor))):
         return set()
     between = cursor.parents[len(target.path) + 1 :]

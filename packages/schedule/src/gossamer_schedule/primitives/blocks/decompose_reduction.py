@@ -115,8 +115,8 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
     The new block would run in each iteration of that loop, and discard what earlier ones have reduced.
     """
     fed = reduction_loops(cursor.node, values_at(cursor))
-    reinitializing = reinitializing_loops(cursor, {around.var for around in top.scope})
-    for outer in top.scope:
+    reinitializing = reinitializing_loops(cursor, {around.var for around in top.loops_in_block})
+    for outer in top.loops_in_block:
         if outer.var in reinitializing:
             raise schedule_error(
                 "decompose_reduction.not_proved",

@@ -166,7 +166,10 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
             place=top.place,
         )
     inside = {inner.var for inner in reduction_nest(cursor).loops}
-    outside = reduction_loops(cursor.node, values) & {outer.var for outer in cursor.scope} - inside
+    outside = (
+        reduction_loops(cursor.node, values)
+        & {outer.var for outer in cursor.loops_in_block} - inside
+    )
     if outside:
         raise schedule_error(
             "rfactor.mixed",

@@ -182,7 +182,7 @@ def _require_no_use_between_iterations(cursor: Cursor, buffer: str) -> None:
     be lost, and a use would not see the value that the cache holds.
     """
     reinitializing = reinitializing_loops(
-        cursor, {loop.var for loop in reduction_nest(cursor).top.scope}
+        cursor, {loop.var for loop in reduction_nest(cursor).top.loops_in_block}
     )
     outside_first = (cursor.up(count) for count in range(len(cursor.path), 0, -1))
     for top in outside_first:

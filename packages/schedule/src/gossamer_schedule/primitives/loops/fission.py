@@ -215,7 +215,7 @@ def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor) -> Non
         if (
             not is_own
             or cursor.node.var not in reducing
-            or any(o.var in reducing for o in cursor.scope)
+            or any(o.var in reducing for o in cursor.loops_in_block)
         ):
             continue
         writes = outer_writes(block.node.init)

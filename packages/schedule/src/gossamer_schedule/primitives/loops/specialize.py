@@ -134,7 +134,7 @@ def _require_inits(cursor: Cursor, test: Expr) -> None:
 def _varying_loops(cursor: Cursor, test: Expr) -> set[str]:
     """Return the enclosing loops in which a condition may change: all, if it reads a mutable buffer."""
     whole = resolve(test, values_at(cursor))
-    loops = {loop.var for loop in cursor.scope}
+    loops = {loop.var for loop in cursor.loops_in_block}
     return loops & free_vars(whole) if is_constant(whole, function=cursor.function) else loops
 
 
