@@ -9,16 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.errors import Place
-from gossamer_ir.nodes import (
-    STATEMENTS,
-    Block,
-    For,
-    Function,
-    Iteration,
-    Let,
-    Module,
-    Stmt,
-)
+from gossamer_ir.nodes import STATEMENTS, Block, For, Function, Iteration, Let, Module, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import body_fields, has_bodies
 

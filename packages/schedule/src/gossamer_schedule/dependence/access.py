@@ -8,13 +8,7 @@ from typing import Any
 from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import (
-    Block,
-    Expr,
-    Let,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Block, Expr, Let, Stmt, Store
 from gossamer_ir.traversal import effects
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 

@@ -12,18 +12,7 @@ from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import add, index_var, integer_value, without_guard
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
-from gossamer_ir.nodes import (
-    Allocate,
-    Block,
-    BlockIter,
-    Expr,
-    For,
-    Let,
-    Load,
-    Stmt,
-    Store,
-    Var,
-)
+from gossamer_ir.nodes import Allocate, Block, BlockIter, Expr, For, Let, Load, Stmt, Store, Var
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute

@@ -9,16 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads_buffer
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import (
-    Binary,
-    Block,
-    Combine,
-    Expr,
-    For,
-    Iteration,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Iteration, Stmt, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.write_conflicts import is_order_independent_update

@@ -7,14 +7,7 @@ from typing import get_args
 
 from gossamer_ir.analysis.invariants import changed_in, written_in
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import (
-    AnyBuffer,
-    Block,
-    BlockIter,
-    Buffer,
-    Node,
-    Scope,
-)
+from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Buffer, Node, Scope
 from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_schedule.cursor.cursor import Cursor

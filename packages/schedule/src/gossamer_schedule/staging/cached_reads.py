@@ -12,11 +12,7 @@ from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.staging.cache import with_cache
-from gossamer_schedule.staging.read_elements import (
-    ReadElements,
-    copy_statements,
-    with_loads_from,
-)
+from gossamer_schedule.staging.read_elements import ReadElements, copy_statements, with_loads_from
 
 
 def with_cached_reads(

@@ -10,10 +10,7 @@ from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions,
 from gossamer_schedule.staging.cache import required_block_and_buffer
 from gossamer_schedule.staging.cache_checks import selecting_iterators
 from gossamer_schedule.staging.cached_reads import with_cached_reads
-from gossamer_schedule.staging.read_elements import (
-    ReadElements,
-    required_elements,
-)
+from gossamer_schedule.staging.read_elements import ReadElements, required_elements
 
 
 def with_gathered_reads(

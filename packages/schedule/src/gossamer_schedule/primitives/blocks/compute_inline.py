@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import (
-    Function,
-    Load,
-    Store,
-)
+from gossamer_ir.nodes import Function, Load, Store
 from gossamer_ir.traversal.effects import NAMING, outer_writes
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated

@@ -6,19 +6,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in, written_in
-from gossamer_ir.core.build import (
-    conjoined,
-    conjuncts,
-)
-from gossamer_ir.nodes import (
-    Block,
-    Expr,
-    For,
-    IfThenElse,
-    Select,
-    Stmt,
-    Store,
-)
+from gossamer_ir.core.build import conjoined, conjuncts
+from gossamer_ir.nodes import Block, Expr, For, IfThenElse, Select, Stmt, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import contains

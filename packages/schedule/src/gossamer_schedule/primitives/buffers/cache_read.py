@@ -10,10 +10,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.cached_reads import with_cached_reads
-from gossamer_schedule.staging.read_elements import (
-    require_stored,
-    required_elements,
-)
+from gossamer_schedule.staging.read_elements import require_stored, required_elements
 
 
 @primitive(stages=LOOP_STAGES)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
-from contextlib import ExitStack, contextmanager
-from itertools import pairwise, takewhile
+from collections.abc import Sequence, Set
 from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value, sub, widen
+from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value, widen
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Binary, Block, Expr, For, Stmt
+from gossamer_ir.nodes import Block, Expr, For, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.substitute import resolve, substitute_body
+from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.clones import Clone, clones_of, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
@@ -38,6 +34,11 @@ from gossamer_schedule.nests.init_checks import (
     require_inits_with_added_factors,
 )
 from gossamer_schedule.nests.init_nest import loops_outside_init
+from gossamer_schedule.nests.partition_ranges import (
+    part_ranges,
+    program_point_around,
+    resolved_exprs,
+)
 
 
 @primitive(stages=LOOP_STAGES)
@@ -89,8 +90,8 @@ def loop_partition(
     once = _required_once_initialized(cursor, cuts)
 
     copies = clones_of((cursor.node,), len(cuts) + 1, namer_of(root.function))
-    with _program_point_around(cursor) as point:
-        starts, extents = _part_ranges(cuts, cursor, point=point)
+    with program_point_around(cursor) as point:
+        starts, extents = part_ranges(cuts, cursor, point=point)
     require_inits_with_added_factors(cursor, {loop}, starts)
     parts = _part_loops(copies, starts, extents, once=once)
 
@@ -134,14 +135,8 @@ def _points_error(reason: str, cursor: Cursor) -> ScheduleError:
 
 def _require_unchanged(cursor: Cursor, cuts: Sequence[Expr]) -> None:
     """Refuse bounds and points that the loop may change: each part evaluates them again."""
-    bounds = _resolved_exprs((cursor.node.start, cursor.node.extent, *cuts), cursor)
+    bounds = resolved_exprs((cursor.node.start, cursor.node.extent, *cuts), cursor)
     require_unchanged(cursor.node, bounds, at=cursor, what="a bound or point")
-
-
-def _resolved_exprs(exprs: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
-    """Return expressions in terms of parameters and loop variables."""
-    values = values_at(cursor)
-    return tuple(resolve(expr, values) for expr in exprs)
 
 
 def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
@@ -149,7 +144,7 @@ def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]
     it. Refuse the cuts if an init may not run as before."""
     require_independent_inits(cursor)
     loop, once = cursor.node.var, set()
-    cut_variables = {name for cut in _resolved_exprs(cuts, cursor) for name in free_vars(cut)}
+    cut_variables = {name for cut in resolved_exprs(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
         if loop in loops_outside_init(block):
             once.add(block.node.name)
@@ -173,39 +168,6 @@ def _require_cuts_before(block: Cursor, reducing: Set[str]) -> None:
         )
 
 
-@contextmanager
-def _program_point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
-    """Yield what holds before the loop, both where it runs for a block and where it runs for an init.
-
-    Inits run before the reduction loops, so nothing is assumed of these and of loops inside them.
-    """
-    point, values = ProgramPoint(cursor.function), values_at(cursor)
-    idle = {
-        name
-        for block in blocks_with_init(cursor)
-        for name in reduction_loops(block.node, values_at(block))
-    }
-    with ExitStack() as stack:
-        for loop in takewhile(lambda loop: loop.var not in idle, cursor.loops):
-            start, extent = resolve(loop.start, values), resolve(loop.extent, values)
-            stack.enter_context(point.inside(replace(loop, start=start, extent=extent)))
-        yield point
-
-
-def _part_ranges(
-    cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint
-) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """Return the start and the number of iterations of each part.
-
-    No sum or difference overflows: all lie between the start of the loop and its end.
-    """
-    loop: For = cursor.node
-    ends = (*_clamped_cuts(cuts, cursor, point=point), loop.extent)
-    starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
-    first = _capped_at_extent(cuts[0], cursor, point=point)
-    return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
-
-
 def _part_loops(
     copies: Sequence[Clone], starts: Sequence[Expr], extents: Sequence[Expr], *, once: Set[str]
 ) -> tuple[Stmt, ...]:
@@ -225,46 +187,6 @@ def _part_loops(
             body = _without_inits(body, {copy.blocks[name] for name in once})
         parts.append(replace(loop, start=ZERO, extent=extent, body=body))
     return tuple(parts)
-
-
-def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> list[Expr]:
-    """Return the number of iterations before each cut, at least that before the preceding cut and at most
-    the extent."""
-    clamped: list[Expr] = []
-    for at, cut in enumerate(cuts):
-        is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, cursor, point=point)
-        previous, capped = (
-            ZERO if is_ordered else clamped[-1],
-            _capped_at_extent(cut, cursor, point=point),
-        )
-        is_bounded = is_ordered and _is_at_most(ZERO, capped, cursor, point=point)
-        clamped.append(capped if is_bounded else simplify(Binary("max", capped, previous)))
-    return clamped
-
-
-def _capped_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
-    """Return the smaller of a point and the extent, without `min` where the point is known to be smaller."""
-    extent = cursor.node.extent
-    is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
-    if is_less or _is_at_most(cut, extent, cursor, point=point):
-        return cut
-    smaller: Expr = simplify(Binary("min", cut, extent))
-    return smaller
-
-
-def _is_at_most(lesser: Expr, greater: Expr, cursor: Cursor, *, point: ProgramPoint) -> bool:
-    """Return whether lesser <= greater is proved."""
-    if lesser == greater:
-        return True
-    return point.is_at_most(*_resolved_exprs((lesser, greater), cursor))
-
-
-def _is_floor(cut: Binary, extent: Expr) -> bool:
-    """Return whether a product is `extent // c * c` for a positive constant `c`, which never overflows."""
-    count, by = cut.lhs, integer_value(cut.rhs)
-    if by is None or by < 1 or not isinstance(count, Binary):
-        return False
-    return (count.op, count.lhs, count.rhs) == ("floordiv", extent, cut.rhs)
 
 
 def _without_inits(body: tuple[Stmt, ...], blocks: Set[str]) -> tuple[Stmt, ...]:

@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.core.build import (
-    ZERO,
-    add,
-    ceildiv,
-    conjuncts,
-    index,
-    index_var,
-    integer_value,
-    mul,
-)
-from gossamer_ir.core.cache_line import LINE_BYTES
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interchange.records import LARGEST_SIZE
-from gossamer_ir.nodes import (
-    Allocate,
-    Block,
-    Buffer,
-    Compare,
-    Expr,
-    For,
-    If,
-    Let,
-    Load,
-    Node,
-    Prefetch,
-    Stmt,
-    Unary,
-)
-from gossamer_ir.traversal.effects import READS
-from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, If, Let, Load, Node, Unary
+from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children, collect
-from gossamer_schedule.bounds.checked_reads import with_bounds_checks
-from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
@@ -52,6 +22,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, values_in_block
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.regions.consecutive_elements import ElementSpan, span_below
+from gossamer_schedule.regions.guarded_prefetch import guarded_prefetch, has_varying_count
 
 
 @primitive(stages=("loop",))
@@ -107,7 +78,7 @@ def prefetch(
     namer = namer_of(root.function)
     conditions = _known_conditions(inside, cursor)
     prefetches = tuple(
-        _guarded_prefetch(cursor, span, target, distance, conditions=conditions, namer=namer)
+        guarded_prefetch(cursor, span, target, distance, conditions=conditions, namer=namer)
         for span in spans
     )
     body = (*cursor.node.body, *prefetches)
@@ -180,7 +151,7 @@ def _require_unchanged(spans: list[ElementSpan], cursor: Cursor) -> None:
     """Refuse spans that depend on buffers which the loop writes or allocates: their values may still change
     between the prefetch and the access."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
-    if any(_has_varying_count(span, cursor) for span in spans):
+    if any(has_varying_count(span, cursor) for span in spans):
         parts += [cursor.node.start, cursor.node.extent]
     changing = changed_in(cursor.node.body, *parts, function=cursor.function)
     if changing:
@@ -234,56 +205,3 @@ def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
             is_else = field == "else_body"
             yield from [Unary("not", parent.condition)] if is_else else conjuncts(parent.condition)
     yield from conjuncts(inside.node.predicate)
-
-
-def _guarded_prefetch(
-    cursor: Cursor,
-    span: ElementSpan,
-    buffer: Buffer,
-    distance: int,
-    *,
-    conditions: list[Expr],
-    namer: Namer,
-) -> Stmt:
-    """Return the prefetch of a span, `distance` iterations ahead, under the conditions that it needs."""
-    var = cursor.node.var
-    later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
-    indices = tuple(substitute(at, later) for at in span.indices)
-    count = substitute(span.count, later)
-    needed = [
-        *_later_iteration_condition(cursor, span, later[var]),
-        *with_bounds_checks(cursor, conditions, (*indices, count)),
-    ]
-    condition = short_circuit_and(needed)
-    prefetches = _line_prefetches(cursor, ElementSpan(indices, count), buffer, namer=namer)
-    return prefetches if condition is None else If(condition, (prefetches,))
-
-
-def _later_iteration_condition(cursor: Cursor, span: ElementSpan, later: Expr) -> Iterator[Expr]:
-    """Yield the condition that the later iteration exists, if the number of elements depends on the loop.
-
-    Past the last iteration that number may be anything. A number that is loaded needs no such condition:
-    its bounds check ends with the array.
-    """
-    if _has_varying_count(span, cursor):
-        yield Compare("lt", later, add(cursor.node.start, cursor.node.extent))
-
-
-def _has_varying_count(span: ElementSpan, cursor: Cursor) -> bool:
-    """Return whether the number of elements depends on the loop variable other than through loads."""
-    bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
-    return cursor.node.var in free_vars(bare)
-
-
-def _line_prefetches(cursor: Cursor, span: ElementSpan, buffer: Buffer, *, namer: Namer) -> Stmt:
-    """Return a prefetch of each cache line of a span: a loop over the lines, if there may be several."""
-    per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
-    count = integer_value(span.count)
-    if count is not None and count <= per_line:
-        return Prefetch(buffer.name, span.indices)
-    line = namer.fresh(f"{cursor.node.var}_line")
-    *outer, first = span.indices
-    at = add(first, mul(index_var(line), index(per_line)))
-    kind: Literal["unrolled", "serial"] = "serial" if count is None else "unrolled"
-    prefetched = Prefetch(buffer.name, (*outer, at))
-    return For(line, ZERO, ceildiv(span.count, per_line), (prefetched,), kind=kind)

@@ -13,18 +13,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, conjuncts, floordiv, integer_value, mul
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import (
-    Binary,
-    Block,
-    Compare,
-    Const,
-    Expr,
-    For,
-    If,
-    Range,
-    Stmt,
-    Var,
-)
+from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Range, Stmt, Var
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
