@@ -27,7 +27,7 @@ def split_variable(
     >>> from gossamer_ir.nodes import Store
     >>> at = [parse_expr(text, {"f": "int64"}) for text in ("f // 8", "f % 8")]
     >>> body = (Store("Y", tuple(at), parse_expr("f", {"f": "int64"})),)
-    >>> digits = dict(zip(("f_0", "f_1"), places([index(6), index(4)])))
+    >>> digits = dict(zip(("f_0", "f_1"), digits_from_counts([index(6), index(4)])))
     >>> (found,) = split_variable(body, "f", digits)
     >>> [print_expr(part) for part in (*found.indices, found.value)]
     ['f_0 // 2', 'f_0 % 2 * 4 + f_1', 'f_0 * 4 + f_1']
