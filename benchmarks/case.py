@@ -24,7 +24,7 @@ anywhere, and identical code is up to 2.5 times as fast if an array happens to b
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class OperatorCase:
     """An operator, its matrix in CSR (and in blocks, if it has any), its dense operands, and the shape of
     its result."""
 
@@ -61,7 +61,7 @@ def aligned_copy(array: Array, *, offset: int) -> Array:
     return copy
 
 
-def write_case(case: Case, folder: Path) -> Description:
+def write_case(case: OperatorCase, folder: Path) -> Description:
     """Writes the arrays to a folder and returns the rest."""
     save(folder, "csr", case.csr)
     if case.bsr is not None:
@@ -77,11 +77,11 @@ def write_case(case: Case, folder: Path) -> Description:
     }
 
 
-def read_case(folder: Path, description: Description) -> Case:
+def read_case(folder: Path, description: Description) -> OperatorCase:
     """Reads a case that `write_case` has written."""
     shape = tuple(description["shape"])
     has_blocks = description["has_blocks"]
-    return Case(
+    return OperatorCase(
         op=description["op"],
         csr=sparse.csr_matrix(load(folder, "csr"), shape=shape),
         operands=tuple(

@@ -62,7 +62,7 @@ class MissingMatrixError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class BenchmarkMatrix:
     """A named matrix, sorted and without duplicates, with int32 indices; also in blocks if it was
     generated from blocks."""
 
@@ -79,7 +79,7 @@ def datasets_folder() -> Path:
 
 
 @cache
-def load_matrix(name: str, dtype: str = "float32") -> Matrix:
+def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
     """Returns the named matrix. A pattern without values gets random values in [0.5, 1.5), so that wrong
     values are detected. Raises `MissingMatrixError` with the reason."""
     if name in GENERATED_BLOCKS:
@@ -97,7 +97,7 @@ def load_matrix(name: str, dtype: str = "float32") -> Matrix:
     return matrix_of(name, sparse.csr_matrix(sparse.load_npz(path)), dtype)
 
 
-def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> Matrix:
+def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> BenchmarkMatrix:
     """Returns canonical CSR in the dtype with int32 indices; constant values are replaced."""
     matrix = sparse.csr_matrix(matrix.astype(dtype))
     matrix.sum_duplicates()
@@ -107,7 +107,7 @@ def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> M
         matrix.data = (0.5 + random.random(matrix.nnz)).astype(dtype)
     matrix.indices = matrix.indices.astype(np.int32)
     matrix.indptr = matrix.indptr.astype(np.int32)
-    return Matrix(name, kind_of(name), matrix)
+    return BenchmarkMatrix(name, kind_of(name), matrix)
 
 
 def kind_of(name: str) -> Kind:
@@ -129,7 +129,9 @@ def mask(size: int, reach: int, full: int, share: float) -> sparse.csr_matrix:
     return sparse.csr_matrix(stored)
 
 
-def random_blocks(name: str, size: int, block: int, density: float, *, dtype: str) -> Matrix:
+def random_blocks(
+    name: str, size: int, block: int, density: float, *, dtype: str
+) -> BenchmarkMatrix:
     """Returns a square matrix of random dense blocks without zeros.
 
     >>> tiny = random_blocks("tiny", 64, 16, 0.25, dtype="float32")
@@ -143,4 +145,4 @@ def random_blocks(name: str, size: int, block: int, density: float, *, dtype: st
     data = (0.5 + random.random((stored, block, block))).astype(dtype)
     indices = (places % across).astype(np.int32)
     bsr = sparse.bsr_matrix((data, indices, indptr), shape=(size, size))
-    return Matrix(name, "blocks", sparse.csr_matrix(bsr.tocsr()), bsr)
+    return BenchmarkMatrix(name, "blocks", sparse.csr_matrix(bsr.tocsr()), bsr)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks import compile_time, peers
-from benchmarks.harness.rounds import Plan
+from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import MOST_BYTES, Selection
 from benchmarks.matrices import NAMES
 from benchmarks.operators import OPERATORS
@@ -156,10 +156,10 @@ def parts_of(chosen: argparse.Namespace) -> tuple[str, ...]:
     return tuple(chosen.parts or (QUICK_PARTS if chosen.quick else PARTS))
 
 
-def plan_of(chosen: argparse.Namespace) -> Plan:
+def plan_of(chosen: argparse.Namespace) -> SamplingPlan:
     """Returns the numbers and durations of measurements."""
     rounds, budget = chosen.rounds or (3 if chosen.quick else 5), chosen.budget or 120.0
-    return Plan(rounds=rounds, budget_seconds=budget)
+    return SamplingPlan(rounds=rounds, budget_seconds=budget)
 
 
 def compile_processes(chosen: argparse.Namespace) -> int:

@@ -73,13 +73,13 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Frame:
+class PanelAxes:
     """The two axes of a panel."""
 
     x: Axis
     y: Axis
 
-    def place(self, intensity: float, speed: float) -> str:
+    def point_text(self, intensity: float, speed: float) -> str:
         """A point as SVG writes it."""
         return f"{self.x.at(intensity)},{self.y.at(speed)}"
 
@@ -97,20 +97,20 @@ def draw(run: Run) -> str:
         label(LEFT, 20, f"{run.machine.cpu}, {run.date[:10]}", kind="title"),
     ]
     for number, roof in enumerate(roofs):
-        frame = frame_of(cells, roofs, LEFT + number * (WIDTH + GAP))
-        parts += panel(frame, roof, [cell for cell in cells if cell.threads == roof.threads])
+        axes = axes_of(cells, roofs, LEFT + number * (WIDTH + GAP))
+        parts += panel(axes, roof, [cell for cell in cells if cell.threads == roof.threads])
     parts += legend(cells, TOP + HEIGHT + BOTTOM + 14)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def frame_of(cells: Sequence[Cell], roofs: Sequence[Roofline], left: float) -> Frame:
+def axes_of(cells: Sequence[Cell], roofs: Sequence[Roofline], left: float) -> PanelAxes:
     """Axes that hold all cells and roofs, the same for every panel."""
     intensities = [cell.intensity for cell in cells] or [1.0]
     speeds = [cell.gflop_per_s(OURS) for cell in cells] or [1.0]
     top = max([*speeds, *(peak(roof) for roof in roofs)])
     x = Axis(min(intensities) / 1.6, max(intensities) * 1.6, left, left + WIDTH)
     y = Axis(min(speeds) / 2, top * 2, TOP + HEIGHT, TOP)
-    return Frame(x, y)
+    return PanelAxes(x, y)
 
 
 def peak(roof: Roofline) -> float:
@@ -118,53 +118,55 @@ def peak(roof: Roofline) -> float:
     return max(roof.gflop_per_s.values())
 
 
-def panel(frame: Frame, roof: Roofline, cells: Sequence[Cell]) -> Iterator[str]:
+def panel(axes: PanelAxes, roof: Roofline, cells: Sequence[Cell]) -> Iterator[str]:
     """Draws the panel of one number of threads."""
-    yield label(frame.x.start, TOP - 10, f"{roof.threads} thread{'s' * (roof.threads > 1)}")
-    yield from grid(frame)
-    yield from roof_lines(frame, roof)
-    yield from (point(frame, cell) for cell in cells)
+    yield label(axes.x.start, TOP - 10, f"{roof.threads} thread{'s' * (roof.threads > 1)}")
+    yield from grid(axes)
+    yield from roof_lines(axes, roof)
+    yield from (point(axes, cell) for cell in cells)
 
 
-def grid(frame: Frame) -> Iterator[str]:
+def grid(axes: PanelAxes) -> Iterator[str]:
     """The powers of ten with their lines, and what the axes are."""
-    for value in frame.x.decades():
-        yield line(frame.x.at(value), frame.y.start, frame.x.at(value), frame.y.end)
-        yield label(frame.x.at(value), frame.y.start + 16, f"{value:g}", anchor="middle")
-    for value in frame.y.decades():
-        yield line(frame.x.start, frame.y.at(value), frame.x.end, frame.y.at(value))
-        yield label(frame.x.start - 6, frame.y.at(value) + 4, f"{value:g}", anchor="end")
+    for value in axes.x.decades():
+        yield line(axes.x.at(value), axes.y.start, axes.x.at(value), axes.y.end)
+        yield label(axes.x.at(value), axes.y.start + 16, f"{value:g}", anchor="middle")
+    for value in axes.y.decades():
+        yield line(axes.x.start, axes.y.at(value), axes.x.end, axes.y.at(value))
+        yield label(axes.x.start - 6, axes.y.at(value) + 4, f"{value:g}", anchor="end")
     yield (
-        f'<rect x="{frame.x.start}" y="{frame.y.end}" width="{WIDTH}" height="{HEIGHT}" '
+        f'<rect x="{axes.x.start}" y="{axes.y.end}" width="{WIDTH}" height="{HEIGHT}" '
         'fill="none" stroke="#888"/>'
     )
-    middle = (frame.x.start + frame.x.end) / 2
+    middle = (axes.x.start + axes.x.end) / 2
     text = "least work: operations per byte"
-    yield label(middle, frame.y.start + 34, text, anchor="middle")
-    yield label(frame.x.start + 6, frame.y.end + 16, "GFLOP/s")
+    yield label(middle, axes.y.start + 34, text, anchor="middle")
+    yield label(axes.x.start + 6, axes.y.end + 16, "GFLOP/s")
 
 
-def roof_lines(frame: Frame, roof: Roofline) -> Iterator[str]:
+def roof_lines(axes: PanelAxes, roof: Roofline) -> Iterator[str]:
     """The peak, reading from memory, reading from cache."""
     top, memory, cached = peak(roof), roof.read[-1].gb_per_s, roof.gb_per_s(CACHED_BYTES)
-    yield from slope(frame, memory, top, kind="roof", name="memory")
-    yield from slope(frame, cached, top, kind="cache", name="cache")
-    ridge = max(min(top / cached, frame.x.high), frame.x.low)
-    if ridge < frame.x.high:
-        yield polyline("roof", [frame.place(ridge, top), frame.place(frame.x.high, top)])
+    yield from slope(axes, memory, top, kind="roof", name="memory")
+    yield from slope(axes, cached, top, kind="cache", name="cache")
+    ridge = max(min(top / cached, axes.x.high), axes.x.low)
+    if ridge < axes.x.high:
+        yield polyline("roof", [axes.point_text(ridge, top), axes.point_text(axes.x.high, top)])
     text = f"peak {top:.0f} GFLOP/s"
-    yield label(frame.x.end - 6, frame.y.at(top) - 6, text, anchor="end")
+    yield label(axes.x.end - 6, axes.y.at(top) - 6, text, anchor="end")
 
 
-def slope(frame: Frame, bandwidth: float, top: float, *, kind: str, name: str) -> Iterator[str]:
+def slope(axes: PanelAxes, bandwidth: float, top: float, *, kind: str, name: str) -> Iterator[str]:
     """The roof of a bandwidth in GB/s, up to the peak."""
-    low = max(frame.x.low, frame.y.low / bandwidth)
-    high = min(frame.x.high, top / bandwidth)
+    low = max(axes.x.low, axes.y.low / bandwidth)
+    high = min(axes.x.high, top / bandwidth)
     if low >= high:
         return
-    yield polyline(kind, [frame.place(low, low * bandwidth), frame.place(high, high * bandwidth)])
-    x, y = frame.x.at(low), frame.y.at(low * bandwidth)
-    across, up = frame.x.at(high) - x, frame.y.at(high * bandwidth) - y
+    yield polyline(
+        kind, [axes.point_text(low, low * bandwidth), axes.point_text(high, high * bandwidth)]
+    )
+    x, y = axes.x.at(low), axes.y.at(low * bandwidth)
+    across, up = axes.x.at(high) - x, axes.y.at(high * bandwidth) - y
     turn = math.degrees(math.atan2(up, across))
     yield (
         f'<text transform="translate({x + 0.12 * across:.1f} {y + 0.12 * up - 6:.1f}) '
@@ -211,11 +213,11 @@ def mark(op: str, x: float, y: float, *, hollow: str) -> str:
     )
 
 
-def point(frame: Frame, cell: Cell) -> str:
+def point(axes: PanelAxes, cell: Cell) -> str:
     """A cell; hovering tells which."""
     speed = cell.gflop_per_s(OURS)
     hollow = "yes" if cell.fits_cache else "no"
-    shape = mark(cell.op, frame.x.at(cell.intensity), frame.y.at(speed), hollow=hollow)
+    shape = mark(cell.op, axes.x.at(cell.intensity), axes.y.at(speed), hollow=hollow)
     text = f"{cell.op} {cell.matrix} K={cell.features}: {speed:.1f} GFLOP/s"
     return f"{shape}><title>{escape(text)}</title></{shape[1:].partition(' ')[0]}>"
 

@@ -16,9 +16,9 @@ from benchmarks.compiling import CompilerError, compiler_version
 from benchmarks.fresh import ProcessError
 from benchmarks.harness.cells import measure_batch
 from benchmarks.harness.meter import foreign_share, read_meter
-from benchmarks.harness.process import Remote, Start
+from benchmarks.harness.process import ContenderStart, Remote
 from benchmarks.harness.progress import Bar, progress_bar
-from benchmarks.harness.rounds import Plan
+from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import Batch, plan_batches
 from benchmarks.machine import describe_machine
 from benchmarks.peers import OURS
@@ -46,7 +46,7 @@ class Job:
     """Everything a run needs."""
 
     chosen: argparse.Namespace
-    plan: Plan
+    plan: SamplingPlan
     batches: Sequence[Batch]
     missing: Mapping[str, str]
     contenders: Mapping[str, Remote]
@@ -101,9 +101,9 @@ def job_of(chosen: argparse.Namespace) -> Job:
         missing=missing,
         contenders={
             name: Remote(
-                Start(name, variants=chosen.variants)
+                ContenderStart(name, variants=chosen.variants)
                 if name in variants
-                else Start(name, options.python_of(chosen, name))
+                else ContenderStart(name, options.python_of(chosen, name))
             )
             for name in names
         },

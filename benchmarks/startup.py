@@ -30,7 +30,7 @@ print(json.dumps([seconds, "llvmlite" in sys.modules]))
 
 
 @dataclass(frozen=True)
-class Start:
+class StartupProbe:
     """Something to start, its limit (None: none), and a function that measures it once and returns
     seconds and whether LLVM was loaded (None: unknown)."""
 
@@ -54,7 +54,7 @@ def measure_startups(bar: Bar) -> tuple[Startup, ...]:
     return tuple(startups)
 
 
-def measure_startup(start: Start) -> Startup:
+def measure_startup(start: StartupProbe) -> Startup:
     """Returns the median over several processes, after one that fills the caches of the file system."""
     start.measure()
     seconds, loads = zip(*(start.measure() for _ in range(PROCESSES)), strict=True)
@@ -79,9 +79,9 @@ def measure_help() -> tuple[float, None]:
 
 
 STARTS = (
-    Start("import gossamer", 200.0, partial(measure_statement, "import gossamer")),
-    Start(
+    StartupProbe("import gossamer", 200.0, partial(measure_statement, "import gossamer")),
+    StartupProbe(
         "from gossamer import spmm", None, partial(measure_statement, "from gossamer import spmm")
     ),
-    Start("gossamer --help", 300.0, measure_help),
+    StartupProbe("gossamer --help", 300.0, measure_help),
 )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import gossamer
-from benchmarks.case import Case
+from benchmarks.case import OperatorCase
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
 from gossamer.kernel_cache import build
 from gossamer.operators import NAMES, operator_named
@@ -47,7 +47,7 @@ def with_rule(rule: Rule) -> Prepare:
     return partial(prepare_with_rule, rule=rule)
 
 
-def prepare_with_rule(case: Case, threads: int, *, rule: Rule) -> Prepared:
+def prepare_with_rule(case: OperatorCase, threads: int, *, rule: Rule) -> Prepared:
     """Prepares a bound kernel of an operator, so that no checks of arguments are timed."""
     if case.op not in NAMES:
         raise UnavailableError(f"gossamer has no operator {case.op}")

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.case import Array, Case, read_case
+from benchmarks.case import Array, OperatorCase, read_case
 from benchmarks.peers import CONTENDERS, load_prepare
 from benchmarks.peers.peer import Call, Prepare, Prepared, UnavailableError
 
@@ -31,7 +31,7 @@ class Worker:
     def __init__(self, prepare: Prepare, packages: tuple[str, ...] = ()) -> None:
         self.prepare_case = prepare
         self.packages = packages
-        self.cases: dict[str, Case] = {}
+        self.cases: dict[str, OperatorCase] = {}
         self.prepared: dict[tuple[str, int], Prepared] = {}
 
     def versions(self, _request: Request) -> Answer:
@@ -80,7 +80,7 @@ class Worker:
 REQUESTS = ("versions", "prepare", "result", "time", "forget")
 
 
-def result_of(prepared: Prepared, case: Case) -> Array:
+def result_of(prepared: Prepared, case: OperatorCase) -> Array:
     """Makes a call and returns its result. The output is filled with NaN before, so that elements that are
     not written are detected."""
     if prepared.result is not None:

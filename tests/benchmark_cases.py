@@ -11,12 +11,12 @@ from benchmarks import (
     records,
 )
 from benchmarks.harness import tasks
-from benchmarks.harness.rounds import Plan
+from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.operators import OPERATORS
 from benchmarks.roofline import Bandwidth, Roofline
 from gossamer_testkit import attention, sddmm, spmm, spmv
 
-QUICK = Plan(rounds=4, sample_seconds=1e-4, pause_seconds=0.0, budget_seconds=5.0)
+QUICK = SamplingPlan(rounds=4, sample_seconds=1e-4, pause_seconds=0.0, budget_seconds=5.0)
 CSR = np.array([[1, 0, 2, 0], [0, 0, 0, 0], [0, 3, 0, 0]], dtype=np.float32)
 EMPTY = np.zeros((3, 4), dtype=np.float32)
 

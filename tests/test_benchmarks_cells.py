@@ -13,7 +13,7 @@ from benchmarks import (
     worker,
 )
 from benchmarks.harness import cells, tasks
-from benchmarks.harness.process import Start
+from benchmarks.harness.process import ContenderStart
 from benchmarks.harness.progress import progress_bar
 from benchmarks.peers.peer import Prepared, UnavailableError
 from benchmarks.variants import load_variants
@@ -24,7 +24,7 @@ class Local:
     """A contender in this process, for tests."""
 
     def __init__(self, name, prepare, *, threaded=True):
-        self.start, self.worker = Start(name), worker.Worker(prepare)
+        self.start, self.worker = ContenderStart(name), worker.Worker(prepare)
         self.contender, self.versions = peers.Contender("here", threaded=threaded), {}
 
     def prepare(self, key, folder, description, threads):

@@ -15,7 +15,7 @@ from benchmarks import (
     worker,
 )
 from benchmarks.harness import cells
-from benchmarks.harness.process import Process, Remote, Start
+from benchmarks.harness.process import ContenderStart, Process, Remote
 from benchmarks.peers.peer import UnavailableError
 from tests.benchmark_cases import problem
 
@@ -23,7 +23,7 @@ from tests.benchmark_cases import problem
 @pytest.fixture(scope="module")
 def remote():
     """SciPy in a process of its own."""
-    with closing(Remote(Start("scipy"))) as found:
+    with closing(Remote(ContenderStart("scipy"))) as found:
         yield found
 
 
@@ -50,12 +50,12 @@ def test_a_contender_that_ends_is_named_and_starts_again(remote, tmp_path):
 
 
 def test_a_contender_that_cannot_start_is_absent_with_the_reason(tmp_path):
-    absent = Remote(Start("scipy", str(tmp_path / "python")))
+    absent = Remote(ContenderStart("scipy", str(tmp_path / "python")))
     with pytest.raises(UnavailableError, match="does not start"):
         absent.started()
     variants = tmp_path / "variants.py"
     variants.write_text("import no_such_library")
-    absent = Remote(Start("mine", variants=variants))
+    absent = Remote(ContenderStart("mine", variants=variants))
     for _ in range(2):
         with pytest.raises(UnavailableError, match="no_such_library"):
             absent.started()
@@ -64,7 +64,7 @@ def test_a_contender_that_cannot_start_is_absent_with_the_reason(tmp_path):
 def test_settings_of_libraries_do_not_travel(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", "/somewhere")
-    environment = Start("mkl").environment()
+    environment = ContenderStart("mkl").environment()
     assert "OMP_NUM_THREADS" not in environment
     assert environment["GOSSAMER_CACHE_DIR"] == "/somewhere"
     assert environment["MKL_THREADING_LAYER"] == "intel"
@@ -86,5 +86,5 @@ def test_what_a_library_prints_is_not_an_answer(tmp_path):
         "from benchmarks.peers.scipy import prepare\nprint('noise')\nVARIANTS = {'mine': prepare}\n"
     )
     description = case.write_case(problem("spmm").case(), tmp_path)
-    with closing(Remote(Start("mine", variants=variants))) as remote:
+    with closing(Remote(ContenderStart("mine", variants=variants))) as remote:
         assert remote.prepare("0", tmp_path, description, [1]) == {}

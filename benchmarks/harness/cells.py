@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.case import Array, write_case
 from benchmarks.harness.process import Remote, memory_folder
 from benchmarks.harness.progress import Bar
-from benchmarks.harness.rounds import Entry, Plan, Samples, measure, quartiles
+from benchmarks.harness.rounds import Entry, Samples, SamplingPlan, measure, quartiles
 from benchmarks.harness.tasks import Batch, Task
 from benchmarks.machine import cache_share
 from benchmarks.operators.problem import Problem, Work
@@ -25,7 +25,7 @@ class WrongResultError(Exception):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class MachineBounds:
     """Bounds of the machine for a problem: bytes per second, operations per second."""
 
     bandwidth: float
@@ -54,7 +54,7 @@ def measure_batch(
     batch: Batch,
     contenders: Mapping[str, Remote],
     rooflines: Mapping[int, Roofline],
-    plan: Plan,
+    plan: SamplingPlan,
     bar: Bar,
 ) -> list[Cell]:
     """Times contenders with correct results, and records why others were not timed."""
@@ -193,15 +193,15 @@ def cell_of(
     )
 
 
-def bounds_of(roofline: Roofline, work: Work, dtype: str) -> Bounds:
+def bounds_of(roofline: Roofline, work: Work, dtype: str) -> MachineBounds:
     """Returns the bandwidth at the size of the touched working set, and the peak of the dtype."""
-    return Bounds(
+    return MachineBounds(
         1e9 * roofline.gb_per_s(work.bytes),
         1e9 * roofline.gflop_per_s[dtype],
     )
 
 
-def figure(seconds: list[float], error: float, work: Work, bounds: Bounds | None) -> Figure:
+def figure(seconds: list[float], error: float, work: Work, bounds: MachineBounds | None) -> Figure:
     """Returns a contender's times and its share of the machine's bounds."""
     lower, median, upper = quartiles(seconds)
     return Figure(

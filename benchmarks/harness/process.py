@@ -38,7 +38,7 @@ def memory_folder() -> str | None:
 
 
 @dataclass(frozen=True)
-class Start:
+class ContenderStart:
     """How to start the process of a contender: its interpreter, and the file of a variant."""
 
     name: str
@@ -139,7 +139,7 @@ class Remote:
     """A contender in a process, which is started when it is first needed; `close` ends it. A process that has
     ended by itself is started again after `forget`, since its cases are lost."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: ContenderStart) -> None:
         self.start = start
         self.contender = start.contender
         self.versions: dict[str, str] = {}

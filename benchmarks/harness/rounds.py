@@ -43,7 +43,7 @@ class Contestant(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """Durations and numbers of measurements. While samples were disturbed, a batch of cases has further
     rounds, at most `FURTHER`; after `budget_seconds` it has no more than `LEAST`."""
 
@@ -89,12 +89,12 @@ class Samples:
         )
 
 
-def calls_per_sample(seconds_per_call: float, plan: Plan) -> int:
+def calls_per_sample(seconds_per_call: float, plan: SamplingPlan) -> int:
     """Returns the number of calls that fill a sample.
 
-    >>> calls_per_sample(0.004, Plan(sample_seconds=0.02))
+    >>> calls_per_sample(0.004, SamplingPlan(sample_seconds=0.02))
     5
-    >>> calls_per_sample(3.0, Plan(sample_seconds=0.02))
+    >>> calls_per_sample(3.0, SamplingPlan(sample_seconds=0.02))
     1
     """
     wanted = round(plan.sample_seconds / max(seconds_per_call, 1e-9))
@@ -111,7 +111,9 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
     return [*names[start:], *names[:start]]
 
 
-def calibrate(contestant: Contestant, entries: Sequence[Entry], plan: Plan) -> dict[Entry, int]:
+def calibrate(
+    contestant: Contestant, entries: Sequence[Entry], plan: SamplingPlan
+) -> dict[Entry, int]:
     """Warms up code, threads and caches. Returns the calls per sample of each entry."""
     first = contestant.time([(*entry, 1, 1) for entry in entries])
     few = [min(CALIBRATION_CALLS, calls_per_sample(seconds, plan)) for seconds in first]
@@ -123,7 +125,7 @@ def calibrate(contestant: Contestant, entries: Sequence[Entry], plan: Plan) -> d
 def measure(
     contestants: Mapping[str, Contestant],
     entries: Mapping[str, Sequence[Entry]],
-    plan: Plan,
+    plan: SamplingPlan,
     says: Callable[[str], None] = lambda text: None,
 ) -> Samples:
     """Takes samples of the entries of every contender; a contender whose process ends is given up."""
@@ -151,7 +153,7 @@ def measure(
     return samples
 
 
-def is_wanted(samples: Samples, done: int, end: float, plan: Plan) -> bool:
+def is_wanted(samples: Samples, done: int, end: float, plan: SamplingPlan) -> bool:
     """True if there should be a further round."""
     if done >= min(LEAST, plan.rounds) and time.perf_counter() > end:
         return False

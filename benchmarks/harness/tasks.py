@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from benchmarks.harness.rounds import WARM_SHARE, Plan
-from benchmarks.matrices import RARE, Matrix, MissingMatrixError, load_matrix
+from benchmarks.harness.rounds import WARM_SHARE, SamplingPlan
+from benchmarks.matrices import RARE, BenchmarkMatrix, MissingMatrixError, load_matrix
 from benchmarks.operators import OPERATORS
 from benchmarks.operators.problem import Problem
 from benchmarks.peers import CONTENDERS, OURS
@@ -86,7 +86,7 @@ class Task:
     """A problem, created once and measured with each number of threads by each contender."""
 
     op: str
-    matrix: Matrix
+    matrix: BenchmarkMatrix
     features: int
     threads: tuple[int, ...]
     contenders: tuple[str, ...]
@@ -108,7 +108,7 @@ class Task:
         """The estimated size of all arrays."""
         return OPERATORS[self.op].estimated_bytes(self.matrix, self.features)
 
-    def estimated_seconds(self, plan: Plan) -> float:
+    def estimated_seconds(self, plan: SamplingPlan) -> float:
         """Returns roughly how long it takes, besides pauses: rounds, preparation and verification."""
         gathered = self.matrix.csr.nnz * self.features * self.matrix.csr.dtype.itemsize
         call = gathered / GATHERED_BYTES_PER_SECOND
@@ -129,7 +129,7 @@ class Batch:
         first, last = self.tasks[0].describe(), self.tasks[-1].describe()
         return first if first == last else f"{first} ... {last.partition(' ')[2]}"
 
-    def estimated_seconds(self, plan: Plan) -> float:
+    def estimated_seconds(self, plan: SamplingPlan) -> float:
         """Returns roughly how long it takes."""
         contenders = {name for task in self.tasks for name in task.contenders}
         pauses = len(contenders) * plan.rounds * plan.pause_seconds

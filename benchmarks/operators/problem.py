@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from benchmarks.case import Array, Case
-from benchmarks.matrices import Matrix
+from benchmarks.case import Array, OperatorCase
+from benchmarks.matrices import BenchmarkMatrix
 
 ELEMENTS_AT_ONCE = 1 << 18
 """Elements of a result that are compared at a time, so that temporary arrays stay in the cache."""
@@ -43,7 +43,7 @@ class Problem(ABC):
     copies: ClassVar[tuple[int, int]]
     """How many dense arrays have as many rows as the matrix has rows, and as it has columns."""
 
-    def __init__(self, matrix: Matrix, features: int) -> None:
+    def __init__(self, matrix: BenchmarkMatrix, features: int) -> None:
         self.matrix = matrix
         self.features = features
         self.operands = self.make_operands()
@@ -67,12 +67,12 @@ class Problem(ABC):
         numbers = np.random.default_rng(seed).random(shape, dtype=np.float32)
         return (2.0 * numbers - 1.0).astype(self.dtype)
 
-    def case(self) -> Case:
+    def case(self) -> OperatorCase:
         """Returns the arrays for contenders."""
-        return Case(self.op, self.csr, self.operands, self.result_shape(), self.matrix.bsr)
+        return OperatorCase(self.op, self.csr, self.operands, self.result_shape(), self.matrix.bsr)
 
     @classmethod
-    def estimated_bytes(cls, matrix: Matrix, features: int) -> int:
+    def estimated_bytes(cls, matrix: BenchmarkMatrix, features: int) -> int:
         """Returns about the bytes of all arrays of the call, without making them."""
         rows, columns = matrix.csr.shape
         by_rows, by_columns = cls.copies

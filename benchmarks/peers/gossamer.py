@@ -6,24 +6,24 @@ from collections.abc import Callable
 from functools import partial
 
 import gossamer
-from benchmarks.case import Case
+from benchmarks.case import OperatorCase
 from benchmarks.peers.peer import Call, Prepared, UnavailableError
 from gossamer.operators import operator_named
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError
 
 
-def prepare_bound(case: Case, threads: int) -> Prepared:
+def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
     """Binds the operator to its arrays, as for MKL: a call only runs the kernel."""
     return prepared(case, threads, bound)
 
 
-def prepare_operator(case: Case, threads: int) -> Prepared:
+def prepare_operator(case: OperatorCase, threads: int) -> Prepared:
     """Calls the public operator with a tensor and an output; each call checks its arrays."""
     return prepared(case, threads, operator)
 
 
-def prepared(case: Case, threads: int, make: Callable[[Case], Call]) -> Prepared:
+def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Call]) -> Prepared:
     """Returns a call with a number of threads."""
     try:
         call = make(case)
@@ -32,19 +32,19 @@ def prepared(case: Case, threads: int, make: Callable[[Case], Call]) -> Prepared
     return Prepared(call, partial(gossamer.set_num_threads, threads))
 
 
-def bound(case: Case) -> Call:
+def bound(case: OperatorCase) -> Call:
     """Returns the operator bound to its arrays."""
     if case.op == "bsr_spmm":
         return bound_script(case)
     return operator_named(case.op).bind(from_scipy(case.csr), *case.operands, out=case.out)
 
 
-def operator(case: Case) -> Call:
+def operator(case: OperatorCase) -> Call:
     """Returns the operator on a tensor that was checked once."""
     return partial(operator_named(case.op), from_scipy(case.csr), *case.operands, out=case.out)
 
 
-def bound_script(case: Case) -> Call:
+def bound_script(case: OperatorCase) -> Call:
     """Returns a kernel of a script without an operator, for this block size and these features."""
     from gossamer_testkit import script
 

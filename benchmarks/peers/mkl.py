@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.case import Case
+from benchmarks.case import OperatorCase
 from benchmarks.peers import numba
 from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.peer import Prepared, UnavailableError
@@ -14,25 +14,25 @@ from gossamer_formats import from_scipy
 from gossamer_ir.errors import ArgumentError
 
 
-def prepare(case: Case, threads: int) -> Prepared:
+def prepare(case: OperatorCase, threads: int) -> Prepared:
     """The product of a matrix in CSR, with hint and optimize."""
     return prepared(case, threads, lambda: matrix_of(case, optimize=True))
 
 
-def prepare_plain(case: Case, threads: int) -> Prepared:
+def prepare_plain(case: OperatorCase, threads: int) -> Prepared:
     """The product of a matrix in CSR, with the handle only; also attention, of which it is a part."""
     if case.op == "attention":
         return prepare_attention(case, threads)
     return prepared(case, threads, lambda: matrix_of(case, optimize=False))
 
 
-def matrix_of(case: Case, *, optimize: bool) -> mkl.MklMatrix:
+def matrix_of(case: OperatorCase, *, optimize: bool) -> mkl.MklMatrix:
     """Returns the handle of the matrix."""
     features = case.features if case.operands[0].ndim > 1 else None
     return mkl.MklMatrix(from_scipy(case.csr), features=features, optimize=optimize)
 
 
-def prepare_attention(case: Case, threads: int) -> Prepared:
+def prepare_attention(case: OperatorCase, threads: int) -> Prepared:
     """Computes the softmax of the scores by the loops for Numba, into the values of MKL's matrix, and then
     MKL's product."""
     q, k, v = case.operands
@@ -55,12 +55,12 @@ def prepare_attention(case: Case, threads: int) -> Prepared:
     return Prepared(call, activate)
 
 
-def prepare_blocks(case: Case, threads: int) -> Prepared:
+def prepare_blocks(case: OperatorCase, threads: int) -> Prepared:
     """The product of a matrix in BSR, with hint and optimize."""
     return prepared(case, threads, lambda: MklBlocks(case.bsr, features=case.features))
 
 
-def prepared(case: Case, threads: int, make: Callable[[], mkl.MklHandle]) -> Prepared:
+def prepared(case: OperatorCase, threads: int, make: Callable[[], mkl.MklHandle]) -> Prepared:
     """Returns a call of MKL with a number of threads, for which it is also optimized."""
     try:
         mkl.set_num_threads(threads)

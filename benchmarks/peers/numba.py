@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.case import Array, Case
+from benchmarks.case import Array, OperatorCase
 from benchmarks.peers.peer import Prepared
 
 Loop: TypeAlias = Callable[..., None]
@@ -162,7 +162,7 @@ def attention_loop() -> Loop:
     return compiled(attention)
 
 
-def shares_call(case: Case, q: Array, k: Array) -> Callable[[Array], None]:
+def shares_call(case: OperatorCase, q: Array, k: Array) -> Callable[[Array], None]:
     """Writes the softmax of the scores to an array, by two loops; ImportError as for all loops."""
     sddmm, softmax = sddmm_loop(), softmax_loop()
     indptr, indices = case.csr.indptr, case.csr.indices
@@ -175,7 +175,7 @@ def shares_call(case: Case, q: Array, k: Array) -> Callable[[Array], None]:
     return shares
 
 
-def attention_call(case: Case) -> Callable[[], None]:
+def attention_call(case: OperatorCase) -> Callable[[], None]:
     """Attention by three loops, one after the other."""
     q, k, v = case.operands
     shares, spmm = shares_call(case, q, k), spmm_loop()
@@ -188,7 +188,7 @@ def attention_call(case: Case) -> Callable[[], None]:
     return call
 
 
-def prepare_fused(case: Case, threads: int) -> Prepared:
+def prepare_fused(case: OperatorCase, threads: int) -> Prepared:
     """Attention by one loop over rows."""
     loop, scores = attention_loop(), np.empty(case.csr.nnz, dtype=case.dtype)
     factor = case.dtype.type(1.0 / math.sqrt(case.features))
@@ -211,19 +211,19 @@ LOOPS: dict[str, Callable[[], Loop]] = {
 }
 
 
-def prepare(case: Case, threads: int) -> Prepared:
+def prepare(case: OperatorCase, threads: int) -> Prepared:
     """The hand-written parallel loop; for attention a composition of three."""
     return Prepared(call_of(case), partial(set_threads, threads))
 
 
-def call_of(case: Case) -> Callable[[], None]:
+def call_of(case: OperatorCase) -> Callable[[], None]:
     """Returns the loop with its arguments."""
     if case.op == "attention":
         return attention_call(case)
     return partial(LOOPS[case.op](), *matrix_arrays(case), *case.operands, case.out)
 
 
-def matrix_arrays(case: Case) -> tuple[Array, ...]:
+def matrix_arrays(case: OperatorCase) -> tuple[Array, ...]:
     """Returns the arrays of the matrix that the loops read."""
     if case.bsr is not None:
         return case.bsr.indptr, case.bsr.indices, case.bsr.data

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from benchmarks.case import Array, Case
+from benchmarks.case import Array, OperatorCase
 
 Call: TypeAlias = Callable[[], object]
 
@@ -22,12 +22,12 @@ class UnavailableError(Exception):
 @dataclass(frozen=True)
 class Prepared:
     """The call to time. `activate` prepares it before samples (its number of threads). `result` makes a call
-    and returns its result, for a contender that does not write to `Case.out`."""
+    and returns its result, for a contender that does not write to `OperatorCase.out`."""
 
     call: Call
     activate: Call = lambda: None
     result: Callable[[], Array] | None = None
 
 
-Prepare: TypeAlias = Callable[[Case, int], Prepared]
+Prepare: TypeAlias = Callable[[OperatorCase, int], Prepared]
 """Prepares a case for a number of threads, or raises `UnavailableError` or ImportError."""

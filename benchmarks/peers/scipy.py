@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.case import Array, Case
+from benchmarks.case import Array, OperatorCase
 from benchmarks.peers.peer import Prepared
 
 
-def prepare(case: Case, threads: int) -> Prepared:
+def prepare(case: OperatorCase, threads: int) -> Prepared:
     """`matrix @ operand`, with the matrix in the format of the problem."""
     del threads
     call = product(case)
     return Prepared(call, result=call)
 
 
-def product(case: Case) -> Callable[[], Array]:
+def product(case: OperatorCase) -> Callable[[], Array]:
     """The product of the case."""
     if case.op == "attention":
         from benchmarks.operators.attention import attended

@@ -9,12 +9,12 @@ from __future__ import annotations
 from ctypes import c_int32, c_void_p
 from functools import partial
 
-from benchmarks.case import Array, Case
+from benchmarks.case import Array, OperatorCase
 from benchmarks.compiling import FAST, CompilerError, load_library
 from benchmarks.peers.peer import Prepared, UnavailableError
 
 
-def prepare(case: Case, threads: int, *flags: str) -> Prepared:
+def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:
     """Prepares the C kernel of the operator, compiled with further flags."""
     try:
         library = load_library("taco_like", case.dtype.name, *flags)
@@ -27,12 +27,12 @@ def prepare(case: Case, threads: int, *flags: str) -> Prepared:
     return Prepared(partial(function, *passed), partial(library.set_threads, c_int32(threads)))
 
 
-def prepare_fast(case: Case, threads: int) -> Prepared:
+def prepare_fast(case: OperatorCase, threads: int) -> Prepared:
     """Prepares the C kernel, compiled with `-ffast-math`."""
     return prepare(case, threads, FAST)
 
 
-def arguments(case: Case) -> tuple[tuple[int, ...], tuple[Array, ...]]:
+def arguments(case: OperatorCase) -> tuple[tuple[int, ...], tuple[Array, ...]]:
     """Returns the sizes that the kernel takes, and the arrays of the matrix that it reads."""
     rows, features = case.csr.shape[0], case.features
     if case.bsr is not None:

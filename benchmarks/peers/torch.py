@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Array, Case
+from benchmarks.case import Array, OperatorCase
 from benchmarks.peers.peer import Call, Prepared, UnavailableError
 
 NOT_WRITTEN = 1e30
 """Fills the result of a sampled product before the call, which multiplies it by beta = 0: NaN would stay."""
 
 
-def prepare(case: Case, threads: int) -> Prepared:
+def prepare(case: OperatorCase, threads: int) -> Prepared:
     """Prepares the call, and makes it once, since torch refuses at the first call."""
     torch.set_num_threads(threads)
     try:
@@ -31,7 +31,7 @@ def prepare(case: Case, threads: int) -> Prepared:
     return Prepared(call, partial(torch.set_num_threads, threads), result)
 
 
-def call_of(case: Case) -> tuple[Call, Callable[[], Array] | None]:
+def call_of(case: OperatorCase) -> tuple[Call, Callable[[], Array] | None]:
     """Returns the call, and a function that makes it and returns the result (None: `case.out`)."""
     stored: Any = case.csr if case.bsr is None else case.bsr
     arrays = map(torch.from_numpy, (stored.indptr, stored.indices, stored.data))
