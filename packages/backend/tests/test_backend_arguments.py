@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from gossamer_backend.arguments.match import Arguments
+from gossamer_backend.arguments.scalar_checks import require_size
 from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
-from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+from gossamer_ir.interchange.records import LARGEST_SIZE, BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import InRange, Load, Monotone, SortedSegments
 
 M, N, K = index_var("m"), index_var("n"), index_var("k")
@@ -172,6 +173,21 @@ def test_good_operands_give_every_parameter():
         "m": 3, "n": 4, "k": 2, "nnz": 5,
     }  # fmt: skip
     assert all(values[name] is given[name] for name in given)
+
+
+def test_an_output_without_elements_shares_no_memory():
+    b, nothing = np.ones((4, 2), np.float32), np.zeros(0, np.float32)
+    inside = np.ndarray((0, 2), np.float32, buffer=b, offset=8)
+    given = operands(a=nothing, b=b, c=inside, indptr=np.zeros(1, np.int32))
+    given["indices"] = np.zeros(0, np.int32)
+    assert Arguments(SPMM).check((), given).values["m"] == 0
+
+
+def test_the_largest_size_is_accepted_and_one_more_is_not():
+    require_size(ScalarParam("n", "int64"), LARGEST_SIZE)
+    with pytest.raises(ArgumentError, match="expected at most") as caught:
+        require_size(ScalarParam("n", "int64"), LARGEST_SIZE + 1)
+    assert caught.value.code == "kernel.large_size"
 
 
 def test_operands_may_be_given_in_order():

@@ -1,5 +1,6 @@
 """The artifact cache: a damaged entry counts as a miss, and files of other users are never used."""
 
+import hashlib
 import os
 import stat
 import struct
@@ -118,6 +119,12 @@ def test_a_damaged_entry_is_removed_and_a_miss(cache, damage):
     assert not the_file(cache).exists()
     cache.put(KEY, artifact())
     assert cache.get(KEY) == artifact()
+
+
+def test_an_intact_entry_of_a_kind_that_does_not_exist_is_a_miss():
+    header = struct.pack("<8sHH32sQ", b"gossamer", FORMAT, 2, bytes.fromhex(KEY), 4)
+    digest = hashlib.sha256(header + b"code").digest()
+    assert unpack(KEY, header + digest + b"code") is None
 
 
 def test_every_single_flipped_bit_is_found():

@@ -321,6 +321,8 @@ READ_BEYOND = {
     "by the value of an iterator": ("j + 1", "vk = T.axis.spatial(8, V[k])"),
     "by a predicate": ("j + 1", "vk = T.axis.spatial(8, k)", "T.where(V[vk] > 1)"),
     "from a start": ("j, j + 1", "vk = T.axis.spatial(8, V[k])"),
+    "by a start": ("V[j], V[j] + 1", "vk = T.axis.spatial(8, k)"),
+    "by an extent": ("V[j] + 1", "vk = T.axis.spatial(8, k)"),
 }
 
 

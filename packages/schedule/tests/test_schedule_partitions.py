@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops
 from gossamer_testkit import examples
@@ -51,6 +51,17 @@ def test_parts_run_what_the_loop_ran_in_its_order(program, points, extent, n):
     builder = ScheduleBuilder(module).loop_partition("i", points=points)
     assert get_loops(builder.module) == builder.names
     assert same(builder, module, n=n)
+
+
+@pytest.mark.parametrize(
+    ("extent", "point"), [("64", 32), ("64", 64), ("T.max(n, 3)", "n"), ("n", "n // 8 * 8")]
+)
+def test_a_point_that_is_proved_to_be_in_the_loop_needs_no_minimum(program, extent, point):
+    module = program(
+        "if n > 0:\n    " + COUNTED.format(extent=extent).strip().replace("\n", "\n    ")
+    )
+    text = print_module(ScheduleBuilder(module).loop_partition("i", points=(point,)).module)
+    assert "T.min" not in text
 
 
 @pytest.mark.parametrize("start", ["3", "-2", "n", "T.int64(P[5])"])
