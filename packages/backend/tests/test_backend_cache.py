@@ -124,7 +124,7 @@ def test_a_damaged_entry_is_removed_and_a_miss(cache, damage):
 def test_an_intact_entry_of_a_kind_that_does_not_exist_is_a_miss():
     header = struct.pack("<8sHH32sQ", b"gossamer", FORMAT, 2, bytes.fromhex(KEY), 4)
     digest = hashlib.sha256(header + b"code").digest()
-    assert unpack(KEY, header + digest + b"code") is None
+    assert unpack_entry(KEY, header + digest + b"code") is None
 
 
 def test_every_single_flipped_bit_is_found():
