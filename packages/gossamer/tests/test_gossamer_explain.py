@@ -12,7 +12,7 @@ from gossamer.resolve_target import resolve
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_schedule.trace.codec import step_to_python
 
-WIDE = "generic-cpu:vector_bits=512"
+WIDE = "generic-cpu:vector_bits=512,l2=1048576,l3=33554432,gathers=fast"
 SHORT = Stats(rows=100, columns=200, nnz=300, longest_row=9, empty_rows=1)
 LARGE = Stats(rows=100_000, columns=100_000, nnz=6_000_000, longest_row=900, empty_rows=0)
 
@@ -42,9 +42,9 @@ def test_a_program_of_a_later_stage_has_no_decisions():
 
 
 FACTS = [
-    ("spmm", "512 bytes (prefetching pays", {"feat_size": 32}, LARGE, False),
-    ("spmm", "a row of B_data has 132 bytes", {"feat_size": 33}, LARGE, True),
-    ("spmm", "B_data has 32 MB (prefetching pays from 2 MB)", {"feat_size": 128}, LARGE, True),
+    ("spmm", "bytes (prefetching pays", {"feat_size": 31}, LARGE, False),
+    ("spmm", "a row of B_data has 124 bytes", {"feat_size": 31}, LARGE, True),
+    ("spmm", "B_data has 50 MB (prefetching pays from 2 MB)", {"feat_size": 200}, LARGE, True),
     ("spmm", "without statistics of the data", {"feat_size": 128}, None, True),
     ("spmm", "B_data has 0.0635 MB; prefetching pays from 2 MB", {"feat_size": 130}, SHORT, True),
     ("spmm", "B_data stays in the shared cache", {"feat_size": 128}, SHORT, True),

@@ -18,7 +18,7 @@ from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
-from gossamer_schedule.rules.cost.machine import accumulators_of
+from gossamer_schedule.rules.cost.machine import machine_of
 from gossamer_schedule.rules.cost.register_tiles import best_tile
 from gossamer_schedule.rules.recognize.block_reduction import block_reduction
 
@@ -69,6 +69,7 @@ LOOP = f"""{PARAMETERS}
 """
 WIDE = Target("generic-cpu")
 NARROW = Target.parse("generic-cpu:vector_bits=256")
+CPU = machine_of(WIDE)
 
 
 def sized(text, *, height=None, width=None, features=None, dtype="float32"):
@@ -130,7 +131,7 @@ def test_other_computations_are_left_to_other_rules(old, new):
     text = COORDINATE.replace(old, new, 1)
     if new.startswith("k_c"):
         text = text.replace("buffer(c,", "buffer(k_c,")
-    assert bsr_times_dense(parse_module(text), WIDE, None) is None
+    assert bsr_times_dense(parse_module(text), CPU, None) is None
 
 
 SAME = {
@@ -145,13 +146,13 @@ SAME = {
 def test_neither_padding_nor_an_init_makes_a_difference(old, new):
     assert old in COORDINATE
     module = parse_module(COORDINATE.replace(old, new, 1))
-    expected = bsr_times_dense(parse_module(COORDINATE), WIDE, None)
-    assert bsr_times_dense(module, WIDE, None) == expected is not None
+    expected = bsr_times_dense(parse_module(COORDINATE), CPU, None)
+    assert bsr_times_dense(module, CPU, None) == expected is not None
 
 
 def test_what_holds_no_element_keeps_its_loops():
     for sizes in ({"height": 0}, {"features": 0}):
-        assert bsr_times_dense(sized(COORDINATE, **sizes), WIDE, None) is None
+        assert bsr_times_dense(sized(COORDINATE, **sizes), CPU, None) is None
 
 
 TILES = [
@@ -179,16 +180,16 @@ TILES = [
 )
 def test_tiles(height, features, target, dtype, rows, vectors, lanes):
     found = pattern_of(height=height, width=4, features=features, dtype=dtype)
-    assert best_tile(found, target) == (rows, vectors, lanes)
+    assert best_tile(found, machine_of(target)) == (rows, vectors, lanes)
 
 
 @pytest.mark.parametrize("target", [WIDE, NARROW])
 def test_accumulators_leave_registers_for_operands(target):
-    pattern = pattern_of()
+    pattern, machine = pattern_of(), machine_of(target)
     for height in range(1, 70):
         for features in (*range(1, 70), 100, 512, None):
-            tile = best_tile(replace(pattern, height=height, features=features), target)
-            assert tile.rows * tile.vectors <= 1.5 * accumulators_of(target)
+            tile = best_tile(replace(pattern, height=height, features=features), machine)
+            assert tile.rows * tile.vectors <= 1.5 * machine.accumulators
 
 
 def scheduled(target=WIDE, **sizes):

@@ -9,7 +9,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import replay
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.fused_rows import PREFETCH, SHORT_ROW
+from gossamer_schedule.rules.fused_rows import SHORT_ROW
 
 TARGET = Target.parse("generic-cpu")
 PROGRAM = """
@@ -75,8 +75,13 @@ def test_all_parts_run_on_a_row_before_the_next_one(stats, features):
     assert all(args["loop"] != "u" for args in steps(found.schedule, "reverse_compute_at"))
 
 
+def test_results_of_parts_are_not_stored_around_the_caches():
+    stats = Stats(rows=1 << 20, columns=1 << 20, nnz=9 << 20, longest_row=99, empty_rows=0)
+    assert steps(choose(module_of(features=512), TARGET, stats), "store_nontemporal") == []
+
+
 def test_rows_are_asked_for_from_shorter_ones_on():
-    far = PREFETCH.least_operand // 128
+    far = (2 << 20) // 128
     asked = {
         (features, columns): [
             args["buffer"]

@@ -10,9 +10,7 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.cost.gathered_rows import LARGEST_ALIGNED
 from gossamer_schedule.rules.recognize.row_reduction import sparse_reduction
-from gossamer_schedule.rules.sparse_times_dense import LARGE_RESULT, PREFETCHED_VECTORS
 
 TARGET = Target("generic-cpu")
 CSR = """
@@ -355,19 +353,34 @@ def test_the_target_is_named_where_it_decides():
     assert found[NARROW] == "features in 10 tiles of 7 vectors of 4 lanes"
 
 
-def product_steps(stats, **sizes):
-    schedule = choose(module_of(PROGRAMS["product"], **sizes), WIDE, stats)
+def product_steps(stats, *, target=WIDE, **sizes):
+    schedule = choose(module_of(PROGRAMS["product"], **sizes), target, stats)
     return {step.op: step.args for step in schedule.loop}
 
 
-def test_vectors_are_aligned_to_rows_of_an_operand_that_stays_in_the_shared_cache():
+def with_caches(private, shared):
+    return Target.parse(f"generic-cpu:vector_bits=512,l2={private},l3={shared}")
+
+
+@pytest.mark.parametrize("shared", [16 << 20, 64 << 20])
+def test_vectors_are_aligned_to_rows_of_an_operand_that_stays_in_the_shared_cache(shared):
     def is_aligned(features, size):
         stats = Stats(100, size // (4 * features), 900, 50, 0)
-        return "align" in product_steps(stats, f=features)
+        return "align" in product_steps(stats, target=with_caches(1 << 20, shared), f=features)
 
-    found = {features: is_aligned(features, LARGEST_ALIGNED) for features in (16, 32, 40, 64)}
+    found = {features: is_aligned(features, shared // 8) for features in (16, 32, 40, 64)}
     assert found == {16: False, 32: True, 40: False, 64: True}
-    assert not is_aligned(64, 2 * LARGEST_ALIGNED)
+    assert not is_aligned(64, shared)
+
+
+@pytest.mark.parametrize("private", [1 << 20, 4 << 20])
+def test_rows_of_an_operand_that_exceeds_the_private_cache_are_prefetched(private):
+    def is_prefetched(size):
+        stats = Stats(100, size // (4 * 200), 900, 50, 0)
+        return "prefetch" in product_steps(stats, target=with_caches(private, 32 << 20), f=200)
+
+    assert not is_prefetched(private)
+    assert is_prefetched(4 * private)
 
 
 def test_prefetches_look_as_far_ahead_as_lines_are_short():
@@ -378,12 +391,28 @@ def test_prefetches_look_as_far_ahead_as_lines_are_short():
     }
     assert distances == {128: 6, 256: 6, 512: 6, 1000: 8}
     steps = product_steps(stats, f=512)
-    assert steps["split"]["factors"][-2:] == (PREFETCHED_VECTORS, 16)
+    assert steps["split"]["factors"][-2:] == (8, 16)
 
 
-def test_results_that_exceed_the_caches_are_stored_around_them():
-    rows = LARGE_RESULT // (4 * 128)
-    for count, is_stored in ((rows, True), (rows - 1, False)):
-        steps = product_steps(Stats(count, 100, 9 * count, 50, 0), f=128)
+@pytest.mark.parametrize(("gathers", "rest"), [("fast", "masked"), ("slow", None)])
+def test_remainders_are_masked_where_gathers_are_fast(gathers, rest):
+    target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
+    steps = choose(module_of(PROGRAMS["dots"]), target, Stats(100, 100, 3000, 50, 0)).loop
+    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == [rest]
+
+
+def test_rows_that_are_gathered_often_are_aligned_up_to_the_whole_shared_cache():
+    def is_aligned(uses):
+        stats = Stats(columns := 32 << 10, columns, uses * columns, 50, 0)
+        return "align" in product_steps(stats, target=with_caches(1 << 20, 32 << 20), f=256)
+
+    assert [is_aligned(uses) for uses in (2, 8, 32)] == [False, False, True]
+
+
+@pytest.mark.parametrize("shared", [16 << 20, 64 << 20])
+def test_results_that_exceed_the_caches_are_stored_around_them(shared):
+    target = with_caches(1 << 20, shared)
+    for rows, is_stored in ((shared // 512, True), (shared // 4096, False)):
+        steps = product_steps(Stats(rows, 100, 9 * rows, 50, 0), target=target, f=128)
         assert ("store_nontemporal" in steps) == is_stored
-    assert "store_nontemporal" not in product_steps(None, f=128)
+    assert "store_nontemporal" not in product_steps(None, target=target, f=128)

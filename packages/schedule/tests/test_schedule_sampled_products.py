@@ -17,11 +17,9 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.cost.gathered_rows import LARGEST_ALIGNED
 from gossamer_schedule.rules.sddmm import (
     LONG_GROUP,
     LONG_ROW,
-    PREFETCH,
     SHORT_GROUP,
     UNROLLED_VECTORS,
     pattern_of,
@@ -80,7 +78,7 @@ def rows_of(mean, *, columns=100):
 
 
 SHORT, LONG = rows_of(3), rows_of(LONG_ROW)
-FAR = rows_of(3, columns=PREFETCH.least_operand)
+FAR = rows_of(3, columns=1 << 18)
 
 
 def sized(text, features=None, *, dtype="float32"):
@@ -263,7 +261,7 @@ def test_other_rows_are_read_from_their_beginning(features):
 
 def test_rows_of_an_operand_that_is_far_away_are_read_from_their_beginning():
     module = sized(COORDINATE, 32)
-    for columns, aligned in ((LARGEST_ALIGNED // 128, 1), (LARGEST_ALIGNED // 128 + 1, 0)):
+    for columns, aligned in ((1 << 16, 1), (1 << 17, 0)):
         steps = choose(module, WIDE, rows_of(3, columns=columns)).loop
         assert [step.op for step in steps].count("align") == aligned
 
@@ -291,11 +289,11 @@ def prefetched(text, stats, features=128):
 
 
 def test_gathered_rows_are_asked_for_where_they_are_far():
-    for stats in (FAR, rows_of(LONG_ROW, columns=PREFETCH.least_operand)):
+    for stats in (FAR, rows_of(LONG_ROW, columns=1 << 18)):
         assert prefetched(COORDINATE, stats) == ["Y_data"]
     for stats in (None, SHORT):
         assert prefetched(COORDINATE, stats) == []
-    for features in (PREFETCH.least_row // 4 - 1, None):
+    for features in (31, None):
         assert prefetched(COORDINATE, FAR, features=features) == []
 
 

@@ -140,7 +140,7 @@ def test_digest_of_the_host_is_that_of_the_next_process():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == host().digest
-    assert host().vector_bits in ("128", "256", "512")
+    assert host().model["vector_bits"] in ("128", "256", "512")
 
 
 EVERYTHING = f"""

@@ -10,7 +10,9 @@ from gossamer_generic_cpu import plugin
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.codegen.compiler import assembly, llvm_text
 from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_generic_cpu.target.caches import cache_bytes
 from gossamer_generic_cpu.target.cpus import cpu_names
+from gossamer_generic_cpu.target.host import are_gathers_slow
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Target
@@ -30,7 +32,10 @@ def test_is_a_backend_and_registers_one():
     [
         ("generic-cpu:cpu=z80", "generic_cpu.cpu"),
         ("generic-cpu:speed=high", "generic_cpu.option"),
-        ("generic-cpu:vector_bits=100", "generic_cpu.vector_bits"),
+        ("generic-cpu:vector_bits=100", "generic_cpu.option_value"),
+        ("generic-cpu:l2=large", "generic_cpu.option_value"),
+        ("generic-cpu:l3=0", "generic_cpu.option_value"),
+        ("generic-cpu:gathers=maybe", "generic_cpu.option_value"),
         ("generic-cpu:threads=0", "threads.count"),
         ("generic-cpu:threads=many", "threads.count"),
         ("generic-cpu:features=host-000", "generic_cpu.features"),
@@ -55,7 +60,52 @@ def test_resolved_target_tells_machines_apart_and_compiles_alike(spmm):
     resolved = Target.parse(backend.probe(HOST).resolved)
     assert resolved.option("features").startswith("host-")
     assert resolved.option("vector_bits") in ("128", "256", "512")
+    assert resolved.option("gathers") in ("fast", "slow")
     assert backend.compile(spmm(16), resolved).code == backend.compile(spmm(16), HOST).code
+
+
+def test_given_options_of_the_machine_stay():
+    given = "generic-cpu:vector_bits=128,l2=4096,l3=8192,gathers=slow"
+    resolved = Target.parse(GenericCpu().probe(Target.parse(given)).resolved)
+    names = ("vector_bits", "l2", "l3", "gathers")
+    assert [resolved.option(name) for name in names] == ["128", "4096", "8192", "slow"]
+
+
+def written(folder, **files):
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text + "\n")
+
+
+def test_caches_are_read_by_level_without_that_of_instructions(tmp_path):
+    written(tmp_path / "index0", level="1", type="Data", size="48K")
+    written(tmp_path / "index1", level="1", type="Instruction", size="64K")
+    written(tmp_path / "index2", level="2", type="Unified", size="1280K")
+    written(tmp_path / "index3", level="3", type="Unified", size="54M")
+    sizes = [cache_bytes(level, tmp_path) for level in (1, 2, 3, 4)]
+    assert sizes == [32 << 10, 1 << 20, 32 << 20, 0]
+
+
+@pytest.mark.parametrize("size", ["", "K", "many", "-1K", "0K", "12", "1e3K"])
+def test_a_cache_of_unknown_size_is_unknown(tmp_path, size):
+    written(tmp_path / "index2", level="2", type="Unified", size=size)
+    assert cache_bytes(2, tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "slow"),
+    [
+        ("Not affected", False),
+        ("Vulnerable", False),
+        ("Vulnerable: No microcode", False),
+        ("Mitigation: Microcode", True),
+        ("Unknown: Dependent on hypervisor status", True),
+    ],
+)
+def test_gathers_are_slow_where_their_mitigation_is_active(tmp_path, state, slow):
+    written(tmp_path / "of", gds=state)
+    assert are_gathers_slow(tmp_path / "of" / "gds") is slow
+    assert not are_gathers_slow(tmp_path / "missing")
 
 
 @ON_X86

@@ -14,6 +14,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused
+from gossamer_schedule.rules.cost.machine import machine_of
 from gossamer_schedule.rules.elementwise import elementwise
 from gossamer_schedule.rules.fused_rows import fused_rows
 from gossamer_schedule.rules.sddmm import sddmm
@@ -29,7 +30,7 @@ RULES = (
     fused_rows,
 )
 """The rules in the order in which they are tried; the first that matches is used. Each takes the module, the
-target and the statistics of the data."""
+machine and the statistics of the data."""
 
 
 @typed
@@ -61,9 +62,10 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Sched
     >>> found.schedule == choose(program, Target("generic-cpu"))
     True
     """
+    machine = machine_of(target)
     for form, decisions in _forms(module):
         for rule in RULES:
-            choice = rule(form, target, stats)
+            choice = rule(form, machine, stats)
             if choice is not None:
                 return replace(choice, decisions=(*decisions, *choice.decisions))
     return ScheduleReport("", "not a pattern of any rule: the program runs as written")

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
 from gossamer_schedule.rules.plan import AccumulatorLoops, Plan, VectorLoops
@@ -38,18 +39,20 @@ class _Loops(NamedTuple):
     features: VectorLoops
 
 
-def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> ScheduleReport | None:
+def bsr_times_dense(
+    module: Module, machine: Machine, _stats: Stats | None
+) -> ScheduleReport | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
-    tile = best_tile(pattern, target)
+    tile = best_tile(pattern, machine)
     ordering = Plan()
     loops = _ordered(ordering, pattern, tile)
     accumulating = Plan()
     accumulators = _in_registers(accumulating, pattern, tile, loops)
     decisions = (
-        Decision(_tile_text(tile), tile_reason(pattern, target), ordering.steps),
+        Decision(_tile_text(tile), tile_reason(pattern, machine), ordering.steps),
         Decision(
             "the tile in registers during the loop over the blocks of its row",
             "elements of a block and of the dense operand are read once per tile, the result is written once",

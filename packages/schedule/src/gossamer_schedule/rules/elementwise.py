@@ -6,9 +6,9 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of
+from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, Machine, grain
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
@@ -20,25 +20,25 @@ WORK_PER_ROW = 4
 """Cost of a row besides its elements, in elements."""
 
 
-def elementwise(module: Module, target: Target, stats: Stats | None) -> ScheduleReport | None:
+def elementwise(module: Module, machine: Machine, stats: Stats | None) -> ScheduleReport | None:
     """Return the schedule for a value per stored element; None for any other program."""
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    lanes = lanes_of(target, pattern.dtype)
+    lanes = machine.lanes(pattern.dtype)
     chosen = _flat(pattern, lanes) if pattern.is_flat else _by_rows(pattern, lanes, stats)
     return ScheduleReport("elementwise", pattern.text, chosen)
 
 
 def elementwise_by_rows(
-    module: Module, target: Target, stats: Stats | None, *, short_row: float
+    module: Module, machine: Machine, stats: Stats | None, *, short_row: float
 ) -> ScheduleReport | None:
     """Like `elementwise`, but always with a loop over rows, and with one element at a time if the mean row
     has at most `short_row` elements."""
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    chosen = _by_rows(pattern, lanes_of(target, pattern.dtype), stats)
+    chosen = _by_rows(pattern, machine.lanes(pattern.dtype), stats)
     if stats is not None and stats.mean_row <= short_row:
         why = f"rows have {stats.mean_row:.3g} elements on average; vectors pay above {short_row}"
         chosen = (Decision("one element at a time", why), *chosen[1:])

@@ -6,15 +6,15 @@ This is only a part of fused rows. By themselves, such programs are dense.
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
-from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
+from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import axes_of, single_iteration
 
 
-def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> ScheduleReport | None:
+def rowwise_dense(module: Module, machine: Machine, _stats: Stats | None) -> ScheduleReport | None:
     """Return the schedule of one row of such a part; None for any other program."""
     found = single_iteration(module)
     if found is None:
@@ -34,8 +34,8 @@ def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> Sched
     vectors = _vectors(
         iteration.vars[1],
         integer_value(axes[1].length),
-        lanes=lanes_of(target, dtypes[store.buffer]),
-        most=accumulators_of(target),
+        lanes=machine.lanes(dtypes[store.buffer]),
+        most=machine.accumulators,
     )
     text = f"a value for each feature {iteration.vars[1]} of row {iteration.vars[0]}"
     return ScheduleReport("rowwise_dense", text, (vectors,))

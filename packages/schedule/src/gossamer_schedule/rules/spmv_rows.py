@@ -7,20 +7,22 @@ even if they are short: one masked load reads a row, without a branch that depen
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.machine import lanes_of
+from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.row_reduction import SparseReduction, sparse_reduction
 
 MIDDLE_ROW = 16
-"""Minimum mean number of gathered terms per row for vectors to pay, if the remainder is one masked vector.
-The exit of a remainder loop would be mispredicted (measured: 1.5 times faster at 30 terms)."""
+"""Minimum mean number of gathered terms per row for vectors to pay. Where gathers are fast, the remainder
+is one masked vector, since the exit of a remainder loop would be mispredicted (measured at 30 terms: 1.4 to
+2.2 times faster than scalar code, with a remainder loop 1.3 to 2.2 times). Where they are slow, it is a
+loop (measured with 16 to 48 terms: 1.2 times faster than a masked vector, 2 to 4 times on short rows)."""
 
 LONG_ROW = 48
-"""Minimum mean number of gathered terms per row for a scalar remainder loop to cost less than a masked gather
-(measured: 1.15 times faster at 60 terms)."""
+"""Minimum mean number of gathered terms per row for a scalar remainder loop to cost less than a fast masked
+gather (measured: 1.05 to 1.15 times faster at 60 terms)."""
 
 GATHERED_LANES = 8
 """Partial sums of gathered terms. Gathers load one element at a time, so that more lanes only lengthen the
@@ -42,7 +44,7 @@ WORK_PER_ROW = 4
 
 
 def spmv_rows(
-    module: Module, target: Target, stats: Stats | None, *, short_row: float = 0.0
+    module: Module, machine: Machine, stats: Stats | None, *, short_row: float = 0.0
 ) -> ScheduleReport | None:
     """Return the schedule for a reduction over fibres without a feature loop; None for any other program.
 
@@ -52,7 +54,7 @@ def spmv_rows(
     if pattern is None or pattern.feature:
         return None
     rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
-    vectors = _vectors(pattern, target, stats)
+    vectors = _vectors(pattern, machine, stats)
     mean = _mean_row(pattern, stats)
     if pattern.is_contiguous and mean is not None and mean <= short_row:
         vectors = _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
@@ -72,19 +74,19 @@ def _in_register(pattern: SparseReduction) -> Decision:
     )
 
 
-def _vectors(pattern: SparseReduction, target: Target, stats: Stats | None) -> Decision:
+def _vectors(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
     if not pattern.is_regular:
         return _scalar("an operand is read, or terms are combined, in a way that vectors cannot do")
     if pattern.is_contiguous:
-        return _contiguous(pattern, target, stats)
-    return _gathered(pattern, stats)
+        return _contiguous(pattern, machine, stats)
+    return _gathered(pattern, machine, stats)
 
 
 def _scalar(why: str) -> Decision:
     return Decision("one term at a time", why)
 
 
-def _gathered(pattern: SparseReduction, stats: Stats | None) -> Decision:
+def _gathered(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
     mean = _mean_row(pattern, stats)
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
@@ -96,18 +98,23 @@ def _gathered(pattern: SparseReduction, stats: Stats | None) -> Decision:
     rest, why = "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
     if mean >= LONG_ROW:
         rest, why = "scalar", f"{LONG_ROW} or more: a remainder loop costs little"
+    elif not machine.has_fast_gathers:
+        rest, why = (
+            "scalar",
+            "and gathers are slow on this machine: a remainder loop costs less than one",
+        )
     return _vectorized(
         pattern, GATHERED_LANES, rest=rest, why=f"rows have {mean:.3g} terms on average, {why}"
     )
 
 
-def _contiguous(pattern: SparseReduction, target: Target, stats: Stats | None) -> Decision:
+def _contiguous(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
     longest = pattern.width if stats is None else stats.longest_row
     if longest is not None and longest <= SHORT_ROW:
         return _scalar(
             f"no row has more than {longest} terms, and up to {SHORT_ROW} scalar code is faster"
         )
-    lanes, why = lanes_of(target, pattern.dtype), "one masked load reads a short row or a remainder"
+    lanes, why = machine.lanes(pattern.dtype), "one masked load reads a short row or a remainder"
     if (_mean_row(pattern, stats) or 0.0) >= VERY_LONG_ROW:
         lanes *= INDEPENDENT_VECTORS
         why = f"rows have {VERY_LONG_ROW} terms or more on average, and {INDEPENDENT_VECTORS} "

@@ -15,8 +15,10 @@ from gossamer_generic_cpu.target.llvm_cpu import Cpu, host_cpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
-OPTIONS = ("cpu", "features", "threads", "vector_bits")
-VECTOR_BITS = ("128", "256", "512")
+MODEL = ("vector_bits", "l2", "l3", "gathers")
+"""The options that describe a machine to the rules for schedules. They do not change how code is compiled."""
+
+OPTIONS = ("cpu", "features", "threads", *MODEL)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -54,7 +56,7 @@ def cpu_names() -> tuple[str, ...]:
 
 def resolve_cpu(target: Target) -> Cpu:
     """Return the CPU of a target; raise `ArgumentError` (`generic_cpu.option`, `generic_cpu.cpu`,
-    `generic_cpu.features`, `generic_cpu.vector_bits`) if an option or its value is unknown."""
+    `generic_cpu.features`, `generic_cpu.option_value`) if an option or its value is unknown."""
     _require_options(target)
     name = target.option("cpu", "host")
     if target.option("features"):
@@ -81,15 +83,16 @@ def is_host(target: Target) -> bool:
 
 
 def explicit(target: Target) -> str:
-    """Return the target with a digest of the machine's CPU if it is `host`, and with the width of its vector
-    registers, which rules for schedules use."""
+    """Return the target with a digest of the machine's CPU if it is `host`, and with what rules for schedules
+    use: the width of vector registers, and of this machine the caches and whether gathers are fast."""
     options = dict(target.options)
     if is_host(target):
         options |= {"cpu": "host", "features": host().digest}
-    is_this = options.get("features") == host().digest
-    bits = host().vector_bits if is_this else vector_bits(resolve_cpu(target).required)
-    options.setdefault("vector_bits", bits)
-    return Target(target.backend, tuple(options.items())).text
+    if options.get("features") == host().digest:
+        model = dict(host().model)
+    else:
+        model = {"vector_bits": vector_bits(resolve_cpu(target).required)}
+    return Target(target.backend, tuple((options | model | dict(target.options)).items())).text
 
 
 def missing_features(required: frozenset[str]) -> tuple[str, ...]:
@@ -105,13 +108,27 @@ def _require_options(target: Target) -> None:
                 f"'{key}' is not an option of generic-cpu.",
                 hint=f"Expected one of {', '.join(OPTIONS)}.",
             )
-    bits = target.option("vector_bits", VECTOR_BITS[0])
-    if bits not in VECTOR_BITS:
+        _require_value(target, key)
+
+
+_VALUES = {"vector_bits": ("128", "256", "512"), "gathers": ("fast", "slow")}
+
+
+def _require_value(target: Target, key: str) -> None:
+    """Raise if the value of an option of the model is not one of it."""
+    value, known = target.option(key), _VALUES.get(key, ())
+    is_size = key in ("l2", "l3")
+    if (is_size and not _is_size(value)) or (known and value not in known):
+        expected = "a number of bytes" if is_size else f"one of {', '.join(known)}"
         raise ArgumentError(
-            "generic_cpu.vector_bits",
-            f"The option vector_bits of '{target.text}' is '{bits}'.",
-            hint=f"Expected one of {', '.join(VECTOR_BITS)}.",
+            "generic_cpu.option_value",
+            f"The option {key} of '{target.text}' is '{value}'.",
+            hint=f"Expected {expected}.",
         )
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 62
 
 
 def _resolved_host(name: str, digest: str) -> Cpu:

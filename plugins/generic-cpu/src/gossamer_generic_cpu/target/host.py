@@ -1,13 +1,20 @@
-"""The CPU of this machine, found without LLVM, whose import takes longer than loading a kernel."""
+"""The CPU of this machine, found without LLVM, whose import takes longer than loading a kernel.
+
+Whether gathers are fast follows from the state of a vulnerability: the mitigation of gather data sampling
+(Intel's Skylake to Ice Lake) makes a gather wait for each element. There SpMV by gathers was measured 2 to
+4 times slower than by scalar loads."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from gossamer_generic_cpu.target.architecture import architecture, vector_bits
+from gossamer_generic_cpu.target.caches import cache_bytes
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 
 _CPUINFO = "/proc/cpuinfo"
@@ -18,12 +25,15 @@ _FIELDS = frozenset({"vendor_id", "cpu family", "model", "model name", "stepping
 """The fields that may affect machine code; others change from boot to boot."""
 
 
+_GATHER_DATA_SAMPLING = Path("/sys/devices/system/cpu/vulnerabilities/gather_data_sampling")
+
+
 class Host(NamedTuple):
-    """A machine: `digest` differs between machines that may need different code; `vector_bits` is the width
-    of vector registers."""
+    """A machine: `digest` differs between machines that may need different code; `model` are the options of a
+    target that describe it to rules for schedules."""
 
     digest: str
-    vector_bits: str
+    model: Mapping[str, str]
 
 
 @cache
@@ -35,7 +45,24 @@ def host() -> Host:
     else:
         flags, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
     content = f"{sys.platform} {architecture()} {known}".encode()
-    return Host(f"host-{hashlib.sha256(content).hexdigest()[:12]}", vector_bits(flags))
+    return Host(f"host-{hashlib.sha256(content).hexdigest()[:12]}", _model(flags))
+
+
+def _model(flags: frozenset[str]) -> dict[str, str]:
+    """Return the options that describe this machine; without those that are unknown."""
+    sizes = {f"l{level}": str(cache_bytes(level)) for level in (2, 3) if cache_bytes(level)}
+    gathers = "slow" if are_gathers_slow() else "fast"
+    return {"vector_bits": vector_bits(flags), **sizes, "gathers": gathers}
+
+
+def are_gathers_slow(file: Path = _GATHER_DATA_SAMPLING) -> bool:
+    """Return whether this machine is affected by gather data sampling. The mitigation of a virtual machine is
+    unknown to it, and is assumed."""
+    try:
+        state = file.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    return not state.startswith(("Not affected", "Vulnerable"))
 
 
 def _cpuinfo() -> dict[str, str]:

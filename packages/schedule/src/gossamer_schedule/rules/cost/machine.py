@@ -1,28 +1,57 @@
-"""A model of a CPU: the width of its vectors, its registers, and the work that pays for a thread."""
+"""A model of a CPU: its vectors, registers and caches, and the work that pays for a thread.
+
+The backend adds the options that describe the machine to a resolved target. Rules derive thresholds from the
+model, by factors that stand beside their measurements.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Target
 
-DEFAULT_VECTOR_BITS = 512
-"""Vector width if the target has none. Narrower machines split such vectors."""
+
+class Machine(NamedTuple):
+    """A CPU. The defaults describe a server with vectors of 512 bits; narrower machines split such vectors.
+
+    `private_cache` and `shared_cache` are bytes of the second and of the last level. `has_fast_gathers` is
+    true if a vector of gathered elements is loaded faster than its elements one by one.
+
+    >>> Machine(vector_bits=256).lanes("float64"), Machine().accumulators
+    (4, 16)
+    """
+
+    vector_bits: int = 512
+    private_cache: int = 1 << 20
+    shared_cache: int = 32 << 20
+    has_fast_gathers: bool = True
+
+    def lanes(self, dtype: str) -> int:
+        """Return the number of lanes of a vector register; a bool takes a byte of memory."""
+        return self.vector_bits // max(8, DType.parse(dtype).bits)
+
+    @property
+    def accumulators(self) -> int:
+        """The number of accumulators: half of the vector registers (32 with 512 bits, else 16)."""
+        return 16 if self.vector_bits >= 512 else 8
 
 
-def lanes_of(target: Target, dtype: str) -> int:
-    """Return the number of lanes of a vector register; a bool takes a byte of memory."""
-    return vector_bits(target) // max(8, DType.parse(dtype).bits)
+def machine_of(target: Target) -> Machine:
+    """Return the machine that a target describes by its options `vector_bits`, `l2`, `l3` (bytes) and
+    `gathers` (`fast` or `slow`); an option that is not given has its default."""
+    default = Machine()
+    return Machine(
+        vector_bits=_number(target, "vector_bits", default.vector_bits),
+        private_cache=_number(target, "l2", default.private_cache),
+        shared_cache=_number(target, "l3", default.shared_cache),
+        has_fast_gathers=target.option("gathers", "fast") == "fast",
+    )
 
 
-def vector_bits(target: Target) -> int:
-    """Return the bits of a vector register, from the target's option `vector_bits`."""
-    text = target.option("vector_bits")
-    return int(text) if text.isdecimal() else DEFAULT_VECTOR_BITS
-
-
-def accumulators_of(target: Target) -> int:
-    """Return the number of accumulators: half of the vector registers (32 with 512 bits, else 16)."""
-    return 16 if vector_bits(target) >= 512 else 8
+def _number(target: Target, option: str, default: int) -> int:
+    text = target.option(option)
+    return int(text) if text.isdecimal() and int(text) else default
 
 
 FULL_VECTORS_PER_THREAD = 8_192
