@@ -23,9 +23,7 @@ BESIDES = {
 """Public names of a distribution outside of its `__all__`."""
 
 SHOWN_ELSEWHERE = {
-    "gossamer_backend.BackendInfo": "what `Registry.list` returns",
     "gossamer_backend.BoundCall": "what `Kernel.bind` returns",
-    "gossamer_backend.CacheInfo": "what `ArtifactCache.info` returns",
     "gossamer_backend.CacheWarning": "a warning",
     "gossamer_backend.CallPlan": "what `Kernel.plan` returns",
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",

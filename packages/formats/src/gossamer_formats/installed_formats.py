@@ -24,6 +24,13 @@ class Format(NamedTuple):
 
     `from_arrays` describes the arrays of a tensor of a shape, `from_csr` and `to_csr` convert from and to
     CSR. They need not check arrays: the storage that they return is checked against its description.
+    `docs/formats.md` has an example with arrays of its own.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> def unchanged(storage):
+    ...     return storage
+    >>> Format("also_csr", lambda shape, arrays: Storage(csr(), {}, arrays), unchanged, unchanged).name
+    'also_csr'
     """
 
     name: str

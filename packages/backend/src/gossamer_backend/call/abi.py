@@ -29,7 +29,11 @@ NOT_GUARDED = -1
 
 class Workspace(ctypes.Structure):
     """`struct gossamer_workspace`: the number of threads, a function with the signature of GOMP_parallel
-    (null: everything runs in the calling thread), and the index of the buffer whose bounds check failed."""
+    (null: everything runs in the calling thread), and the index of the buffer whose bounds check failed.
+
+    >>> Workspace(1, None, NOT_GUARDED).threads, ctypes.sizeof(Workspace)
+    (1, 24)
+    """
 
     _fields_ = (
         ("threads", ctypes.c_int64),

@@ -27,6 +27,9 @@ class Probe(msgspec.Struct, frozen=True):
 
     `resolved` is the target with everything explicit that depends on the machine (its CPU, its features), so
     that cache keys differ between machines; "" if there is nothing to add.
+
+    >>> Probe(usable=True, resolved="toy:cpu=x86-64-v3").resolved
+    'toy:cpu=x86-64-v3'
     """
 
     usable: bool

@@ -27,7 +27,13 @@ class EntryPoint(NamedTuple):
 
 
 class BackendInfo(msgspec.Struct, frozen=True):
-    """An installed backend, and whether it is usable on this machine; `reason` says why not."""
+    """An installed backend, and whether it is usable on this machine; `reason` says why not.
+
+    >>> Registry(group="gossamer.no_plugins").list()
+    ()
+    >>> BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), usable=False, reason="no device").reason
+    'no device'
+    """
 
     name: str
     distribution: str

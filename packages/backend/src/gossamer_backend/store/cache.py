@@ -59,7 +59,14 @@ class CacheWarning(UserWarning):
 
 class CacheInfo(msgspec.Struct, frozen=True):
     """The path of a cache, its number of entries, the space that it takes on disk, and the limit of that
-    space, in bytes."""
+    space, in bytes.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     info = ArtifactCache(directory, limit=1 << 20).info()
+    >>> info.entries, info.limit
+    (0, 1048576)
+    """
 
     path: str
     entries: int
