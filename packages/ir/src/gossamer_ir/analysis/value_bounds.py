@@ -1,0 +1,235 @@
+"""Bounds of the absolute values of expressions at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from functools import cache, lru_cache
+from math import prod
+from typing import Self
+
+from gossamer_ir.analysis.array_extents import LARGEST_ARRAY, array_extents
+from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.arith.affine import factors_of
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    BlockIter,
+    Cast,
+    Const,
+    Expr,
+    Fact,
+    For,
+    Function,
+    HasValue,
+    IfThenElse,
+    InRange,
+    Let,
+    Load,
+    Monotone,
+    ProductSteps,
+    Search,
+    Select,
+    SortedSegments,
+    Stmt,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import statements
+
+LARGEST_VSCALE = 2**10
+"""A generous bound of vscale: vectors of Arm SVE have at most 2048 bits, which is a vscale of 16."""
+
+
+class _IndexFacts:
+    """The facts that bound values, or that relate an element to its index."""
+
+    def __init__(self, facts: tuple[Fact, ...]) -> None:
+        self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        # These facts constrain an element by its index. A proof may use them, so the index must be exact.
+        self.ordered = frozenset(
+            fact.buffer
+            for fact in facts
+            if isinstance(fact, (HasValue, Monotone, ProductSteps, SortedSegments))
+        )
+
+
+# Memoized because passes produce functions that differ in their bodies only.
+_index_facts = lru_cache(maxsize=64)(_IndexFacts)
+
+
+class ValueBounds:
+    """Bounds of the absolute values of sizes, variables, elements of index buffers, and expressions.
+
+    >>> from gossamer_ir.core.build import ZERO, index, index_var, mul
+    >>> bounds, i = ValueBounds(Function("f", (), ())), index_var("i")
+    >>> bounds.bind_loop(For("i", ZERO, index(100), ()))
+    >>> bounds.of(mul(i, index(8)))
+    792
+    """
+
+    def __init__(self, function: Function) -> None:
+        self._passed = array_extents(function.buffers, function.axes)
+        self._facts = _index_facts(invariant_facts(function))
+        self._variables = dict(self._passed.sizes)
+        self._bound: dict[str, For | tuple[Expr, ...]] = {}
+        self._open = 0
+        self._limits: dict[Expr, int] = {}
+        self._extents = self._passed.extents
+        self._ranges = dict(self._facts.ranges)
+
+    def copy(self) -> Self:
+        """Return a copy, to which bounds may be added without changing the original."""
+        result = copy(self)
+        result._variables, result._bound = dict(self._variables), dict(self._bound)
+        result._limits = {}
+        return result
+
+    def bind_all(self, body: Iterable[Stmt]) -> None:
+        """Record the variables of all loops, blocks and lets in a body; names are unique in a function."""
+        self.bind_each(statements(body))
+
+    def bind_each(self, every: Iterable[Stmt]) -> None:
+        """Record the variables that these statements bind, without those in their bodies."""
+        for stmt in every:
+            match stmt:
+                case For():
+                    self.bind_loop(stmt)
+                case Let() if stmt.var.dtype == "int64":
+                    self.bind(stmt.var.name, stmt.value)
+                case Block():
+                    for item in stmt.iters:
+                        self._bind_iterator(item, stmt)
+
+    def _bind_iterator(self, item: BlockIter, block: Block) -> None:
+        """Record the variable of an iterator. A predicate is also evaluated for values outside the domain,
+        which it may exclude; with a predicate, only the value bounds the variable."""
+        if block.predicate is None:
+            self.bind(item.var, item.domain.start, item.domain.extent)
+        else:
+            self.bind(item.var, item.value)
+
+    def bind_loop(self, loop: For) -> None:
+        """Record that the variable of a loop is less than its end."""
+        self._forget(loop.var)
+        self._bound[loop.var] = loop
+
+    def bind(self, variable: str, *values: Expr) -> None:
+        """Record that a variable is at most the sum of the bounds of these values."""
+        self._forget(variable)
+        self._bound[variable] = values
+
+    def _forget(self, variable: str) -> None:
+        """Discard results that may depend on an earlier bound of a variable."""
+        self._variables.pop(variable, None)
+        self._limits.clear()
+
+    def _of_variable(self, name: str, dtype: str) -> int:
+        """Return the bound of a variable, computed on demand, since most are never needed."""
+        if name not in self._variables and name in self._bound:
+            bound = self._bound.pop(
+                name
+            )  # removed first, so that a cyclic bound ends the recursion
+            self._open += 1
+            if isinstance(bound, For):
+                limit = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
+            else:
+                limit = sum(map(self.of, bound))
+            self._open -= 1
+            self._variables[name] = limit
+        return self._variables.get(name, limit_of(dtype))
+
+    def of(self, expr: Expr) -> int:
+        """Return a bound of the absolute value of an expression at run time."""
+        limit = self._limits.get(expr)
+        if limit is None:
+            limit = min(self.of_unwrapped(expr), limit_of(dtype_of(expr)))
+            if (
+                not self._open
+            ):  # otherwise the bound is valid but may be loose: some bounds are removed
+                self._limits[expr] = limit
+        return limit
+
+    def of_product(self, factors: Sequence[Expr]) -> int:
+        """Return a bound of the absolute value of a product of integers that do not wrap. The product of all
+        extents of an array argument is its number of elements, at most `LARGEST_ARRAY`."""
+        limit = prod(map(self.of, factors))
+        return (
+            limit
+            if limit <= LARGEST_ARRAY
+            else min(limit, self._passed.bound_of_product(factors, self._ranges) or limit)
+        )
+
+    def of_unwrapped(self, expr: Expr) -> int:
+        """Return a bound of the value that the operation of an expression has before it wraps."""
+        if expr in self._extents:
+            return LARGEST_SIZE
+        match expr:
+            case Const():
+                value = integer_value(expr)
+                return limit_of(expr.dtype) if value is None else abs(value)
+            case Var():
+                return self._of_variable(expr.name, expr.dtype)
+            case Binary():
+                return self._of_binary(expr)
+            case Unary(op="neg"):
+                return self.of(expr.operand)
+            case Cast() if DType.parse(dtype_of(expr.value)).is_integer:
+                return self.of(expr.value)
+            case Select() | IfThenElse():
+                return max(self.of(expr.if_true), self.of(expr.if_false))
+            case Load():
+                return self._of_load(expr)
+            case VScale():
+                return LARGEST_VSCALE
+            case Search():
+                return max(self.of(expr.begin), self.of(expr.end), 1)
+        return limit_of(dtype_of(expr))
+
+    def _of_binary(self, expr: Binary) -> int:
+        lhs, rhs, limit = self.of(expr.lhs), self.of(expr.rhs), limit_of(dtype_of(expr))
+        match expr.op:
+            case "add" | "sub":
+                return lhs + rhs
+            case "mul":
+                return lhs * rhs if lhs * rhs < limit else self.of_product(factors_of(expr))
+            case "floordiv":
+                divisor = abs(integer_value(expr.rhs) or 1)
+                return -(-lhs // divisor)
+            case "shr":
+                return lhs
+            case "floormod":
+                return rhs
+            case "min" | "max":
+                return max(lhs, rhs)
+            case "bitand":
+                masks = map(integer_value, (expr.lhs, expr.rhs))
+                return min(
+                    (mask for mask in masks if mask is not None and mask >= 0), default=limit
+                )
+        return limit
+
+    def _of_load(self, load: Load) -> int:
+        limit = limit_of(load.dtype)
+        fact = self._ranges.pop(
+            load.buffer, None
+        )  # removed, since its ends may read the buffer itself
+        if fact is None:
+            return limit
+        self._open += 1
+        of_elements = max(self.of(fact.low), self.of(fact.high))
+        self._open -= 1
+        self._ranges[load.buffer] = fact
+        return of_elements
+
+
+@cache
+def limit_of(dtype: str) -> int:
+    """Return an upper bound of the absolute values of a dtype; 2**63 if it is not an integer."""
+    kind = DType.parse(dtype)
+    return 1 << (kind.bits - (kind.kind == "int")) if kind.is_integer else 1 << 63

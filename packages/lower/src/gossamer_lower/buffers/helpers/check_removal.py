@@ -1,0 +1,179 @@
+"""Removes proved checks from expressions, at a program point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import FALSE, TRUE
+from gossamer_ir.core import build
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.nodes import Binary, Expr, IfThenElse, Load, Search, Stmt, Unary
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_lower.buffers.helpers.position_checks import Check, PositionChecks
+
+MAX_NESTING = 3
+"""The proof of a check may need the proof of others, up to this depth; deeper checks stay."""
+
+
+class CheckRemover:
+    """Removes proved checks from the expressions at `point`, which its user moves along the statements."""
+
+    def __init__(self, point: ProgramPoint, checks: PositionChecks) -> None:
+        self.point = point
+        self._checks = checks
+        self._known: list[Expr] = []
+        self._nesting = 0
+        self._choices: dict[tuple[int, int], tuple[IfThenElse, Expr]] = {}
+
+    # --- what holds
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Return a context for the statements of a body, at whose end its conditions are forgotten."""
+        mark, choices = len(self._known), self._choices
+        with self.point.scope():
+            yield
+        del self._known[mark:]
+        self._choices = choices
+
+    def begin_statement(self) -> None:
+        """Forget the results for other statements, where other conditions hold."""
+        self._choices = {}
+
+    def know(self, condition: Expr) -> None:
+        """Record that a condition holds from here on; the point records it, too."""
+        self._known += conditions_of(condition)
+
+    @contextmanager
+    def holding(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> Iterator[None]:
+        """Return a context in which a condition holds, inside `body`."""
+        mark, made = len(self._known), len(self._choices)
+        self.know(condition)
+        with self.point.under(condition, body):
+            yield
+        del self._known[mark:]
+        while len(self._choices) > made:
+            self._choices.popitem()
+
+    # --- expressions
+
+    def expr(self, node: Any) -> Any:
+        """Return an expression without the checks that are proved."""
+        if type(node) in LEAVES:
+            return node
+        if isinstance(node, IfThenElse):
+            return self._same_choice(node)
+        return map_children(node, self.expr)
+
+    def _same_choice(self, node: IfThenElse) -> Expr:
+        """Return `_choice` of the node, memoized. An index that may be absent occurs in its check and in
+        its use, so nested ones occur exponentially often. A proof holds under further conditions, too."""
+        key = id(node), self._nesting
+        if key not in self._choices:
+            self._choices[key] = node, self._choice(node)
+        return self._choices[key][1]
+
+    def _choice(self, node: IfThenElse) -> Expr:
+        condition = self.without_proved(node.condition)
+        if condition is None:
+            value: Expr = self.expr(node.if_true)
+            return value
+        with self.holding(condition):
+            if_true = self.expr(node.if_true)
+        with self.holding(Unary("not", condition)):
+            return IfThenElse(condition, if_true, self.expr(node.if_false))
+
+    def without_proved(self, condition: Expr) -> Expr | None:
+        """Return a condition without the checks that are proved; None if all of it is."""
+        if condition in self._checks and self._holds(condition):
+            return None
+        match condition:
+            case Binary(op="and", lhs=lhs, rhs=rhs):
+                return build.conjunction(self.without_proved(lhs), self.without_proved(rhs))
+            case IfThenElse(condition=first, if_true=second, if_false=other) if other == FALSE:
+                left = self.without_proved(first)
+                with self.holding(first):
+                    right = self.without_proved(second)
+                if left is None or right is None:
+                    return left if right is None else right
+                return IfThenElse(left, right, FALSE)
+            case IfThenElse(condition=first, if_true=other, if_false=second) if other == TRUE:
+                with self.holding(Unary("not", first)):
+                    right = self.without_proved(second)
+                return None if right is None else IfThenElse(self.expr(first), TRUE, right)
+        simplified: Expr = self.expr(condition)
+        return simplified
+
+    def _holds(self, check: Expr) -> bool:
+        if not self.point.is_constant(check):
+            return False
+        if check in self._known:
+            return True
+        if self._nesting >= MAX_NESTING:
+            return False
+        self._nesting += 1
+        is_proved = self._is_proved(self._checks[check])
+        self._nesting -= 1
+        return is_proved
+
+    def _is_proved(self, proof: Check) -> bool:
+        if proof.known is not None and self.expr(proof.known) in self._known:
+            return True
+        index, extent = self.expr(proof.index), self.expr(proof.extent)
+        return self.point.is_in_range(index, extent) or self._is_of_found_fibre(index, extent)
+
+    def _is_of_found_fibre(self, index: Expr, extent: Expr) -> bool:
+        """Return whether an index is relative to the fibre that a search of kind `upper` found for its
+        element: the last fibre that begins at or before the element, so the index is in bounds."""
+        match index, extent:
+            case (
+                Binary(op="sub", lhs=element, rhs=start),
+                Binary(op="sub", rhs=begin),
+            ) if start == begin and (search := _fibre_search(start, element)) is not None:
+                first, end = (
+                    build.widen(Load(search.buffer, (at,), _dtype_of(start)))
+                    for at in (build.sub(search.begin, build.ONE), search.end)
+                )
+                return self.point.is_in_range(
+                    Binary("sub", element, first), Binary("sub", end, first)
+                )
+        return False
+
+
+def _fibre_search(start: Expr, element: Expr) -> Search | None:
+    """Return the search that found the fibre of an element, which begins at `start`; None if none did."""
+    match _unwidened(start):
+        case Load(
+            buffer=buffer, indices=(Binary(op="sub", lhs=Search(kind="upper") as search, rhs=one),)
+        ) if one == build.ONE and search.buffer == buffer and search.value == element:
+            return search
+    return None
+
+
+def _unwidened(expr: Expr) -> Expr:
+    value = getattr(expr, "value", expr)
+    return value if isinstance(value, Load) and build.widen(value) == expr else expr
+
+
+def _dtype_of(start: Expr) -> str:
+    return dtype_of(_unwidened(start))
+
+
+def conditions_of(condition: Expr) -> Iterator[Expr]:
+    """Yield the conjuncts of a condition, including those of conditional evaluation."""
+    match condition:
+        case Binary(op="and", lhs=lhs, rhs=rhs):
+            yield from conditions_of(lhs)
+            yield from conditions_of(rhs)
+        case IfThenElse(condition=first, if_true=second, if_false=other) if other == FALSE:
+            yield from conditions_of(first)
+            yield from conditions_of(second)
+        case Unary(op="not", operand=IfThenElse(if_true=other) as either) if other == TRUE:
+            yield Unary("not", either.condition)
+            yield Unary("not", either.if_false)
+        case _:
+            yield condition
