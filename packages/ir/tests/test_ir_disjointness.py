@@ -15,9 +15,9 @@ from gossamer_ir.script import parse_expr
 
 DTYPES = {"i": "int64", "j": "int64", "P": "int64", "Q": "int64"}
 INDICES = (
-    "i", "j", "0", "0", "1", "i + j", "i - j", "2 * i", "2 * i + j", "3 * i + j", "4 * j + i", "-4 * i + j", "i // 2",
-    "i % 2", "(4 * i + j) // 4", "(4 * i + j) % 4", "(3 * i + j) // 2", "P[i]", "P[i] + j", "P[j]", "Q[i]",
-    "P[4 * i + j]",
+    "i", "j", "0", "0", "1", "i + j", "i - j", "2 * i", "2 * i + j", "3 * i + j", "4 * j + i", "-4 * i + j",
+    "i // 2", "i % 2", "(4 * i + j) // 4", "(4 * i + j) % 4", "(3 * i + j) // 2", "P[i]", "P[i] + j",
+    "P[j]", "Q[i]", "P[4 * i + j]",
 )  # fmt: skip
 DISTINCT = [7, 2, 9, 0, 15, 4, 11, 1, 6, 13, 3, 8, 14, 5, 10, 12]
 ARRAYS = {"P": DISTINCT, "Q": [1] * 16}
