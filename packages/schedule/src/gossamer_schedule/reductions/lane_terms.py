@@ -10,8 +10,8 @@ from gossamer_ir.nodes import Allocate, Binary, BlockIter, Buffer, For, Function
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import function_with_replaced
+from gossamer_schedule.reductions.loop_reduction import LoopReduction
 from gossamer_schedule.reductions.parallel_parts import renamed_block
-from gossamer_schedule.reductions.sums import LoopReduction
 
 
 def terms_in_lanes(accumulation: LoopReduction) -> tuple[Function, tuple[str, ...]]:

@@ -36,8 +36,8 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, func
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.nests.block_nest import with_single_block_replaced
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest
+from gossamer_schedule.reductions.loop_reduction import LoopReduction, required_loop_reduction
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
-from gossamer_schedule.reductions.sums import LoopReduction, required_loop_reduction
 
 
 class SplitReduction(msgspec.Struct, frozen=True):

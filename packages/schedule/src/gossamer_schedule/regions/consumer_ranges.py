@@ -16,7 +16,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import BlockIter, For
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.regions.indirect import indirect_ranges
+from gossamer_schedule.regions.indirect_ranges import indirect_ranges
 from gossamer_schedule.regions.produced import (
     ProducedRange,
     iterator_indexed_dimensions,

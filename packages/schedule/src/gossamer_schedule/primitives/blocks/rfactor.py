@@ -24,7 +24,6 @@ from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import require_init_of_nest
-from gossamer_schedule.reductions.combining import TermReduction, term_reduction_of
 from gossamer_schedule.reductions.factored_block import (
     PartialBuffers,
     factored_block,
@@ -34,6 +33,7 @@ from gossamer_schedule.reductions.factored_block import (
     preceding_iterators,
 )
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
+from gossamer_schedule.reductions.term_reduction import TermReduction, term_reduction_of
 from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.written_element import (

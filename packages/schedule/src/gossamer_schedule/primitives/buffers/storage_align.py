@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Buffer, Expr
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.bounds.counts import COUNT_RANGE, is_count
 from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
-from gossamer_schedule.bounds.sizes import COUNT_RANGE, is_count
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES

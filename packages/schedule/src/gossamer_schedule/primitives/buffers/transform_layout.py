@@ -36,8 +36,8 @@ from gossamer_ir.traversal.effects import INDEXING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.bounds.counts import is_count
 from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
-from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES

@@ -13,8 +13,8 @@ from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.bounds.counts import is_count
 from gossamer_schedule.bounds.predicates import with_range_condition
-from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_buffer, find_loop

@@ -18,7 +18,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import listing, schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
-from gossamer_schedule.reductions.terms import is_reduction_loop, require_reducers
+from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, require_reducers
 
 THREAD_AXES: tuple[str, ...] = get_args(ThreadTag)
 MAX_THREADS = 1024

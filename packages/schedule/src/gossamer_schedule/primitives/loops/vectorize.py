@@ -16,9 +16,9 @@ from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.lane_terms import terms_in_lanes
+from gossamer_schedule.reductions.loop_reduction import required_loop_reduction
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
-from gossamer_schedule.reductions.sums import required_loop_reduction
-from gossamer_schedule.reductions.terms import (
+from gossamer_schedule.reductions.reduction_loops import (
     is_accumulation_loop,
     is_reduction_loop,
     require_reducers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.bounds.counts import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import ANY_STAGE
 from gossamer_schedule.definition.change import Change

@@ -7,7 +7,7 @@ from random import Random
 
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import Expr
-from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.bounds.counts import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_loop
