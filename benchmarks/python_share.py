@@ -20,7 +20,7 @@ from benchmarks.harness.progress import Bar
 from benchmarks.records import PythonShare
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import default_schedule, lowered
+from gossamer.pipeline import default_schedule, lower_by_stage
 from gossamer.resolve_target import registry, resolve
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
@@ -106,7 +106,7 @@ def operator_module(op: str) -> Module:
 
 def flat_of(module: Module, schedule: Schedule) -> Module:
     backend, target = machine()
-    *_, flat = lowered(module, schedule, plugin=registry.plugin(backend.name), target=target)
+    *_, flat = lower_by_stage(module, schedule, plugin=registry.plugin(backend.name), target=target)
     return flat
 
 

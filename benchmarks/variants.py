@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import gossamer
 from benchmarks.case import OperatorCase
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
-from gossamer.kernel_cache import build
+from gossamer.kernel_cache import build_kernel
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operands import CHECKED, Operands
 from gossamer.operators.program import module_of
@@ -56,7 +56,7 @@ def prepare_with_rule(case: OperatorCase, threads: int, *, rule: Rule) -> Prepar
     assert isinstance(operands, Operands), "a tensor is in CSR"
     module = module_of(operator.program, operands.variant())
     schedule = rule(module, TARGET, operands.matrix.stats())
-    kernel = build(module, target=TARGET, schedule=schedule).kernel
+    kernel = build_kernel(module, target=TARGET, schedule=schedule).kernel
     arrays: dict[str, Any] = {**operands.arguments(operator.program, case.out)}
     bound = kernel.bind(verified=CHECKED, **arrays)
     return Prepared(bound, partial(gossamer.set_num_threads, threads))

@@ -29,7 +29,7 @@ sys.path.insert(0, str(TESTS))
 import script_runs  # noqa: E402
 import sparse_programs  # noqa: E402
 
-from gossamer.pipeline import lowered  # noqa: E402
+from gossamer.pipeline import lower_by_stage  # noqa: E402
 from gossamer_ir.interchange.records import Schedule, Target  # noqa: E402
 from gossamer_ir.interchange.serialization import VERSION, dumps  # noqa: E402
 from gossamer_ir.nodes import Module  # noqa: E402
@@ -108,8 +108,8 @@ def _identifier(name: str) -> str:
 
 def sample(module: Module, values: dict[str, Any], expected: dict[str, Any]) -> bytes:
     """A program at every stage, as written and with the schedule of the rules."""
-    stages = list(lowered(module, Schedule()))
-    stages.append(list(lowered(module, choose(module, TARGET)))[-1])
+    stages = list(lower_by_stage(module, Schedule()))
+    stages.append(list(lower_by_stage(module, choose(module, TARGET)))[-1])
     record = {
         "modules": [json.loads(dumps(stage)) for stage in stages],
         "values": {name: _encoded(value) for name, value in values.items()},

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.pipeline import lowered
+from gossamer.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Step
@@ -90,7 +90,7 @@ def vectors_of(loop, lanes):
 def require_everywhere(text, schedule, arguments, *, result, expected, interpret=True):
     """Each stage and the kernel add to the passed contents of the result."""
     module = parse_module(text)
-    stages = list(lowered(module, schedule))
+    stages = list(lower_by_stage(module, schedule))
     assert any(isinstance(node, Atomic) for node in walk(stages[-1]))
     for stage in stages if interpret else ():
         assert parse_module(print_module(verify(stage))) == loads(dumps(stage)) == stage

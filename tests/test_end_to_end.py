@@ -16,10 +16,10 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.kernel_cache import build
+from gossamer.kernel_cache import build_kernel
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import default_schedule, lowered
+from gossamer.pipeline import default_schedule, lower_by_stage
 from gossamer.resolve_target import resolve
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Stats, Target
@@ -92,7 +92,7 @@ def assert_exact(op, case, dense, result):
 
 def stages_of(module, stats):
     schedule = default_schedule(module, Target("generic-cpu"), stats)
-    return list(lowered(module, schedule))
+    return list(lower_by_stage(module, schedule))
 
 
 @pytest.mark.parametrize(("op", "dtype", "index"), PROGRAMS)
@@ -128,7 +128,7 @@ def test_kernels_are_exact_on_every_matrix(op, dtype, index, threads):
             continue
         dense = dense_for(case, op)
         result, arrays = arguments(op, case, dense)
-        build(program(op, dtype, index), stats=stats_of(case)).kernel(**arrays)
+        build_kernel(program(op, dtype, index), stats=stats_of(case)).kernel(**arrays)
         assert_exact(op, case, dense, result)
     gossamer.set_num_threads(before)
 
@@ -143,7 +143,7 @@ def test_a_kernel_can_be_built_from_the_bytes_of_any_stage(stage):
     case = next(found for found in csr_cases() if found.name == "a power law")
     dense = dense_for(case, "spmm")
     result, arrays = arguments("spmm", case, dense)
-    build(loads(encoded_at(stage, case)), stats=stats_of(case)).kernel(**arrays)
+    build_kernel(loads(encoded_at(stage, case)), stats=stats_of(case)).kernel(**arrays)
     assert_exact("spmm", case, dense, result)
 
 
@@ -160,7 +160,7 @@ def test_a_backend_takes_the_bytes_of_the_flat_stage():
 def test_accesses_of_parallel_flat_code_from_outside_are_not_trusted():
     case = next(found for found in csr_cases() if found.name == "a power law")
     with pytest.raises(UnsupportedError) as caught:
-        build(loads(encoded_at("flat", case)))
+        build_kernel(loads(encoded_at("flat", case)))
     assert caught.value.code == "lower.flat_guards"
 
 
@@ -179,7 +179,7 @@ def test_any_feature_size_keeps_within_rounding(features):
 
 BUILD = """
 import json, sys
-from gossamer.kernel_cache import build
+from gossamer.kernel_cache import build_kernel
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
 from gossamer_backend import ArtifactCache
@@ -194,7 +194,7 @@ SCHEDULES = {
     ),
 }
 module = module_of(operator_named("spmm").program, Variant(features=9))
-built = build(module, stats=Stats(9, 9, 30, 9, 0), schedule=SCHEDULES[sys.argv[1]])
+built = build_kernel(module, stats=Stats(9, 9, 30, 9, 0), schedule=SCHEDULES[sys.argv[1]])
 found = {"cached": built.cached}
 found["entries"] = ArtifactCache().info().entries
 found["lowered"] = "gossamer_lower" in sys.modules

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.pipeline import stages
+from gossamer.pipeline import stage_texts
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Call
 from gossamer_ir.script import parse_module
@@ -265,6 +265,6 @@ def test_no_mathematical_library_is_called(dtype, lanes, target):
     for function in (*FUNCTIONS, *EXACT, "pow"):
         arity = 2 if function == "pow" else 1
         text = program(function, dtype, lanes=lanes, arity=arity)
-        code = stages(parse_module(text), target=target)["asm"]
+        code = stage_texts(parse_module(text), target=target)["asm"]
         called = set(re.findall(r"call\w*\s+(\S+)", code))
         assert called <= {"memset@PLT"}, function

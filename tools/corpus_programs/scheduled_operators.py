@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gossamer.operators import operator_named
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import lowered
+from gossamer.pipeline import lower_by_stage
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules import choose
@@ -69,12 +69,12 @@ def _spmv(dtype: str, index_dtype: str, *, is_scheduled: bool) -> Source:
 
 def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
     module = module_of(operator_named(operator).program, variant)
-    return scheduled(module) if is_scheduled else list(lowered(module, Schedule()))[-1]
+    return scheduled(module) if is_scheduled else list(lower_by_stage(module, Schedule()))[-1]
 
 
 def scheduled(module: Module) -> Module:
     """The flat stage of a coordinate module, scheduled by the default rules."""
-    *_, flat = lowered(module, choose(module, TARGET))
+    *_, flat = lower_by_stage(module, choose(module, TARGET))
     return flat
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gossamer.pipeline import STAGES, lowered
+from gossamer.pipeline import STAGES, lower_by_stage
 from gossamer.resolve_target import resolve
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
@@ -96,7 +96,7 @@ def signs_of(module: Module, schedule: Schedule) -> Signs:
     """Return the signs of a program for each stage and pass, each pass in its place in the pipeline."""
     signs: Signs = {}
     places = {function.__name__ for function in FLAT_PASSES}
-    for current in lowered(module, schedule):
+    for current in lower_by_stage(module, schedule):
         for name in PASSES.keys() - places:
             arguments = arguments_for(name, current)
             if arguments is not None:

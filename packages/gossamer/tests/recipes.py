@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from script_runs import call
 
-from gossamer.kernel_cache import build
+from gossamer.kernel_cache import build_kernel
 from gossamer_backend import Registry
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interpret import run
@@ -55,7 +55,7 @@ def require_recipe(
 ) -> None:
     """Every step of a recipe leaves the expected arrays (within a tolerance), and so does the kernel."""
     steps, schedule = scheduled(module, **recipe)
-    kernel = build(module, schedule=schedule).kernel
+    kernel = build_kernel(module, schedule=schedule).kernel
     for arguments, expected in cases:
         for count, found in enumerate(steps):
             (function,) = found.functions

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.kernel_cache import build
-from gossamer.pipeline import lowered
+from gossamer.kernel_cache import build_kernel
+from gossamer.pipeline import lower_by_stage
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule
@@ -55,13 +55,13 @@ def _program(text: str, dtype: str, index: str, dtypes: tuple[tuple[str, str], .
 @lru_cache(maxsize=8)
 def kernels(module: Module) -> tuple[Kernel, ...]:
     """The kernel without a schedule, and the one with the schedule of the rules."""
-    return tuple(build(module, schedule=found).kernel for found in (Schedule(), None))
+    return tuple(build_kernel(module, schedule=found).kernel for found in (Schedule(), None))
 
 
 @lru_cache(maxsize=8)
 def stages(module: Module) -> tuple[Module, ...]:
     """The module at each stage."""
-    return tuple(lowered(module, Schedule()))
+    return tuple(lower_by_stage(module, Schedule()))
 
 
 def interpreted(module: Module) -> tuple[Module, ...]:

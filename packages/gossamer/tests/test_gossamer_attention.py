@@ -11,7 +11,7 @@ from test_gossamer_operators import DTYPES, NAMES, matrices
 import gossamer as gs
 from gossamer.operators.attention import PROGRAM
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import lowered
+from gossamer.pipeline import lower_by_stage
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target
@@ -99,7 +99,7 @@ def test_every_stage_interpreted(features, mean, dtype, index):
     } | dict(zip("qkv", dense, strict=True)) | ({"feat_size": 7} if features is None else {})  # fmt: skip
     module = module_of(PROGRAM, Variant(dtype, index, index, features))
     schedule = choose(module, Target.parse("generic-cpu"), stats_of(matrix, MEANS[mean]))
-    stages = tuple(lowered(module, schedule))
+    stages = tuple(lower_by_stage(module, schedule))
     for stage in stages if dtype == "float32" else stages[-1:]:  # it inherits what is wrong before
         out = np.full(dense[0].shape, np.nan, dtype)
         run(stage, {**arguments, "out": out})
@@ -262,7 +262,7 @@ def test_out_overlaps_no_operand():
 def test_scores_are_kept_for_a_row_only(features):
     """Only arrays of the caller are as long as the matrix has elements."""
     module = module_of(PROGRAM, Variant(features=features))
-    *_, flat = lowered(module, choose(module, Target("generic-cpu")))
+    *_, flat = lower_by_stage(module, choose(module, Target("generic-cpu")))
     own = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]
     sizes = {free_vars(extent) for buffer in own for extent in buffer.shape}
     assert own

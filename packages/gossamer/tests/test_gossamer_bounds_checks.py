@@ -8,7 +8,7 @@ from sparse_programs import PROGRAMS
 
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
-from gossamer.pipeline import flat_module, lowered
+from gossamer.pipeline import flat_module, lower_by_stage
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
 from gossamer_lower.bounds_report import guarded_accesses
@@ -36,7 +36,7 @@ GUARDED_INSIDE = {
 
 def ways(module):
     """The module at the flat stage, as written and with the schedule of the rules."""
-    yield list(lowered(module, Schedule()))[-1]
+    yield list(lower_by_stage(module, Schedule()))[-1]
     yield flat_module(module)
 
 

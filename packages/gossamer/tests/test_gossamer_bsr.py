@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import default_schedule, lowered, stages
+from gossamer.pipeline import default_schedule, lower_by_stage, stage_texts
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
@@ -149,7 +149,7 @@ def test_every_stage_means_the_same(shape, features, names, dtype):
     sizes = dict(zip(("bh", "bw", "feat"), (*shape, features), strict=True))
     known = {name: sizes[name] for name in names}
     module = specialize(MODULE, known, dtypes={**dict.fromkeys("ABC", dtype), "JO": "int32"})
-    stages = tuple(lowered(module, default_schedule(module, Target("generic-cpu"), None)))
+    stages = tuple(lower_by_stage(module, default_schedule(module, Target("generic-cpu"), None)))
     for pattern in PATTERNS.values():
         matrix = blocks(pattern, shape, dtype=dtype)
         dense = matrix.dense(features)
@@ -273,7 +273,7 @@ def test_a_block_column_out_of_range_is_refused():
 
 def assembly(features):
     module = specialize(MODULE, {"bh": 16, "bw": 16, "feat": features})
-    return stages(module, target="generic-cpu:cpu=skylake-avx512,vector_bits=512")["asm"]
+    return stage_texts(module, target="generic-cpu:cpu=skylake-avx512,vector_bits=512")["asm"]
 
 
 def innermost(text):

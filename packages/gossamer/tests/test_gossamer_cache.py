@@ -178,7 +178,7 @@ def store(tmp_path, monkeypatch):
 
 def build(monkeypatch, target="generic-cpu"):
     monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
-    return gossamer.kernel_cache.build(parse_module(SCRIPT), target=target)
+    return gossamer.kernel_cache.build_kernel(parse_module(SCRIPT), target=target)
 
 
 def the_artifact(store):

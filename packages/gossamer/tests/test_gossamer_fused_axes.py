@@ -7,8 +7,8 @@ import pytest
 from sparse_programs import SMALL, matrices, values
 
 import gossamer
-from gossamer.kernel_cache import build
-from gossamer.pipeline import lowered
+from gossamer.kernel_cache import build_kernel
+from gossamer.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run
@@ -184,7 +184,7 @@ def call_of(script, matrix, features):
 def test_every_stage_means_the_same(name):
     script, iteration, steps = SCHEDULES[name]
     module = module_of(script, "float64", "int64")
-    for found in lowered(module, schedule(iteration, *steps)):
+    for found in lower_by_stage(module, schedule(iteration, *steps)):
         assert diagnostics(found) == (), found.stage
         for matrix in matrices("float64", "int64"):
             if matrix.name in SMALL:
@@ -203,7 +203,7 @@ def test_kernels_are_exact(name, dtype, index, threads):
     script, iteration, steps = SCHEDULES[name]
     gossamer.set_num_threads(threads)
     module = module_of(script, dtype, index)
-    kernel = build(module, schedule=schedule(iteration, *steps)).kernel
+    kernel = build_kernel(module, schedule=schedule(iteration, *steps)).kernel
     names = [param.name for param in module.functions[0].params]
     for matrix in matrices(dtype, index):
         for features in (1, 24):
@@ -215,7 +215,7 @@ def test_kernels_are_exact(name, dtype, index, threads):
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_nothing_is_guarded_and_nothing_is_searched_in_the_end(name):
     script, iteration, steps = SCHEDULES[name]
-    *_, flat = lowered(module_of(script), schedule(iteration, *steps))
+    *_, flat = lower_by_stage(module_of(script), schedule(iteration, *steps))
     assert not any(isinstance(node, (Guard, Search)) for node in walk(flat))
 
 
@@ -240,7 +240,7 @@ def main(a: T.handle, x: T.handle, out: T.handle, p: T.handle, q: T.handle, p2: 
 def test_trees_of_three_axes(axes, index):
     module = parse_module(TREE.replace("AXES", axes))
     module = specialize(module, {}, dtypes={"J": index, "L": index})
-    kernel = build(module).kernel
+    kernel = build_kernel(module).kernel
     for matrix in matrices("float32", index):
         nnz = len(matrix.indices)
         counts = np.arange(nnz) * 5 % 7

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.kernel_cache import build
+from gossamer.kernel_cache import build_kernel
 from gossamer.operators.sddmm import SCRIPT
-from gossamer.pipeline import lowered
+from gossamer.pipeline import lower_by_stage
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run
@@ -45,7 +45,7 @@ def grouped():
 
 
 def flat(module, schedule):
-    return list(lowered(module, schedule))[-1]
+    return list(lower_by_stage(module, schedule))[-1]
 
 
 def pair(module, dtype):
@@ -77,11 +77,11 @@ def test_rows_are_searched_once_and_read_in_every_call(number, index, dtype):
     }  # fmt: skip
     expected = np.einsum("ek,ek->e", given["x"][row_of], given["y"][case.indices])
     rows = np.full(case.nnz, -7, dtype)
-    build(first, schedule=Schedule()).kernel(indptr=case.indptr, J_indptr_found=rows)
+    build_kernel(first, schedule=Schedule()).kernel(indptr=case.indptr, J_indptr_found=rows)
     np.testing.assert_array_equal(rows, row_of)
     for schedule in (Schedule(), grouped()):
         out = np.full(case.nnz, np.nan, "float32")
-        kernel = build(second, schedule=schedule).kernel
+        kernel = build_kernel(second, schedule=schedule).kernel
         _call(kernel, given | {"out": out, "J_indptr_found": rows, "m": m, "n": n})
         np.testing.assert_array_equal(out, expected)
     out = np.full(case.nnz, np.nan, "float32")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from recipes import require_recipe, step
 
-from gossamer.pipeline import lowered
+from gossamer.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule
@@ -74,7 +74,7 @@ def test_the_outermost_is_shared_out_and_those_inside_are_serial() -> None:
     builder = ScheduleBuilder(parse_module(SUMS))
     for op, names, options in INNER_FIRST:
         getattr(builder, op)(*names, **options)
-    *_, flat = lowered(parse_module(SUMS), Schedule(loop=builder.trace))
+    *_, flat = lower_by_stage(parse_module(SUMS), Schedule(loop=builder.trace))
     found = list(walk(*flat.functions))
     started = [node.var for node in found if isinstance(node, ParallelFor)]
     assert started == ["i", "i2"]
@@ -106,5 +106,5 @@ def test_an_outer_loop_that_races_is_refused() -> None:
         builder.parallel("i")
     assert caught.value.code in ("schedule.parallel.race", "schedule.parallel.not_proved")
     builder.parallel("i", accumulate="atomic")
-    *_, flat = lowered(parse_module(text), Schedule(loop=builder.trace))
+    *_, flat = lower_by_stage(parse_module(text), Schedule(loop=builder.trace))
     assert any(isinstance(node, Atomic) for node in walk(*flat.functions))

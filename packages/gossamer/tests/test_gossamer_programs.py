@@ -9,8 +9,8 @@ import pytest
 from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
 
 import gossamer
-from gossamer.kernel_cache import build
-from gossamer.pipeline import default_schedule, lowered
+from gossamer.kernel_cache import build_kernel
+from gossamer.pipeline import default_schedule, lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target
@@ -47,7 +47,8 @@ def arguments_of(module, call):
 
 def stages_of(module, stats=None):
     return {
-        found.stage: found for found in lowered(module, default_schedule(module, TARGET, stats))
+        found.stage: found
+        for found in lower_by_stage(module, default_schedule(module, TARGET, stats))
     }
 
 
@@ -57,7 +58,7 @@ def text_of(name, stats=None, **options):
 
 
 def call_kernel(module, call, stats=None):
-    kernel = build(module, stats=stats).kernel
+    kernel = build_kernel(module, stats=stats).kernel
     names = [param.name for param in kernel.signature.buffers]
     sizes = [param.name for param in kernel.signature.scalars]
     kernel(**{name: call.arguments[name] for name in (*names, *sizes)})
@@ -234,7 +235,7 @@ def test_stored_rows_that_are_not_what_the_axis_says_are_refused(rows):
         "indices_i": np.array(rows, np.int32), "indptr_j": np.array([0, 1, 2], np.int32),
         "indices_j": np.array([0, 3], np.int32),
     }  # fmt: skip
-    kernel = build(module_of(program.script, feat=3)).kernel
+    kernel = build_kernel(module_of(program.script, feat=3)).kernel
     with pytest.raises(UserError, match="indices_i"):
         kernel(**arguments)
     assert (arguments["c"] == 7).all()
@@ -268,7 +269,7 @@ def test_stored_rows_in_no_order_are_summed_one_after_the_other(loose):
         run(found, {**arguments, "c": c})
         np.testing.assert_array_equal(c, expected)
     c = np.full((9, 3), 7, np.float32)
-    kernel = build(module).kernel
+    kernel = build_kernel(module).kernel
     kernel(**{param.name: {**arguments, "c": c}[param.name] for param in kernel.signature.buffers})
     np.testing.assert_array_equal(c, expected)
 
@@ -296,7 +297,7 @@ def main(a: T.handle, b: T.handle, c: T.handle, w: T.handle, indptr: T.handle, i
 
 @pytest.mark.parametrize("sizes", [{}, {"feat": 24}])
 def test_rows_that_are_looked_up_are_guarded(sizes):
-    kernel = build(specialize(parse_module(LOOKED_UP), sizes)).kernel
+    kernel = build_kernel(specialize(parse_module(LOOKED_UP), sizes)).kernel
     for matrix in matrices("float32", "int32"):
         call = PROGRAMS["csr times dense"].call(matrix, 24)
         order = np.arange(matrix.shape[1], dtype=np.int32)[::-1].copy()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.pipeline import lowered
+from gossamer.pipeline import lower_by_stage
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import ArgumentError, ParseError, PluginError, UnsupportedError, UserError
@@ -23,7 +23,7 @@ def require(text, arguments, expected):
     """The program computes the expected arrays at every stage, and natively."""
     module = verify(parse_module(text))
     assert parse_module(print_module(module)) == module == loads(dumps(module))
-    for found in lowered(module, Schedule()):
+    for found in lower_by_stage(module, Schedule()):
         if found.stage != "flat":
             values = {name: np.copy(value) for name, value in arguments.items()}
             entry = next(each for each in found.functions if each.name == found.entry)

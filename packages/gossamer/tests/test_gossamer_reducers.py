@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from script_runs import assert_everywhere, call, program, results
 
-from gossamer.kernel_cache import build
-from gossamer.pipeline import lowered
+from gossamer.kernel_cache import build_kernel
+from gossamer.pipeline import lower_by_stage
 from gossamer_ir.analysis.reductions import identity
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Step
@@ -219,12 +219,12 @@ def test_elements_that_are_looked_up_are_combined_together_or_not_at_all():
             expected = given["indices"][at], given["a"][at]
             assert_everywhere(module, given, c=expected[0], v=expected[1])
             continue
-        for found in lowered(module, Schedule()):
+        for found in lower_by_stage(module, Schedule()):
             copies = {name: given[name] for name in [p.name for p in module.functions[0].params]}
             with pytest.raises(GuardFailed):
                 run(found, copies)
         with pytest.raises(ArgumentError) as caught:
-            call(build(module, schedule=Schedule()).kernel, given)
+            call(build_kernel(module, schedule=Schedule()).kernel, given)
         assert caught.value.code == "kernel.out_of_bounds"
 
 
@@ -232,7 +232,7 @@ def test_elements_that_are_looked_up_are_combined_together_or_not_at_all():
 
 
 def scheduled(module, *steps, stage="loop"):
-    return build(module, schedule=Schedule(**{stage: tuple(steps)}))
+    return build_kernel(module, schedule=Schedule(**{stage: tuple(steps)}))
 
 
 def step(op, **args):
@@ -273,11 +273,11 @@ def argmax_case():
 @pytest.mark.parametrize("steps", ACCEPTED.values(), ids=ACCEPTED)
 def test_schedules_keep_what_a_declared_reducer_gives(steps):
     module, plain, moved = program("argmax_rows"), argmax_case(), argmax_case()
-    call(build(module, schedule=Schedule()).kernel, plain)
+    call(build_kernel(module, schedule=Schedule()).kernel, plain)
     call(scheduled(module, *steps).kernel, moved)
     for name in ("columns", "values"):
         np.testing.assert_array_equal(moved[name], plain[name])
-    for found in lowered(module, Schedule(loop=tuple(steps))):
+    for found in lower_by_stage(module, Schedule(loop=tuple(steps))):
         again = argmax_case()
         run(found, again, chunks=3)
         for name in ("columns", "values"):
@@ -286,7 +286,7 @@ def test_schedules_keep_what_a_declared_reducer_gives(steps):
 
 @pytest.mark.parametrize(("code", "steps"), REFUSED.items(), ids=REFUSED)
 def test_schedules_that_a_declared_reducer_forbids_are_refused_by_name(code, steps):
-    module = list(lowered(program("argmax_rows"), Schedule()))[2]
+    module = list(lower_by_stage(program("argmax_rows"), Schedule()))[2]
     assert any(isinstance(node, Combine) for node in walk(module))
     with pytest.raises(ScheduleError) as caught:
         replay(module, tuple(steps))
@@ -297,7 +297,7 @@ def test_a_cache_of_what_a_declared_reducer_goes_on_from_loads_it():
     before, _, after = script("argmax_rows").partition("        with T.init")
     module = parse_module(before + after[after.index("        C[i], V[i]") :])
     cached = [step("cache_write", block="argmax", buffer="V_data", scope="local")]
-    for found in lowered(module, Schedule(loop=tuple(cached))):
+    for found in lower_by_stage(module, Schedule(loop=tuple(cached))):
         given, expected = argmax_case(), argmax_case()
         for arrays in (given, expected):
             arrays["columns"][:], arrays["values"][:] = 1, 2.0
@@ -330,7 +330,7 @@ def columns(a: T.handle, where: T.handle, y: T.handle, m: T.int64, n: T.int64):
     steps = [step("split", loop="k", factors=(None, 8)), step("vectorize", loop="k_1")]
     for schedule in (Schedule(), Schedule(loop=tuple(steps))):
         given = {"a": a, "where": np.zeros(21, "int64"), "y": np.zeros(21, "float32")}
-        call(build(module, schedule=schedule).kernel, given | {"m": 13, "n": 21})
+        call(build_kernel(module, schedule=schedule).kernel, given | {"m": 13, "n": 21})
         np.testing.assert_array_equal(given["where"], a.argmax(axis=0))
         np.testing.assert_array_equal(given["y"], a.max(axis=0))
 

@@ -112,12 +112,12 @@ def test_a_tensor_whose_arrays_were_changed_is_named_where_it_is_checked():
 
 def test_facts_survive_every_encoding():
     """They are the same in the module, after encoding, in the script and in the cached artifact."""
-    from gossamer.pipeline import lowered
+    from gossamer.pipeline import lower_by_stage
     from gossamer_ir.interchange.records import Schedule
     from gossamer_ir.script import print_module
 
     module = parse_module(SCRIPT.format(name="two", relation="subset(J, K)"))
-    for stage in lowered(module, Schedule()):
+    for stage in lower_by_stage(module, Schedule()):
         assert loads(dumps(stage)) == stage
         assert parse_module(print_module(stage)) == stage
     facts = {fact for param in signature_of(stage).buffers for fact in param.facts}

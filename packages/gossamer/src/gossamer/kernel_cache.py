@@ -54,8 +54,8 @@ _kernels_by_code: WeakValueDictionary[tuple[object, ...], Kernel] = WeakValueDic
 
 
 class Built(msgspec.Struct, frozen=True):
-    """A kernel, the duration of `build` in milliseconds, whether its code came from a cache, and its key in
-    the cache."""
+    """A kernel, the duration of `build_kernel` in milliseconds, whether its code came from a cache, and its
+    key in the cache."""
 
     kernel: Kernel
     compile_ms: float
@@ -63,7 +63,7 @@ class Built(msgspec.Struct, frozen=True):
     key: str
 
 
-def build(
+def build_kernel(
     module: Module,
     *,
     target: str | Target = "generic-cpu",
@@ -79,7 +79,7 @@ def build(
     >>> from gossamer.operators.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> module = module_of(PROGRAM, Variant())
-    >>> first, second = build(module), build(module)
+    >>> first, second = build_kernel(module), build_kernel(module)
     >>> second.cached, second.kernel is first.kernel, second.key == first.key
     (True, True, True)
     """
@@ -104,8 +104,8 @@ def build_named(
     target: str | Target = "generic-cpu",
     stats: Stats | None = None,
 ) -> Built:
-    """Like `build`, for a program that `name` identifies. The program is only made if it is not cached under
-    this name, for stats of the same class, for this machine and for these versions of all packages.
+    """Like `build_kernel`, for a program that `name` identifies. The program is only made if it is not cached
+    under this name, for stats of the same class, for this machine and for these versions of all packages.
     """
     start = time.perf_counter()
     stats = stats.rounded() if stats is not None else None
@@ -114,7 +114,7 @@ def build_named(
         key = name_key(name, stats, target=resolved, versions=_versions(backend))
         kernel, is_cached = _kernels_by_key.get(key) or _stored_kernel(key, backend), True
         if kernel is None:
-            built = build(program(), target=resolved, stats=stats)
+            built = build_kernel(program(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.cached
             ArtifactCache().put_link(key, built.key)
         if key not in _kernels_by_key:
@@ -122,11 +122,11 @@ def build_named(
     return Built(kernel, _milliseconds_since(start), is_cached, key)
 
 
-def compiled(
+def compile_artifact(
     module: Module, *, target: str | Target = "generic-cpu", schedule: Schedule | None = None
 ) -> Artifact:
     """Return the code of a module, from the cache if possible, also for a target that does not work on this
-    machine. Errors as those of `build`."""
+    machine. Errors as those of `build_kernel`."""
     with compiling:
         backend, resolved = resolve_elsewhere(target)
         if schedule is None:

@@ -63,7 +63,7 @@ def _report_of_plugin(schedule: Schedule, plugin: str) -> ScheduleReport:
     )
 
 
-def lowered(
+def lower_by_stage(
     module: Module,
     schedule: Schedule,
     *,
@@ -136,7 +136,7 @@ def _require_no_earlier_trace(stage: StageName, traces: Mapping[str, Trace]) -> 
             )
 
 
-def stages(
+def stage_texts(
     module: Module,
     *,
     target: str | Target = "generic-cpu",
@@ -147,7 +147,7 @@ def stages(
 
     >>> from gossamer.operators.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
-    >>> texts = stages(module_of(PROGRAM, Variant()))
+    >>> texts = stage_texts(module_of(PROGRAM, Variant()))
     >>> list(texts)
     ['coordinate', 'position', 'loop', 'flat', 'llvm', 'asm']
     """
@@ -157,7 +157,7 @@ def stages(
     if schedule is None:
         schedule = default_schedule(module, resolved, stats)
     plugin = plugin_of(resolved)
-    modules = list(lowered(module, schedule, plugin=plugin, target=resolved))
+    modules = list(lower_by_stage(module, schedule, plugin=plugin, target=resolved))
     texts: dict[str, str] = {lower.stage: print_module(lower) for lower in modules}
     return {**texts, **backend.texts(modules[-1], resolved)}
 
@@ -172,5 +172,5 @@ def flat_module(
 
 def lower_for(target: Target, module: Module, schedule: Schedule) -> Module:
     """Return the flat module of a scheduled module for a resolved target."""
-    *_, flat = lowered(module, schedule, plugin=plugin_of(target), target=target)
+    *_, flat = lower_by_stage(module, schedule, plugin=plugin_of(target), target=target)
     return flat

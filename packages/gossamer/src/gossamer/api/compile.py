@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gossamer.kernel_cache import build
+from gossamer.kernel_cache import build_kernel
 from gossamer.pipeline import STAGES, stage_lowering
 from gossamer_backend import Kernel
 from gossamer_ir.errors import ArgumentError, ScheduleError
@@ -58,7 +58,7 @@ def compile(
     """
     module = specialized_module(program, specialize=specialize, dtypes=dtypes)
     checked = checked_schedule(schedule, module, target=target)
-    return build(module, target=target, schedule=checked).kernel
+    return build_kernel(module, target=target, schedule=checked).kernel
 
 
 def specialized_module(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.api.compile import Program, checked_schedule, specialized_module
-from gossamer.kernel_cache import DISTRIBUTIONS, compiled
+from gossamer.kernel_cache import DISTRIBUTIONS, compile_artifact
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Target
@@ -65,7 +65,7 @@ def export(
     else:
         module = specialized_module(program, specialize=specialize, dtypes=dtypes)
         checked = checked_schedule(schedule, module, target=target)
-        artifact = compiled(module, target=target, schedule=checked)
+        artifact = compile_artifact(module, target=target, schedule=checked)
     return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))
 
 

@@ -109,7 +109,7 @@ def _graph_summary(graph: SparseTensor, file: str | None) -> str:
 
 
 def _show_stages(console: Console, work: Workload) -> None:
-    texts = work.stages()
+    texts = work.stage_texts()
     if work.op == "spmm":
         for stage in ("coordinate", "position"):
             console.rule(f"{work.op}, {stage} stage", align="left")

@@ -99,9 +99,9 @@ def _matrix_stats(path: str, max_bytes: int | None) -> Stats:
 
 
 def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None) -> str:
-    from gossamer.pipeline import stages
+    from gossamer.pipeline import stage_texts
 
-    texts = stages(module, target=target, stats=stats)
+    texts = stage_texts(module, target=target, stats=stats)
     if stage not in texts:
         raise ArgumentError(
             "option.stage", f"There is no stage '{stage}' here; there are: {', '.join(texts)}."

@@ -51,11 +51,11 @@ class Workload:
 
         return default_schedule(self._module(), resolve(self._target)[1], self.tensor.stats)
 
-    def stages(self) -> Mapping[str, str]:
+    def stage_texts(self) -> Mapping[str, str]:
         """Return the text of the kernel at each stage."""
-        from gossamer.pipeline import stages
+        from gossamer.pipeline import stage_texts
 
-        return stages(self._module(), target=self._target, stats=self.tensor.stats)
+        return stage_texts(self._module(), target=self._target, stats=self.tensor.stats)
 
     def _module(self) -> Module:
         return module_of(self._operator.program, self._variant)
