@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import For, Guard, Search
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import FLAT_PASSES, hoist_searches, lower_buffers, lower_iterations
 
@@ -127,3 +127,34 @@ def test_the_guard_of_a_store_names_its_buffer_at_each_level(stage):
     with pytest.raises(GuardFailed) as caught:
         run(stages[stage], arguments)
     assert caught.value.buffer in ("A", "A_data")
+
+
+ATTACHED = """
+@T.prim_func
+def main(y: T.handle, indptr: T.handle, n: T.int64, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n)
+    L = T.sp.dense_fixed(LENGTH)
+    M = T.sp.dense_varied(L, (9, nnz), indptr)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, T.sp.attach(M, I)], "SR", "step") as [i, k]:
+        with T.init():
+            Y[i] = 0
+        Y[i] = Y[i] + 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("length", "extent"),
+    [
+        ("n", "T.int64(M_indptr[i + 1]) - T.int64(M_indptr[i])"),
+        ("m", "T.if_then_else(i < m, T.int64(M_indptr[i + 1]) - T.int64(M_indptr[i]), 0)"),
+    ],
+)
+def test_a_coordinate_is_compared_with_the_length_of_another_parent_only(length, extent):
+    module = lower_iterations(parse_module(ATTACHED.replace("LENGTH", length)))
+    assert f"for k in T.serial({extent}):" in print_module(module)
+    offsets = np.array([0, 2, 2, 5], np.int32)
+    y = np.full(4 if length == "m" else 3, 7, np.int32)
+    run(module, {"y": y, "indptr": offsets, "n": len(y), "m": 3, "nnz": 5})
+    assert y.tolist() == [2, 0, 3, 0][: len(y)]
