@@ -8,6 +8,7 @@
     nox -s wheels          the README examples of each wheel, installed alone
     nox -s lowest          the tests with the lowest declared versions of all requirements
     nox -s pythons         the tests with each supported Python that is installed
+    nox -s generate        writes generated files that have changed
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
     nox -s docs            the documentation site in .nox/site, with notebooks of the tutorials
     nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
@@ -77,7 +78,7 @@ class Distribution:
         return content.hexdigest()[:16]
 
     @property
-    def place(self) -> str:
+    def path(self) -> str:
         """The path of the folder, relative to the repository."""
         return self.folder.relative_to(ROOT).as_posix()
 
@@ -90,11 +91,11 @@ class Distribution:
         return next(self.wheel_folder().glob("*.whl"), None)
 
 
-def names_of(requirements: Iterable[Requirement]) -> tuple[str, ...]:
+def requirement_names(requirements: Iterable[Requirement]) -> tuple[str, ...]:
     return tuple(canonicalize_name(requirement.name) for requirement in requirements)
 
 
-def parsed(requirements: Iterable[str]) -> tuple[Requirement, ...]:
+def parse_requirements(requirements: Iterable[str]) -> tuple[Requirement, ...]:
     return tuple(Requirement(text) for text in requirements)
 
 
@@ -105,21 +106,21 @@ def read_distribution(pyproject: Path) -> Distribution:
         short=pyproject.parent.name,
         name=canonicalize_name(project["name"]),
         folder=pyproject.parent,
-        requirements=parsed(project.get("dependencies", [])),
-        extras={extra: parsed(listed) for extra, listed in extras.items()},
+        requirements=parse_requirements(project.get("dependencies", [])),
+        extras={extra: parse_requirements(listed) for extra, listed in extras.items()},
         pythons=tuple(re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))),
     )
 
 
-FOUND = [
-    read_distribution(path)
-    for place in ("packages", "plugins")
-    for path in sorted(ROOT.glob(f"{place}/*/pyproject.toml"))
-]
-BY_NAME = {distribution.name: distribution for distribution in FOUND}
+def read_distributions() -> list[Distribution]:
+    paths = (*ROOT.glob("packages/*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml"))
+    return [read_distribution(path) for path in sorted(paths)]
+
+
+BY_NAME = {distribution.name: distribution for distribution in read_distributions()}
 ORDER = TopologicalSorter(
     {
-        name: [need for need in names_of(distribution.requirements) if need in BY_NAME]
+        name: [need for need in requirement_names(distribution.requirements) if need in BY_NAME]
         for name, distribution in BY_NAME.items()
     }
 )
@@ -147,14 +148,16 @@ EACH = [nox.param(short, id=short) for short in BY_SHORT]
 def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
     """Return `wanted` and the distributions of this repository that they need with an extra."""
     waiting = [
-        name for found in wanted for name in (found.name, *names_of(found.extras.get(extra, ())))
+        name
+        for distribution in wanted
+        for name in (distribution.name, *requirement_names(distribution.extras.get(extra, ())))
     ]
     names: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name in BY_NAME and name not in names:
             names.add(name)
-            waiting.extend(names_of(BY_NAME[name].requirements))
+            waiting.extend(requirement_names(BY_NAME[name].requirements))
     return [distribution for distribution in DISTRIBUTIONS if distribution.name in names]
 
 
@@ -175,7 +178,7 @@ def lower_bounds(requirements: Iterable[Requirement]) -> list[str]:
     return [f"{name}=={version}" for name, version in sorted(bounds.items())]
 
 
-def group(*names: str) -> list[str]:
+def group_requirements(*names: str) -> list[str]:
     return list(nox.project.dependency_groups(GROUPS, *names))
 
 
@@ -212,7 +215,7 @@ def build(session: nox.Session) -> None:
     for distribution in stale:
         target = distribution.wheel_folder().relative_to(ROOT)
         build = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-        session.run("python", "-m", *build, "-w", str(target), f"./{distribution.place}")
+        session.run("python", "-m", *build, "-w", str(target), f"./{distribution.path}")
 
 
 @nox.session(requires=["build"])
@@ -253,19 +256,19 @@ def tests(session: nox.Session, part: str) -> None:
     """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
-        install(session, DISTRIBUTIONS, *group("test"))
+        install(session, DISTRIBUTIONS, *group_requirements("test"))
         run_tests(session, "tests", ["--some-borders"], env=env)
         return
     distribution = BY_SHORT[part]
-    install(session, [distribution], *group("parallel"), extra="test")
+    install(session, [distribution], *group_requirements("parallel"), extra="test")
     measured = ["-p", "tests.executed", "--executed", distribution.package]
     options = [*measured, "--executed-least", str(COVERED)]
-    run_tests(session, f"{distribution.place}/tests", options, env=env, is_wired=part == "gossamer")
+    run_tests(session, f"{distribution.path}/tests", options, env=env, is_wired=part == "gossamer")
 
 
 def run_tests(
     session: nox.Session,
-    place: str,
+    path: str,
     options: Sequence[str],
     *,
     env: dict[str, str],
@@ -274,20 +277,20 @@ def run_tests(
     """Run the tests of a folder: `UNWIRED` files as they are, the others with some options."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
-        session.run(*pytest, place, *session.posargs, env=env)
+        session.run(*pytest, path, *session.posargs, env=env)
         return
     wired = ("-p", "tests.wire") if is_wired else ()
-    folder = ROOT / place
-    plain = [str(path) for name in UNWIRED for path in sorted(folder.glob(f"test_{name}.py"))]
+    folder = ROOT / path
+    plain = [str(file) for name in UNWIRED for file in sorted(folder.glob(f"test_{name}.py"))]
     if plain:
         session.run(*pytest, *plain, env=env)
-    session.run(*pytest, *wired, place, *WIRED, *options, env=env)
+    session.run(*pytest, *wired, path, *WIRED, *options, env=env)
 
 
 @nox.session(requires=["build"])
 def generate(session: nox.Session) -> None:
     """Write generated files that have changed: `python -m tools.generate` with the arguments after --."""
-    install(session, DISTRIBUTIONS, *group("test"))
+    install(session, DISTRIBUTIONS, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "tools.generate", *session.posargs, env=env)
 
@@ -295,7 +298,7 @@ def generate(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
     """Run the tests that serialize everything that packages exchange; see tests/wire.py."""
-    install(session, DISTRIBUTIONS, *group("test"))
+    install(session, DISTRIBUTIONS, *group_requirements("test"))
     places = session.posargs or ["packages/gossamer/tests", "tests", *WIRED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "pytest", "-q", *PARALLEL, "-p", "tests.wire", *places, env=env)
@@ -304,7 +307,7 @@ def wire(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 def fuzz(session: nox.Session) -> None:
     """Run random programs at every stage and as machine code; see docs/fuzzing.md."""
-    install(session, DISTRIBUTIONS, *group("test"))
+    install(session, DISTRIBUTIONS, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "tests.generated.fuzz", *session.posargs, env=env)
 
@@ -352,7 +355,7 @@ def lowest(session: nox.Session, part: str) -> None:
     session.log(f"lowest versions: {', '.join(bounds)}")
     install(session, [distribution], "--constraint", str(constraints), extra="test")
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
-    session.run("pytest", "-q", f"{distribution.place}/tests", *session.posargs, env=env)
+    session.run("pytest", "-q", f"{distribution.path}/tests", *session.posargs, env=env)
 
 
 @nox.session(python=False)
@@ -375,18 +378,18 @@ def runs(command: str) -> bool:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and import layers, without installing any distribution."""
-    session.install(*group("lint"))
+    session.install(*group_requirements("lint"))
     session.run("ruff", "check", "--no-cache")
     session.run("ruff", "format", "--check")
-    sources = os.pathsep.join(f"{distribution.place}/src" for distribution in DISTRIBUTIONS)
+    sources = os.pathsep.join(f"{distribution.path}/src" for distribution in DISTRIBUTIONS)
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": sources})
 
 
 @nox.session(requires=["build"])
 def types(session: nox.Session) -> None:
     """Run mypy --strict on each distribution, then on the files beside them."""
-    install(session, DISTRIBUTIONS, *group("types"))
-    targets = {d.short: [f"{d.place}/src"] for d in DISTRIBUTIONS}
+    install(session, DISTRIBUTIONS, *group_requirements("types"))
+    targets = {d.short: [f"{d.path}/src"] for d in DISTRIBUTIONS}
     targets["repository"] = ["noxfile.py", "benchmarks", "docs", "tools"]
     wrong = []
     for name, paths in targets.items():
@@ -406,7 +409,7 @@ def docs(session: nox.Session) -> None:
     Nothing of ours is installed: the API reference is read from the sources. The tests execute the
     tutorials; this session makes notebooks of them.
     """
-    session.install(*group("docs"))
+    session.install(*group_requirements("docs"))
     session.run("python", "-m", "doctest", *map(str, ROOT.glob("docs/site/*.py")))
     env = {"NO_MKDOCS_2_WARNING": "1"}
     session.run("mkdocs", "build", "--strict", "--quiet", *session.posargs, env=env)
@@ -417,8 +420,8 @@ def docs(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run `python -m benchmarks` with the arguments after --."""
     wanted = [BY_NAME[name] for name in ("gossamer", "gossamer-testkit")]
-    torch = group("bench-torch") if takes_torch(session.posargs) else ()
-    install(session, wanted, *group("bench"), *torch)
+    torch = group_requirements("bench-torch") if takes_torch(session.posargs) else ()
+    install(session, wanted, *group_requirements("bench"), *torch)
     session.run("python", "-m", "benchmarks", *session.posargs)
 
 

@@ -49,8 +49,8 @@ def main() -> None:
     """Prints one line for each kernel."""
     print(f"{'kernel':12}", *(f"{step:>9}" for step in (*STEPS, "total")))
     for name, module in hand_built().items():
-        found = measure(module)
-        values = [*found.values(), sum(found.values())]
+        times_of_steps = measure(module)
+        values = [*times_of_steps.values(), sum(times_of_steps.values())]
         print(f"{name:12}", *(f"{value:9.2f}" for value in values))
 
 
