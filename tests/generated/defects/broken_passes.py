@@ -46,13 +46,13 @@ DEFECTS = (
     Defect(
         "a block runs where its condition does not hold",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="body = _under(block.predicate, self.body(block.body))",
+        line="body = _guarded_by(block.predicate, self.body(block.body))",
         instead="body = self.body(block.body)",
     ),
     Defect(
         "an init runs where the condition of its block does not hold",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="body = (*_under(visited, self.body(block.init)), *body)",
+        line="body = (*_guarded_by(visited, self.body(block.init)), *body)",
         instead="body = (*self.body(block.init), *body)",
     ),
     Defect(
@@ -70,7 +70,7 @@ DEFECTS = (
     Defect(
         "an init that moves out of a reduction runs where a condition does not hold",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="_under(build.conjoined(conditions), init)",
-        instead="_under(None, init)",
+        line="_guarded_by(build.conjoined(conditions), init)",
+        instead="_guarded_by(None, init)",
     ),
 )  # fmt: skip

@@ -100,7 +100,9 @@ def accesses(
         for inner in effects.bodies:
             if inner.is_init:  # visited above, with the context before the reduction loops
                 continue
-            deeper = _deeper(held, statement, bound, inner.conditions) if conditions else held
+            deeper = (
+                _with_conditions(held, statement, bound, inner.conditions) if conditions else held
+            )
             yield from accesses(
                 inner.statements,
                 values=bound,
@@ -124,7 +126,7 @@ def parts_of(statement: Stmt) -> tuple[Expr, ...]:
     return effects_of(statement).evaluates
 
 
-def _deeper(
+def _with_conditions(
     held: EnclosingContext, statement: Stmt, values: Values, conditions: tuple[Expr, ...]
 ) -> EnclosingContext:
     resolved = tuple(resolve(condition, values) for condition in conditions)

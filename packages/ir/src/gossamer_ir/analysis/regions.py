@@ -182,7 +182,7 @@ class _Boxes:
         ends, loops = [], access.held.loops
         for at, extent in zip(access.indices, shape, strict=True):
             bounds = self._ends(at, loops)
-            if bounds is not None and (not is_certain or _moving(at, loops)):
+            if bounds is not None and (not is_certain or _loops_of_index(at, loops)):
                 bounds = None if _is_searched(bounds) else self._bounds.within(*bounds, extent)
             ends.append(bounds)
         is_exact = is_certain and None not in ends and _is_exact(access)
@@ -227,7 +227,7 @@ def _is_searched(ends: tuple[Affine, Affine]) -> bool:
     )
 
 
-def _moving(at: Node, loops: Sequence[For]) -> frozenset[str]:
+def _loops_of_index(at: Node, loops: Sequence[For]) -> frozenset[str]:
     """Return the loops on which an index depends."""
     return free_vars(at) & {loop.var for loop in loops}
 
@@ -237,7 +237,7 @@ def _is_exact(access: Access) -> bool:
     range that does not depend on other loops."""
     used: list[str] = []
     for at in access.indices:
-        names = _moving(at, access.held.loops)
+        names = _loops_of_index(at, access.held.loops)
         used += names
         if isinstance(at, Range) or lanes_of(at) is not None or len(names) > 1:
             return False
@@ -246,7 +246,9 @@ def _is_exact(access: Access) -> bool:
     ranges = [
         part for loop in access.held.loops if loop.var in used for part in (loop.start, loop.extent)
     ]
-    return len(set(used)) == len(used) and not any(_moving(at, access.held.loops) for at in ranges)
+    return len(set(used)) == len(used) and not any(
+        _loops_of_index(at, access.held.loops) for at in ranges
+    )
 
 
 def _steps_by_one(at: Expr, name: str) -> bool:
@@ -258,10 +260,10 @@ def _is_joined(pairs: Sequence[tuple[_Ends, _Ends]]) -> bool:
     """Return whether the union of two boxes is a box: they are equal, or differ in one dimension along which
     they overlap or are adjacent."""
     different = [pair for pair in pairs if pair[0] != pair[1]]
-    return not different or (len(different) == 1 and _meet(*different[0]))
+    return not different or (len(different) == 1 and _touch_or_overlap(*different[0]))
 
 
-def _meet(first: _Ends, second: _Ends) -> bool:
+def _touch_or_overlap(first: _Ends, second: _Ends) -> bool:
     if first is None or second is None:
         return False
     gaps = [combine(high, low, -1) for (low, _), (_, high) in ((first, second), (second, first))]

@@ -48,9 +48,13 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
     """
     for count in range(len(loop.body) - 1, 0, -1):
         first, rest = loop.body[:count], loop.body[count:]
-        filled = _written(first)
-        is_for_rest = bool(filled) and filled <= _read(rest) and not filled & _written(rest)
-        is_fixed = not _read(first) & _written(loop.body)
+        filled = _outer_buffers_written(first)
+        is_for_rest = (
+            bool(filled)
+            and filled <= _buffers_read_by(rest)
+            and not filled & _outer_buffers_written(rest)
+        )
+        is_fixed = not _buffers_read_by(first) & _outer_buffers_written(loop.body)
         if is_for_rest and is_fixed and all(_is_own(name, loop, function) for name in filled):
             return first
     return ()
@@ -85,19 +89,19 @@ def _is_own(name: str, loop: For, function: Function) -> bool:
     used outside the loop."""
     if any(buffer.name == name and buffer.handle is not None for buffer in function.buffers):
         return False
-    return _uses(function.body, name) == _uses((loop,), name)
+    return _count_of_accesses(function.body, name) == _count_of_accesses((loop,), name)
 
 
-def _written(body: Iterable[Stmt]) -> frozenset[str]:
+def _outer_buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers that statements write, without those that are allocated inside a single one of
     them."""
     return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
 
 
-def _read(body: Iterable[Stmt]) -> frozenset[str]:
+def _buffers_read_by(body: Iterable[Stmt]) -> frozenset[str]:
     return buffers_read(*body)
 
 
-def _uses(body: Iterable[Stmt], name: str) -> int:
+def _count_of_accesses(body: Iterable[Stmt], name: str) -> int:
     """Return the number of accesses to a buffer."""
     return sum(node.buffer == name for node in collect(ACCESSES, *body))

@@ -50,16 +50,16 @@ def written_accesses(
 def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
     """Return the access without the indices that load from buffers that a body writes (including those that
     it allocates): such an index may differ each time it is evaluated, so it is unknown."""
-    if not any(_changes(form, buffers) for form in access.selectors):
+    if not any(_reads_any(form, buffers) for form in access.selectors):
         return access
     indices, numbers = (
-        tuple(None if _changes(form, buffers) else form for form in forms)
+        tuple(None if _reads_any(form, buffers) else form for form in forms)
         for forms in (access.indices, access.numbers)
     )
     return replace(access, indices=indices, numbers=numbers)
 
 
-def _changes(form: LinearForm | None, buffers: Set[str]) -> bool:
+def _reads_any(form: LinearForm | None, buffers: Set[str]) -> bool:
     """Return whether a form loads from some buffers."""
     if form is None:
         return False
@@ -102,12 +102,15 @@ def verdict(
         *zip(*(access.numbers for access in every), strict=False),
     ]
     columns += _loaded_indices(columns, distinct_buffers(facts), loops=loops)
-    if any(_determines(loop, forms, loops=loops, varying=varying) for forms in columns):
+    if any(_determine_iteration(loop, forms, loops=loops, varying=varying) for forms in columns):
         return "disjoint"
     if _is_recovered(loop, columns, loops=loops, varying=varying):
         return "disjoint"
     others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
-    if any(_selects(loops[loop], forms, others=others, facts=facts) for forms in columns):
+    if any(
+        _share_injective_coordinate(loops[loop], forms, others=others, facts=facts)
+        for forms in columns
+    ):
         return "disjoint"
     if any(access.is_store and _is_independent_of(access, loop, varying) for access in every):
         return "race"
@@ -148,7 +151,7 @@ def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
     return load if load is not None and load.buffer in distinct else None
 
 
-def _determines(
+def _determine_iteration(
     loop: str, forms: Iterable[LinearForm | None], *, loops: LoopsByName, varying: Set[str]
 ) -> bool:
     """Return whether all forms determine the iteration of the loop in the same way."""
@@ -201,7 +204,7 @@ def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
     )
 
 
-def _selects(
+def _share_injective_coordinate(
     loop: For, forms: Sequence[LinearForm | None], *, others: Set[str], facts: Sequence[Fact]
 ) -> bool:
     """Return whether all accesses use one coordinate that is injective in the loop and does not depend on the

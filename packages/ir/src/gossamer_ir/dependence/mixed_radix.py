@@ -118,7 +118,10 @@ def injectivity_key(
     digits = digits_of(form, varying | {loop}, loops=loops)
     own = digits.pop(loop)
     if _is_negative(own.coefficient):  # the loop counts backwards: negate the whole number
-        own, digits = _negative(own), {name: _negative(digit) for name, digit in digits.items()}
+        own, digits = (
+            _negated_digit(own),
+            {name: _negated_digit(digit) for name, digit in digits.items()},
+        )
     low: list[Digit] = []
     for name, digit in digits.items():
         if integer_value(loops[name].start) != 0:
@@ -138,7 +141,7 @@ def _is_negative(coefficient: Affine) -> bool:
     return coefficient.constant < 0 if not coefficient.terms else factored(coefficient)[0] < 0
 
 
-def _negative(digit: Digit) -> Digit:
+def _negated_digit(digit: Digit) -> Digit:
     return Digit(scale(digit.coefficient, -1), digit.extent)
 
 
@@ -273,10 +276,10 @@ def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> 
     top = order[-1]
     if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
         return False
-    return _reaches(without_guard(loops[top].extent), form.terms[top], without_guard(extent))
+    return _is_at_least(without_guard(loops[top].extent), form.terms[top], without_guard(extent))
 
 
-def _reaches(count: Expr, step: Affine, extent: Expr) -> bool:
+def _is_at_least(count: Expr, step: Affine, extent: Expr) -> bool:
     """Return whether count * step >= extent, for constants, multiples, and a count that is a rounded-up
     quotient."""
     if step == UNIT and count == extent:
@@ -291,7 +294,7 @@ def _reaches(count: Expr, step: Affine, extent: Expr) -> bool:
         divisor, inner = affine_of(count.rhs), count.lhs.lhs
         fewer = quotient(step, divisor)
         if fewer is not None and count == ceildiv_by(inner, divisor):
-            return _reaches(without_guard(inner), fewer, extent)
+            return _is_at_least(without_guard(inner), fewer, extent)
     return False
 
 

@@ -72,7 +72,9 @@ def are_ordered(
     later = index_var(loop.var + _LATER)
     point.assume_loop(replace(loop, var=later.name))
     point.assume(Compare("lt", index_var(loop.var), later))
-    sites = _weakest(_site(access, function=function, point=point) for access in listed)
+    sites = _weakest_sites(
+        _access_site(access, function=function, point=point) for access in listed
+    )
     rank = min((len(site.indices) for site in sites), default=0)
     return any(_is_ordered_along(sites, dim, point=point, loop=loop) for dim in range(rank))
 
@@ -85,7 +87,7 @@ class _AccessSite(NamedTuple):
     held: EnclosingContext
 
 
-def _site(access: Access, *, function: Function, point: ProgramPoint) -> _AccessSite:
+def _access_site(access: Access, *, function: Function, point: ProgramPoint) -> _AccessSite:
     indices = tuple(None if isinstance(at, Range) else at for at in access.indices)
     numbers = tuple(
         at if at is not None and point.is_exact(at) else None
@@ -94,7 +96,7 @@ def _site(access: Access, *, function: Function, point: ProgramPoint) -> _Access
     return _AccessSite((*indices, *numbers), access.held)
 
 
-def _weakest(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
+def _weakest_sites(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
     """Return the sites with minimal assumptions. A proof for one of them holds for every site that has the
     same indices and more assumptions."""
     known = {(site.indices, site.held.assumptions()): site for site in sites}
@@ -137,11 +139,11 @@ def _is_apart(
     later: Expr = substitute(other, renamed)
     with point.scope():
         point.assume_held(first.held)
-        point.assume_held(_renamed(second.held, renamed))
+        point.assume_held(_with_renamed_loops(second.held, renamed))
         return point.proves(Compare("gt" if falls else "lt", earlier, later))
 
 
-def _renamed(held: EnclosingContext, names: Values) -> EnclosingContext:
+def _with_renamed_loops(held: EnclosingContext, names: Values) -> EnclosingContext:
     """Return the context in the later iteration, with renamed loop variables."""
     loops = (replace(loop, var=loop.var + _LATER, body=()) for loop in held.loops)
     conditions = (substitute(condition, names) for condition in held.conditions)

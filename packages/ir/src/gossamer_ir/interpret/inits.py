@@ -30,40 +30,42 @@ from gossamer_ir.traversal.references import free_vars
 def place_init(node: Block, translator: Translator) -> Exec | None:
     """Add the init to the loop before which it runs; return it if no loop feeds a reduction iterator."""
     feeding = _InitDependences(node, translator.around)
-    outermost = _forgets(node, feeding, translator)
+    outermost = _forget_before_loop(node, feeding, translator)
     for depth, entry in enumerate(translator.around):
         if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
-            repeats = _repeats(translator, feeding, outermost, depth)
+            repeats = _repeating_loops(translator, feeding, outermost, depth)
             nest = _nest(
                 node, translator.around[depth:], repeats, feeding=feeding, translator=translator
             )
             entry.hoisted.append(nest)
             return None
-    repeats = _repeats(translator, feeding, outermost, len(translator.around))
+    repeats = _repeating_loops(translator, feeding, outermost, len(translator.around))
     nest = _nest(node, [], repeats, feeding=feeding, translator=translator)
-    return nest if outermost is not None else _both(_forgetting(node.name), nest)
+    return nest if outermost is not None else _one_after_other(_forgetting_record(node.name), nest)
 
 
-def _forgets(node: Block, feeding: _InitDependences, translator: Translator) -> int | None:
+def _forget_before_loop(
+    node: Block, feeding: _InitDependences, translator: Translator
+) -> int | None:
     """Clear the record of initialized elements before the outermost loop that feeds an iterator.
 
     Returns the index of that loop in `translator.around`, None if there is none.
     """
     for depth, entry in enumerate(translator.around):
         if isinstance(entry.node, For) and entry.node.var in feeding.any:
-            entry.hoisted.append(_forgetting(node.name))
+            entry.hoisted.append(_forgetting_record(node.name))
             return depth
     return None
 
 
-def _forgetting(block: str) -> Exec:
+def _forgetting_record(block: str) -> Exec:
     def run(frame: Frame) -> None:
         frame.inits[block] = {}
 
     return run
 
 
-def _both(first: Exec, second: Exec) -> Exec:
+def _one_after_other(first: Exec, second: Exec) -> Exec:
     def run(frame: Frame) -> None:
         first(frame)
         second(frame)
@@ -71,7 +73,7 @@ def _both(first: Exec, second: Exec) -> Exec:
     return run
 
 
-def _repeats(
+def _repeating_loops(
     translator: Translator, feeding: _InitDependences, outermost: int | None, depth: int
 ) -> tuple[str, ...]:
     """Return the loops, between `outermost` and the place of the init, that feed no iterator: each of their
@@ -100,7 +102,7 @@ class _InitDependences:
             entry.node.var.name: entry.node.value for entry in around if isinstance(entry.node, Let)
         }
         in_init = {name for stmt in node.init for name in free_vars(stmt)}
-        self.bound = _selecting(node.iters, in_init)
+        self.bound = _selecting_iterators(node.iters, in_init)
         self.unbound = {it.var for it in node.iters} - {it.var for it in self.bound}
         self.reduction = self._of(it.value for it in node.iters if it.kind == "R")
         self.any = self._of(it.value for it in node.iters)
@@ -125,7 +127,7 @@ class _InitDependences:
         return frozenset(names)
 
 
-def _selecting(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
+def _selecting_iterators(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
     """Return the spatial iterators, those in `names`, and those that the domains of any of these use."""
     iterators: list[BlockIter] = []
     wanted = set(names)
@@ -157,7 +159,7 @@ def _nest(
             kept.append(entry)
     run = _init(node, feeding.bound, repeats, unbound=unbound, translator=translator)
     for entry in reversed(kept):
-        run = _around(entry, run, unbound=unbound, translator=translator)
+        run = _inside_entry(entry, run, unbound=unbound, translator=translator)
     return run
 
 
@@ -172,9 +174,11 @@ def _init(
     bind = bind_iters(iters, translator)
     around, translator.around = translator.around, []
     check = check_domains(iters, node.name, translator)
-    body = _both(check, _of_new_elements(node.name, translator.body(node.init), repeats))
+    body = _one_after_other(check, _of_new_elements(node.name, translator.body(node.init), repeats))
     translator.around = around
-    guarded = _when(conjuncts(node.predicate), body, unbound=unbound, translator=translator)
+    guarded = _under_conditions(
+        conjuncts(node.predicate), body, unbound=unbound, translator=translator
+    )
 
     def run(frame: Frame) -> None:
         bind(frame)
@@ -195,7 +199,7 @@ def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     return run
 
 
-def _around(
+def _inside_entry(
     entry: EnclosingEntry, body: Exec, *, unbound: set[str], translator: Translator
 ) -> Exec:
     match entry.node:
@@ -211,7 +215,7 @@ def _around(
             return run
         case If(condition=condition):
             parts = [Unary("not", condition)] if entry.is_else else conjuncts(condition)
-            return _when(parts, body, unbound=unbound, translator=translator)
+            return _under_conditions(parts, body, unbound=unbound, translator=translator)
 
 
 def _loop(node: For, body: Exec, translator: Translator) -> Exec:
@@ -226,7 +230,7 @@ def _loop(node: For, body: Exec, translator: Translator) -> Exec:
     return run
 
 
-def _when(
+def _under_conditions(
     conditions: Iterable[Expr], body: Exec, *, unbound: set[str], translator: Translator
 ) -> Exec:
     parts = tuple(translator.expr(part) for part in conditions if not free_vars(part) & unbound)

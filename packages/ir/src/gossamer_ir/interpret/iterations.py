@@ -42,10 +42,10 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
     )
     body, init = translator.body(node.body), translator.body(node.init)
     translator.around, translator.inits = around, inits
-    nest = _apart(_nest(loops, body))
+    nest = _restoring_elements(_nest(loops, body))
     if not node.init:
         return nest
-    initialize = _apart(
+    initialize = _restoring_elements(
         _initializing(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
     )
     if translator.inits is None:
@@ -54,7 +54,7 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
     return nest
 
 
-def _apart(nest: Exec) -> Exec:
+def _restoring_elements(nest: Exec) -> Exec:
     """Return a nest that restores the current elements and coordinates when it ends."""
 
     def run(frame: Frame) -> None:

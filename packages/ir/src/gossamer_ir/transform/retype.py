@@ -112,7 +112,9 @@ class _Retyper:
         if scalar is None:
             return node
         dtype = DType.parse(node.dtype).with_scalar(scalar).text
-        passthrough = None if node.passthrough is None else _follow(node.passthrough, dtype)
+        passthrough = (
+            None if node.passthrough is None else _converted_to_scalar(node.passthrough, dtype)
+        )
         return replace(node, dtype=dtype, passthrough=passthrough)
 
     def var(self, node: Var) -> Expr:
@@ -131,7 +133,7 @@ class _Retyper:
         if scalar is None:
             return node
         dtype = DType.parse(dtype_of(node.value)).with_scalar(scalar).text
-        value = _follow(node.value, dtype)
+        value = _converted_to_scalar(node.value, dtype)
         return node if value is node.value else replace(node, value=value)
 
     def reducer(self, node: Reducer) -> Reducer:
@@ -140,23 +142,24 @@ class _Retyper:
             return node
         pairs = zip(node.identity, node.results, dtypes, strict=True)
         followed = [
-            (_limit(value, dtype), _follow(result, dtype)) for value, result, dtype in pairs
+            (_limit(value, dtype), _converted_to_scalar(result, dtype))
+            for value, result, dtype in pairs
         ]
         identity, results = zip(*followed, strict=True)
         return replace(node, identity=identity, results=results)
 
     def operands(self, node: Binary | Compare) -> Expr:
-        lhs, rhs = _agree([node.lhs, node.rhs])
+        lhs, rhs = _with_one_dtype([node.lhs, node.rhs])
         return node if lhs is node.lhs and rhs is node.rhs else replace(node, lhs=lhs, rhs=rhs)
 
     def arms(self, node: Select | IfThenElse) -> Expr:
-        first, second = _agree([node.if_true, node.if_false])
+        first, second = _with_one_dtype([node.if_true, node.if_false])
         if first is node.if_true and second is node.if_false:
             return node
         return replace(node, if_true=first, if_false=second)
 
     def call(self, node: Call) -> Expr:
-        args = _agree(list(node.args))
+        args = _with_one_dtype(list(node.args))
         return replace(node, args=tuple(args), dtype=dtype_of(args[0])) if args else node
 
     def cast(self, node: Cast) -> Expr:
@@ -191,12 +194,12 @@ def _limit(value: Const, dtype: str) -> Const:
     return constant(value_of(value), dtype)
 
 
-def _agree(nodes: list[Expr]) -> list[Expr]:
+def _with_one_dtype(nodes: list[Expr]) -> list[Expr]:
     """Return the operands with one dtype: expressions of constants are converted to that of the others."""
     firm = [dtype_of(node) for node in nodes if not _is_literal(node)]
     if not firm:
         return nodes
-    return [_follow(node, firm[0]) for node in nodes]
+    return [_converted_to_scalar(node, firm[0]) for node in nodes]
 
 
 _LIMITS: tuple[ReduceOp, ...] = ("min", "max")
@@ -213,7 +216,7 @@ def _is_literal(node: Expr) -> bool:
     return False
 
 
-def _follow(node: Expr, dtype: str) -> Expr:
+def _converted_to_scalar(node: Expr, dtype: str) -> Expr:
     if dtype_of(node) == dtype:
         return node
     if not _is_literal(node):

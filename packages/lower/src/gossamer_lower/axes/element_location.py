@@ -45,7 +45,7 @@ class ElementLocation(msgspec.Struct):
         """
         if not self.conditions:
             return None
-        evaluated = [loading for each in indices for loading in _loading(each)]
+        evaluated = [loading for each in indices for loading in _parts_with_loads(each)]
         if evaluated:
             first = tuple(walk(self.conditions[0]))
             checks = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
@@ -53,7 +53,7 @@ class ElementLocation(msgspec.Struct):
         return self.is_present()
 
 
-def _loading(expr: Expr) -> Iterator[Expr]:
+def _parts_with_loads(expr: Expr) -> Iterator[Expr]:
     """Yield the parts of an index that load from memory. Of a search only its operands: the search itself
     finds nothing where there is no fibre."""
     if not contains(Load, expr):
@@ -62,7 +62,7 @@ def _loading(expr: Expr) -> Iterator[Expr]:
         yield expr
         return
     for part in children(expr):
-        yield from _loading(cast(Expr, part))
+        yield from _parts_with_loads(cast(Expr, part))
 
 
 def _is_evaluated(expr: Expr) -> Expr:

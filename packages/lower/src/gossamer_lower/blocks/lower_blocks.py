@@ -141,7 +141,7 @@ class _BlockLowerer:
             if names and block.name not in self._marks:
                 self._marks[block.name] = self._marks_of(loop, block, place)
                 before += self._marks[block.name].numbered()
-                loop = _replacing(loop, block, self._marks[block.name].marking(block))
+                loop = _with_block_replaced(loop, block, self._marks[block.name].marking(block))
             if names:
                 before += self._marks[block.name].cleared(names)
         return tuple(before), loop
@@ -158,10 +158,10 @@ class _BlockLowerer:
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:
         values = {iterator.var: iterator.value for iterator in block.iters}
-        body = _under(block.predicate, self.body(block.body))
+        body = _guarded_by(block.predicate, self.body(block.body))
         if block.init:
             visited = build.conjoined(conditions_of_init(block, (), {}))
-            body = (*_under(visited, self.body(block.init)), *body)
+            body = (*_guarded_by(visited, self.body(block.init)), *body)
         return (*self._still_read(values, body), *substitute_body(body, values))
 
     def _still_read(self, values: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
@@ -185,7 +185,7 @@ class _BlockLowerer:
         conditions = [substitute(part, values) for part in conditions_of_init(block, loops, {})]
         init = substitute_body(self.body(block.init), values)
         kept = tuple(without_loops(path, loops_outside_init(block, loops, {})))
-        return self._renamed_nest(kept, _under(build.conjoined(conditions), init))
+        return self._renamed_nest(kept, _guarded_by(build.conjoined(conditions), init))
 
     def _renamed_nest(
         self, path: Sequence[LoopOrCondition], body: tuple[Stmt, ...]
@@ -195,7 +195,7 @@ class _BlockLowerer:
         result = substitute_body(body, names)
         for item in reversed(path):
             if not isinstance(item, For):
-                result = _under(substitute(item, names), result)
+                result = _guarded_by(substitute(item, names), result)
                 continue
             header = substitute(_around_init(item), names)
             nest = msgspec.structs.replace(header, var=names[item.var].name, body=result)
@@ -232,7 +232,7 @@ def _path_to(stmt: Stmt, block: Block) -> tuple[LoopOrCondition, ...] | None:
     """Return the loops and conditions from a statement down to the block; None if it is not inside."""
     if stmt is block:
         return ()
-    for own, body in _bodies(stmt):
+    for own, body in _bodies_on_path(stmt):
         for inner in body:
             path = _path_to(inner, block)
             if path is not None:
@@ -240,7 +240,7 @@ def _path_to(stmt: Stmt, block: Block) -> tuple[LoopOrCondition, ...] | None:
     return None
 
 
-def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stmt, ...]]]:
+def _bodies_on_path(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stmt, ...]]]:
     """Yield the bodies of a statement, each with the loop or condition that it adds to the path."""
     match stmt:
         case For():
@@ -253,16 +253,20 @@ def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stm
                 yield (), getattr(stmt, field)
 
 
-def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _guarded_by(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return the statements under a condition. A condition that reads memory is kept even without
     statements, because the read may stop the program."""
     is_condition_kept = condition is not None and (body or buffers_read(condition))
     return (If(condition, body),) if condition is not None and is_condition_kept else body
 
 
-def _replacing(stmt: Any, block: Block, by: Block) -> Any:
+def _with_block_replaced(stmt: Any, block: Block, by: Block) -> Any:
     """Return the statement with a block inside it replaced."""
-    return by if stmt is block else map_children(stmt, lambda child: _replacing(child, block, by))
+    return (
+        by
+        if stmt is block
+        else map_children(stmt, lambda child: _with_block_replaced(child, block, by))
+    )
 
 
 def _without_init(stmt: Any, name: str) -> Any:

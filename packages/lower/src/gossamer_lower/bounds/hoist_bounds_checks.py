@@ -132,7 +132,7 @@ class _BoundsCheckHoister:
                 if progression is None or not self._fits(progression, loop, part.rhs):
                     return None
                 indices.pop(part.lhs, None)
-                result += _within(progression, loop.extent, part.rhs)
+                result += _range_conditions(progression, loop.extent, part.rhs)
             else:
                 return None
         return None if indices else result
@@ -162,7 +162,7 @@ def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
     return (stmt.buffer.name for stmt in collect(Allocate, *body))
 
 
-def _within(progression: _Progression, extent: Expr, size: Expr) -> Iterator[Expr]:
+def _range_conditions(progression: _Progression, extent: Expr, size: Expr) -> Iterator[Expr]:
     """Yield the conditions that the indices of `extent` > 0 iterations lie in a dimension."""
     yield Compare("ge", progression.first, build.ZERO)
     if progression.step == build.ONE:

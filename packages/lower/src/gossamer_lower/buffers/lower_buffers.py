@@ -114,7 +114,7 @@ class _BufferLowerer:
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return the statements with their accesses rewritten."""
-        return tuple(lowered for stmt in body for lowered in _several(self.node(stmt)))
+        return tuple(lowered for stmt in body for lowered in _as_tuple(self.node(stmt)))
 
     def node(self, node: Any) -> Any:
         """Return a statement or expression with its accesses rewritten; a tuple of statements if a guard
@@ -136,7 +136,7 @@ class _BufferLowerer:
         if isinstance(lowered, Guard):
             return self._guard(lowered)
         if isinstance(lowered, Compare):
-            return _absolute(lowered)
+            return _without_fibre_offset(lowered)
         if isinstance(lowered, ACCESSES) and lowered.buffer in self._sparse:
             return self._access(lowered)
         return lowered
@@ -183,7 +183,7 @@ class _BufferLowerer:
 
     def _combine(self, node: Combine) -> tuple[Stmt, ...]:
         """Return the combination, after guards for the elements that may be absent."""
-        parts = [part for store in node.stores for part in _several(self.node(store))]
+        parts = [part for store in node.stores for part in _as_tuple(self.node(store))]
         stores = tuple(part for part in parts if isinstance(part, Store))
         guards = (part for part in parts if not isinstance(part, Store))
         return (*guards, msgspec.structs.replace(node, stores=stores))
@@ -246,11 +246,11 @@ class _BufferLowerer:
         return (offset,)
 
 
-def _several(result: Any) -> tuple[Any, ...]:
+def _as_tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
-def _absolute(condition: Compare) -> Compare:
+def _without_fibre_offset(condition: Compare) -> Compare:
     """Return the condition that a search succeeded without the offset of the fibre: -1 stays -1."""
     match condition:
         case Compare(op="ge", lhs=Select(if_true=Search() as search), rhs=zero) if (

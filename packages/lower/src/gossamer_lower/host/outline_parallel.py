@@ -89,10 +89,10 @@ def outline_parallel(module: Module) -> Module:
         outliner = _LoopOutliner(function, Namer(used | set(names_of(function))))
         body = tuple(outliner.statement(stmt) for stmt in function.body)
         functions += [msgspec.structs.replace(function, body=body), *outliner.functions]
-    return _bound(Module("flat", tuple(functions), module.entry))
+    return _require_bound_pointers(Module("flat", tuple(functions), module.entry))
 
 
-def _bound(module: Module) -> Module:
+def _require_bound_pointers(module: Module) -> Module:
     """Return the module. Raises `VerifyError` if a pointer parameter has no buffer: earlier stages accept
     that, but a flat function must declare what each pointer points to."""
     for function in module.functions:
@@ -204,11 +204,11 @@ def _buffers_of(fact: Fact) -> set[str]:
 def _with_serial_loops(loop: For) -> For:
     """Return the loop with the parallel loops inside made serial. Their iterations then run on one thread,
     so they need atomic accumulations only if those of the loop itself do."""
-    return with_body(loop, _in_order(loop.body))
+    return with_body(loop, _with_all_serial(loop.body))
 
 
-def _in_order(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return map_statements(body, lambda stmt: (_serial(with_bodies(stmt, _in_order)),))
+def _with_all_serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return map_statements(body, lambda stmt: (_serial(with_bodies(stmt, _with_all_serial)),))
 
 
 def _serial(stmt: Stmt) -> Stmt:

@@ -63,12 +63,14 @@ def _statement(stmt: Stmt, function: Function) -> Stmt:
     match stmt:
         case For(kind="vectorized"):
             lanes = {stmt.var}
-            return _outside(with_body(stmt, _split_body(stmt.body, lanes)), function)
+            return _unswitched_loop(with_body(stmt, _split_body(stmt.body, lanes)), function)
         case For():
             loop = with_body(stmt, _body(stmt.body, function))
             if stmt.kind not in ("serial", "unrolled"):
                 return loop
-            return _bounded(_outside(loop, function) if _is_around_vectors(loop) else loop)
+            return _with_bound_apart(
+                _unswitched_loop(loop, function) if _is_around_vectors(loop) else loop
+            )
     return with_bodies(stmt, lambda body: _body(body, function))
 
 
@@ -80,7 +82,7 @@ def _is_around_vectors(loop: For) -> bool:
     return False
 
 
-def _outside(loop: For, function: Function) -> Stmt:
+def _unswitched_loop(loop: For, function: Function) -> Stmt:
     """Return the loop, under the loop-invariant parts of the condition around its whole body."""
     match loop.body:
         case (If(else_body=()) as inner,):
@@ -90,12 +92,12 @@ def _outside(loop: For, function: Function) -> Stmt:
             ]
             kept = [part for part in parts if part not in moved]
             if moved:
-                body = _under(kept, inner.then_body)
-                return If(_all(moved), (msgspec.structs.replace(loop, body=body),))
+                body = _guarded_by(kept, inner.then_body)
+                return If(_conjunction_of(moved), (msgspec.structs.replace(loop, body=body),))
     return loop
 
 
-def _bounded(stmt: Stmt) -> Stmt:
+def _with_bound_apart(stmt: Stmt) -> Stmt:
     """Return a loop that has no iteration unless a condition holds, under that condition."""
     match stmt:
         case For(extent=IfThenElse() as extent) if build.integer_value(extent.if_false) == 0:
@@ -128,18 +130,18 @@ def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
             varying = [part for part in parts if free_vars(part) & lanes]
             body = _split_body(stmt.then_body, lanes)
             if shared:
-                return If(_all(shared), _under(varying, body))
+                return If(_conjunction_of(shared), _guarded_by(varying, body))
             return with_sides(stmt, body, ())
         case If():
             return with_bodies(stmt, lambda inner: _split_body(inner, lanes))
     return stmt
 
 
-def _all(parts: Sequence[Expr]) -> Expr:
+def _conjunction_of(parts: Sequence[Expr]) -> Expr:
     condition = build.conjoined(parts)
     assert condition is not None
     return condition
 
 
-def _under(parts: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return (If(_all(parts), body),) if parts else body
+def _guarded_by(parts: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return (If(_conjunction_of(parts), body),) if parts else body

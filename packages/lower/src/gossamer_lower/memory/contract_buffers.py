@@ -72,17 +72,17 @@ def contract_buffers(module: Module) -> Module:
 
 
 def _contract_function(function: Function) -> Function:
-    planned = _planned(function)
+    planned = _with_contracted_buffers(function)
     unseen = _shrunk_unseen(function, planned)
     guarded = guard_buffers(function, unseen) if unseen else function
-    return planned if guarded is function else _planned(guarded)
+    return planned if guarded is function else _with_contracted_buffers(guarded)
 
 
-def _planned(function: Function) -> Function:
+def _with_contracted_buffers(function: Function) -> Function:
     body = _replaced(function.body, function)
     for buffer in function.buffers:
         if buffer.handle is None and isinstance(buffer, Buffer):
-            body = _place(body, buffer, function)
+            body = _body_with_allocation(body, buffer, function)
     kept = tuple(declared for declared in function.buffers if declared.handle is not None)
     return msgspec.structs.replace(function, body=body, buffers=kept)
 
@@ -145,17 +145,17 @@ def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
     result: tuple[Stmt, ...] = ()
     for stmt in reversed(body):
         if isinstance(stmt, Allocate):
-            result = _place(result, stmt.buffer, function)
+            result = _body_with_allocation(result, stmt.buffer, function)
         else:
             result = (with_bodies(stmt, lambda inner: _replaced(inner, function)), *result)
     return result
 
 
-def _place(
+def _body_with_allocation(
     body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, known: Intervals | None = None
 ) -> tuple[Stmt, ...]:
     """Return the body with the buffer allocated where it is live; `known` are its ranges in the body."""
-    users = [at for at, stmt in enumerate(body) if _mentions((stmt,), buffer.name)]
+    users = [at for at, stmt in enumerate(body) if _is_named((stmt,), buffer.name)]
     if not users:
         return body
     first, last = users[0], users[-1] + 1
@@ -163,20 +163,23 @@ def _place(
     if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
         inside = index_ranges_of(buffer, only.body, function)
         if _is_private(only, buffer, inside, function):
-            inner = _place(only.body, buffer, function, known=inside)
+            inner = _body_with_allocation(only.body, buffer, function, known=inside)
             placed = msgspec.structs.replace(only, body=inner)
             return (*body[:first], placed, *body[last:])
     if len(users) == 1 and isinstance(only, If) and _is_in_one_side(only, buffer.name):
-        sides = _place(only.then_body, buffer, function), _place(only.else_body, buffer, function)
+        sides = (
+            _body_with_allocation(only.then_body, buffer, function),
+            _body_with_allocation(only.else_body, buffer, function),
+        )
         return (*body[:first], If(only.condition, *sides), *body[last:])
     live = body[first:last]
     if known is None or len(live) < len(body):
         known = index_ranges_of(buffer, live, function)
-    compacted, live = _compact(buffer, live, known)
+    compacted, live = _contracted(buffer, live, known)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
-def _mentions(nodes: Iterable[Any], name: str) -> bool:
+def _is_named(nodes: Iterable[Any], name: str) -> bool:
     """Return whether the buffer is named, also by a guard, which may stand far before the access."""
     return name in buffers_named(*nodes)
 
@@ -184,8 +187,8 @@ def _mentions(nodes: Iterable[Any], name: str) -> bool:
 def _is_in_one_side(stmt: If, name: str) -> bool:
     """Return whether exactly one branch of a choice names the buffer."""
     sides = (stmt.then_body, stmt.else_body)
-    using = [_mentions(side, name) for side in sides]
-    return using.count(True) == 1 and not _mentions((stmt.condition,), name)
+    using = [_is_named(side, name) for side in sides]
+    return using.count(True) == 1 and not _is_named((stmt.condition,), name)
 
 
 def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
@@ -193,7 +196,11 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
     range of one iteration is known."""
     if any(interval is not None and _is_variable(interval, loop) for interval in intervals):
         return True
-    known = [dim for dim, interval in enumerate(intervals) if interval and _moves(interval, loop)]
+    known = [
+        dim
+        for dim, interval in enumerate(intervals)
+        if interval and _varies_with_loop(interval, loop)
+    ]
     if not known:
         return False
     shifted = [
@@ -210,7 +217,7 @@ def _is_variable(interval: Interval, loop: For) -> bool:
     return is_one and interval.fixed.terms == {build.index_var(loop.var): 1}
 
 
-def _moves(interval: Interval, loop: For) -> bool:
+def _varies_with_loop(interval: Interval, loop: For) -> bool:
     """Return whether the invariant part of the index depends on the loop variable."""
     return any(loop.var in free_vars(atom) for atom in interval.fixed.terms)
 
@@ -228,7 +235,7 @@ def _is_short(interval: Interval | None, extent: Expr) -> bool:
     return interval.high - interval.low < size + MOST_ELEMENTS
 
 
-def _compact(
+def _contracted(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     pairs = list(zip(buffer.shape, intervals, strict=True))

@@ -99,7 +99,7 @@ class _AllocationHoister:
         self._namer = namer_of(function)
         self._function = function
         self._declared = {buffer.name for buffer in function.buffers}
-        self._handed = _handed(function)
+        self._handed = _names_passed(function)
         self._conditional: list[Guard] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -198,7 +198,7 @@ def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
     return not checked.isdisjoint({*collect(READS, *indices), *collect(Var, *indices)})
 
 
-def _handed(function: Function) -> set[str]:
+def _names_passed(function: Function) -> set[str]:
     """Return the names of the variables passed to parallel loops, among them the handles of buffers."""
     loops = nodes_of_kind(function, ParallelFor)
     return {arg.name for loop in loops for arg in loop.args if isinstance(arg, Var)}

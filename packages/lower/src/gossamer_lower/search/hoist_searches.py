@@ -77,7 +77,7 @@ def _hoist_function(function: Function) -> Function:
         return function
     hoister = _SearchHoister(function)
     body = hoister.body(function.body)
-    placed = _placed(
+    placed = _with_lets_placed(
         body, lets=hoister.lets, unbound=frozenset(bound_variables(body)) | hoister.lets.keys()
     )
     return msgspec.structs.replace(function, body=placed)
@@ -160,7 +160,7 @@ class _SearchHoister:
                 leaving.append(stmt)
         runs = Compare("gt", loop.extent, build.ZERO)
         rest = msgspec.structs.replace(loop, body=tuple(kept))
-        return [Let(let.var, _under(runs, let.value)) for let in leaving], rest
+        return [Let(let.var, _value_where(runs, let.value)) for let in leaving], rest
 
     def _variables(self, expr: Expr) -> set[str]:
         """Return the variables on which an expression depends, also through the lets of searches."""
@@ -191,7 +191,7 @@ class _SearchHoister:
                 name = self._vars[search].name
                 self.lets[name] = Let(self._vars[search], search)
             return self._vars[search]
-        value = search if path is None else _under(path, search)
+        value = search if path is None else _value_where(path, search)
         for let in self._here:
             if let.value == value:
                 return let.var
@@ -242,7 +242,7 @@ class _SearchHoister:
         return msgspec.structs.replace(search, begin=begin, end=end)
 
 
-def _under(condition: Expr, value: Expr) -> IfThenElse:
+def _value_where(condition: Expr, value: Expr) -> IfThenElse:
     """Return the value of a let if a condition holds, else 0."""
     if isinstance(value, IfThenElse):
         return IfThenElse(IfThenElse(condition, value.condition, FALSE), value.if_true, build.ZERO)
@@ -282,24 +282,24 @@ def _unsupported_error(where: str) -> UnsupportedError:
 # --- placing
 
 
-def _placed(
+def _with_lets_placed(
     body: tuple[Stmt, ...], *, lets: dict[str, Let], unbound: frozenset[str]
 ) -> tuple[Stmt, ...]:
     """Return the statements with each let before the first one that needs it; `unbound` are the variables
     that are not bound yet."""
     result: list[Stmt] = []
     for stmt in body:
-        for name in _needed(stmt, lets, unbound=unbound):
+        for name in _lets_needed(stmt, lets, unbound=unbound):
             result.append(lets[name])
             unbound -= {name}
         inside = unbound - {stmt.var} if isinstance(stmt, For) else unbound
-        result.append(with_bodies(stmt, partial(_placed, lets=lets, unbound=inside)))
+        result.append(with_bodies(stmt, partial(_with_lets_placed, lets=lets, unbound=inside)))
         if isinstance(stmt, Let):
             unbound -= {stmt.var.name}
     return tuple(result)
 
 
-def _needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -> list[str]:
+def _lets_needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -> list[str]:
     """Return the lets that a statement uses and whose operands are bound before it, in an order in which
     each comes after those that it uses; otherwise in program order."""
     needed: list[str] = []

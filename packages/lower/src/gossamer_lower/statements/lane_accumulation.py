@@ -46,7 +46,7 @@ def accumulated_by_lane(
             DType.parse(dtype_of(vector)).scalar,
             scope="local",
         )
-        before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
+        before.extend((Allocate(kept), Store(kept.name, (_all_lanes(lanes),), vector)))
         return Load(kept.name, (lane,), kept.dtype)
 
     def place(index: Expr) -> Expr:
@@ -61,5 +61,5 @@ def accumulated_by_lane(
     return (*before, For(lane.name, build.ZERO, lane_count(lanes), (made,)))
 
 
-def _all(lanes: Lanes) -> Ramp:
+def _all_lanes(lanes: Lanes) -> Ramp:
     return Ramp(build.ZERO, build.ONE, lanes)

@@ -111,11 +111,11 @@ class _LaneReductionCombiner:
     def _combined(self, body: list[Stmt]) -> list[Stmt]:
         """Return the body with each group as one store; the same object if there is none."""
         placed: dict[int, tuple[Stmt, ...]] = {}
-        for run in _runs(self._sums(body)):
-            for group in _groups(run):
+        for run in _consecutive_runs(self._sums(body)):
+            for group in _power_of_two_groups(run):
                 if self._may_move(body, group):
                     placed |= {member.at: () for member in group}
-                    placed[group[-1].at] = (_together(group),)
+                    placed[group[-1].at] = (_combined_store(group),)
         if not placed:
             return body
         return [new for at, stmt in enumerate(body) for new in placed.get(at, (stmt,))]
@@ -221,7 +221,8 @@ class _LaneReductionCombiner:
         if isinstance(node, Search) or node.buffer != store.buffer:
             return True
         return not any(
-            _differ(one, other) for one, other in zip(node.indices, store.indices, strict=True)
+            _are_different(one, other)
+            for one, other in zip(node.indices, store.indices, strict=True)
         )
 
     def _where(self, buffer: str) -> str:
@@ -235,7 +236,7 @@ class _LaneReductionCombiner:
         return map(self._where, buffers_written(body))
 
 
-def _differ(one: Expr, other: Expr) -> bool:
+def _are_different(one: Expr, other: Expr) -> bool:
     """Return whether two indices are always different."""
     if DType.parse(dtype_of(one)).is_vector or DType.parse(dtype_of(other)).is_vector:
         return False
@@ -269,11 +270,11 @@ def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
     return reduction.value if is_one else None
 
 
-def _runs(sums: Iterable[_LaneSum]) -> Iterator[list[_LaneSum]]:
+def _consecutive_runs(sums: Iterable[_LaneSum]) -> Iterator[list[_LaneSum]]:
     """Yield runs of stores to consecutive elements."""
     run: list[_LaneSum] = []
     for current in sums:
-        if run and not _follows(current, run[-1]):
+        if run and not _is_consecutive(current, run[-1]):
             yield run
             run = []
         run.append(current)
@@ -281,7 +282,7 @@ def _runs(sums: Iterable[_LaneSum]) -> Iterator[list[_LaneSum]]:
         yield run
 
 
-def _follows(after: _LaneSum, before: _LaneSum) -> bool:
+def _is_consecutive(after: _LaneSum, before: _LaneSum) -> bool:
     (*outer, index), (*old_outer, old_index) = after.store.indices, before.store.indices
     return (
         (after.store.buffer, after.value.op, outer)
@@ -291,7 +292,7 @@ def _follows(after: _LaneSum, before: _LaneSum) -> bool:
     )
 
 
-def _groups(run: list[_LaneSum]) -> Iterator[list[_LaneSum]]:
+def _power_of_two_groups(run: list[_LaneSum]) -> Iterator[list[_LaneSum]]:
     """Yield parts of a run, each with a power of two of stores."""
     while len(run) >= MIN_VALUES:
         count = min(MAX_VALUES, 1 << (len(run).bit_length() - 1))
@@ -299,7 +300,7 @@ def _groups(run: list[_LaneSum]) -> Iterator[list[_LaneSum]]:
         run = run[count:]
 
 
-def _together(group: Sequence[_LaneSum]) -> Store:
+def _combined_store(group: Sequence[_LaneSum]) -> Store:
     first = group[0]
     *outer, index = first.store.indices
     values = tuple(member.value.value for member in group)

@@ -67,9 +67,9 @@ def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace
     Raises `UnsupportedError` (`lower.conflicting_inits`) if several points may write an element that a loop
     in between initializes again in each iteration.
     """
-    around = tuple(_around(outermost, block))
+    around = tuple(_enclosing_statements(outermost, block))
     loops = [stmt for stmt in around if isinstance(stmt, For)]
-    conflicting, before = _outside(loops, block, function)
+    conflicting, before = _conflicts_and_place(loops, block, function)
     inner = [] if before is None else loops[loops.index(before) + 1 :]
     if inner and not _is_repeatable(block, inner):
         conflicting |= _conflicting_loops(inner, block, function)
@@ -80,7 +80,9 @@ def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace
     return InitPlace(name, _marked_from(loops, block))
 
 
-def _outside(loops: Sequence[For], block: Block, function: Function) -> tuple[set[str], For | None]:
+def _conflicts_and_place(
+    loops: Sequence[For], block: Block, function: Function
+) -> tuple[set[str], For | None]:
     """Return the enclosing loops whose iterations may write the same element, before which the init
     would have another effect, and the loop before which the init runs."""
     conflicting: set[str] = set()
@@ -104,7 +106,7 @@ def _conflicting_loops(loops: Sequence[For], block: Block, function: Function) -
 
 def _inits_may_conflict(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
     values = {iterator.var: iterator.value for iterator in block.iters}
-    choices = (stmt for stmt in _around(loop, block) if isinstance(stmt, If))
+    choices = (stmt for stmt in _enclosing_statements(loop, block) if isinstance(stmt, If))
     between = chain(inner, (_condition(stmt, block) for stmt in choices))
     return inits_may_conflict(loop, block, between, values=values, function=function)
 
@@ -126,11 +128,11 @@ def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
     """Return why an init cannot be hoisted before a loop: it would not have the effect that it has where
     the block first visits each element. None if it can."""
     targets = buffers_written(block.init)
-    around = list(_around(loop, block))
+    around = list(_enclosing_statements(loop, block))
     headers = buffers_read(*(part for stmt in around for part in parts_of(stmt)))
     reads = buffers_read(*block.init, *parts_of(block))
     changed = written_in(loop.body, function)
-    rest = _without(loop, block).body
+    rest = _without_block(loop, block).body
     beside = buffers_accessed(*rest)
     if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
         return "the values it writes do not depend on the element alone"
@@ -140,12 +142,12 @@ def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
         return "other statements of the loop use what it writes"
     if headers & changed or reads & (changed - targets):
         return "the loop changes what it reads"
-    if not all(isinstance(stmt, If) or _counts(stmt, block) for stmt in around):
+    if not all(isinstance(stmt, If) or _is_counting_loop(stmt, block) for stmt in around):
         return "a loop that does not feed the block repeats it"
     return None
 
 
-def _counts(stmt: EnclosingStmt, block: Block) -> bool:
+def _is_counting_loop(stmt: EnclosingStmt, block: Block) -> bool:
     return isinstance(stmt, For) and is_fed_by_loop(stmt, block)
 
 
@@ -169,7 +171,7 @@ def _require_no_repetition(
         if stmt is before:
             return
         is_unit = isinstance(stmt, For) and stmt.extent == ONE
-        if not (isinstance(stmt, If) or is_unit or _counts(stmt, block)):
+        if not (isinstance(stmt, If) or is_unit or _is_counting_loop(stmt, block)):
             raise repeated_init_error(block, "a loop that does not feed the block repeats it")
 
 
@@ -186,17 +188,17 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     )
 
 
-def _around(stmt: Any, block: Block) -> Iterator[EnclosingStmt]:
+def _enclosing_statements(stmt: Any, block: Block) -> Iterator[EnclosingStmt]:
     """Yield the loops and choices on the path from a statement down to a block inside it."""
     if isinstance(stmt, EnclosingStmt) and any(nested is block for nested in statements((stmt,))):
         yield stmt
         for inner in (
             nested for field in body_fields(type(stmt)) for nested in getattr(stmt, field)
         ):
-            yield from _around(inner, block)
+            yield from _enclosing_statements(inner, block)
 
 
-def _without(stmt: Any, block: Block) -> Any:
+def _without_block(stmt: Any, block: Block) -> Any:
     def visit(node: Any) -> Any:
         return () if node is block else map_children(node, visit)
 

@@ -39,7 +39,7 @@ def in_all_lanes(condition: Compare, index: Expr, *, mask: Expr | None, lanes: L
     """Return a comparison that holds in all lanes that the mask enables, from the one in `LANE`."""
     if LANE.name in free_vars(condition):
         dtype = DType("int64", lanes.count, lanes.scalable).text
-        every: Expr = Compare(condition.op, _as(dtype, index), Broadcast(condition.rhs, lanes))
+        every: Expr = Compare(condition.op, _cast_to(dtype, index), Broadcast(condition.rhs, lanes))
     elif mask is None:
         return condition
     else:
@@ -47,5 +47,5 @@ def in_all_lanes(condition: Compare, index: Expr, *, mask: Expr | None, lanes: L
     return LaneReduce("and", every if mask is None else Binary("or", Unary("not", mask), every))
 
 
-def _as(dtype: str, index: Expr) -> Expr:
+def _cast_to(dtype: str, index: Expr) -> Expr:
     return index if dtype_of(index) == dtype else Cast(dtype, index)

@@ -64,7 +64,7 @@ def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
     indptr, indices = (buffers.index_name(getattr(axis, of, None)) for of in ("indptr", "indices"))
     last = total = None
     if isinstance(axis, (DenseVaried, CompressedVaried)):
-        last, total = _before(buffers.size(axis.indptr)), buffers.storage.counts.nnz(axis)
+        last, total = _last_index(buffers.size(axis.indptr)), buffers.storage.counts.nnz(axis)
     return facts_of_axis(axis, indptr=indptr, indices=indices, last=last, total=total)
 
 
@@ -93,12 +93,12 @@ def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
 
 def _offset_facts(offsets: Buffer) -> list[Fact]:
     """Return the facts that offsets start at 0, never decrease, and do not exceed the last one."""
-    total = build.widen(Load(offsets.name, (_before(offsets.shape[0]),), offsets.dtype))
+    total = build.widen(Load(offsets.name, (_last_index(offsets.shape[0]),), offsets.dtype))
     return [
         InRange(offsets.name, build.ZERO, build.add(total, build.ONE)), Monotone(offsets.name),
         HasValue(offsets.name, build.ZERO, build.ZERO),
     ]  # fmt: skip
 
 
-def _before(extent: Expr) -> Expr:
+def _last_index(extent: Expr) -> Expr:
     return expr_of(affine_of(build.sub(extent, build.ONE)))

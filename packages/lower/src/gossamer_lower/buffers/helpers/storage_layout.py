@@ -104,7 +104,7 @@ class StorageLayout:
         name = buffer.axes[-1]
         if len(self.dimensions(buffer)[-1].axes) == 1 or self.counts.is_varied(name):
             return None
-        return build.add(width_of(self._axes[name]), build.index(_extra(buffer, name)))
+        return build.add(width_of(self._axes[name]), build.index(_extra_positions(buffer, name)))
 
     def fibres(self, buffer: SparseBuffer, along: Sequence[Expr]) -> Iterator[Fibre]:
         """Yield the fibre of each varied axis in which the position along it should lie. A fibre can be
@@ -123,7 +123,7 @@ class StorageLayout:
                     parent = self._checked(elements[axis.parent], above, buffer, positions)
                     start = self._read(axis.indptr, parent)
                     end = self._read(axis.indptr, build.add(parent, build.ONE))
-                    yield Fibre(positions[name], start, end, _extra(buffer, name))
+                    yield Fibre(positions[name], start, end, _extra_positions(buffer, name))
 
     def _checked(
         self,
@@ -139,7 +139,7 @@ class StorageLayout:
             axis, position = self._axes[name], positions[name]
             if isinstance(axis, (DenseVaried, CompressedVaried)):
                 continue
-            width, extra = width_of(axis), _extra(buffer, name)
+            width, extra = width_of(axis), _extra_positions(buffer, name)
             if not self._is_plain(position, width, extra):
                 end = build.add(width, build.index(extra))
                 parts += [
@@ -210,7 +210,7 @@ class StorageLayout:
                     yield above, varied, dimension
 
 
-def _extra(buffer: SparseBuffer, axis: str) -> int:
+def _extra_positions(buffer: SparseBuffer, axis: str) -> int:
     """Return the number of positions after the end of each fibre that may be accessed: only along the
     last axis, as many as the extra elements of the buffer."""
     return buffer.extra_storage if axis == buffer.axes[-1] else 0
