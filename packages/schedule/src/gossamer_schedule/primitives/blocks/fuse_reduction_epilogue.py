@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
@@ -13,10 +10,10 @@ from gossamer_ir.core.build import index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.access_forms import with_two_names
-from gossamer_ir.nodes import Binary, BinaryOp, Block, BlockIter, Expr, Load, Stmt, Store, Var
+from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
@@ -26,16 +23,15 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
 from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.motion.epilogue import Epilogue, required_epilogue, variable_names
 from gossamer_schedule.motion.inline import (
     own_nest,
-    required_assignment,
     without_block,
     without_buffer,
 )
 from gossamer_schedule.motion.move_block import nest_beside
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.coverage import require_covered
-from gossamer_schedule.nests.init_nest import conditions_of_init
 from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
 from gossamer_schedule.staging.written_element import with_redirected_accesses
 
@@ -96,7 +92,7 @@ def fuse_reduction_epilogue(
     reduction, start = _required_reduction(cursor)
     result = reduction.store.buffer
     require_allocated(find_buffer(root, buffer=result), root)
-    folded = _required_epilogue(cursor, after, reduction)
+    folded = required_epilogue(cursor, after, reduction)
     top, moving = _required_nests(cursor, after)
     _require_no_conflict(cursor, after, (top, moving), folded, result=result)
     _require_same_elements(cursor, after, (top, moving), folded, result=result)
@@ -107,18 +103,6 @@ def fuse_reduction_epilogue(
     return Change(
         root.with_function(without_buffer(without, result)), (block,), forwards={epilogue: (block,)}
     )
-
-
-class _Epilogue(msgspec.Struct, frozen=True):
-    """An epilogue in terms of the reduction's iterators: it stores `result op operand` by `store`.
-
-    `pairs` holds the corresponding iterators of the epilogue and of the reduction.
-    """
-
-    store: Store
-    op: BinaryOp
-    operand: Expr
-    pairs: tuple[tuple[BlockIter, BlockIter], ...]
 
 
 def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
@@ -134,7 +118,7 @@ def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
         or init.buffer != reduction.store.buffer
         or init.predicate is not None
         or reduction.store.predicate is not None
-        or sorted(_variable_names(init.indices)) != sorted(spatial)
+        or sorted(variable_names(init.indices)) != sorted(spatial)
     ):
         raise schedule_error(
             "fuse_reduction_epilogue.reduction",
@@ -143,79 +127,6 @@ def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
             hint="Apply fuse_reduction_epilogue before decompose_reduction.",
         )
     return reduction, init.value
-
-
-def _variable_names(indices: Sequence[Expr]) -> list[str]:
-    """Return the names of indices that are variables; any other index has the empty name."""
-    return [at.name if isinstance(at, Var) else "" for at in indices]
-
-
-def _required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> _Epilogue:
-    """Return the epilogue in terms of the iterators of the reduction, or refuse it."""
-    store = required_assignment(after)
-    load, op, operand = _required_operation(after.node, store, reduction)
-    own = {item.var: item for item in cursor.node.iters}
-    theirs = {item.var: item for item in after.node.iters}
-    names = dict(
-        zip(_variable_names(load.indices), _variable_names(reduction.store.indices), strict=True)
-    )
-    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    known = own.keys() | BlockNest(cursor, cursor.nest).known_above
-    if (
-        sorted(_variable_names(load.indices)) != sorted(theirs)
-        or sorted(_variable_names(store.indices)) != sorted(theirs)
-        or not free_vars(substitute(operand, renamed)) <= known
-        or not all(
-            _is_same_domain((after, theirs[old]), (cursor, own[names[old]]), renamed)
-            for old in theirs
-        )
-    ):
-        raise schedule_error(
-            "fuse_reduction_epilogue.element",
-            f"The iterators of block '{after.node.name}' do not correspond one to one, with the same "
-            f"domains, to those of the elements that block '{cursor.node.name}' computes.",
-        )
-    if after.node.predicate is not None or conditions_of_init(cursor):
-        raise schedule_error(
-            "fuse_reduction_epilogue.predicate",
-            f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",
-            hint="Apply fuse_reduction_epilogue before the loops are split.",
-        )
-    pairs = tuple((theirs[old], own[new]) for old, new in names.items())
-    return _Epilogue(substitute(store, renamed), op, substitute(operand, renamed), pairs)
-
-
-def _is_same_domain(
-    first: tuple[Cursor, BlockIter], second: tuple[Cursor, BlockIter], renamed: Mapping[str, Expr]
-) -> bool:
-    """Return whether two iterators have the same domain, after variables of the first one are renamed."""
-    domain = substitute(first[1].domain, renamed)
-    return bool(
-        resolve(domain, values_at(first[0])) == resolve(second[1].domain, values_at(second[0]))
-    )
-
-
-def _required_operation(
-    block: Block, store: Store, reduction: Reduction
-) -> tuple[Load, BinaryOp, Expr]:
-    """Return the load of the result in an epilogue, the operation, and the other operand."""
-    value, result = store.value, reduction.store.buffer
-    if isinstance(value, Binary):
-        sides = [(value.lhs, value.rhs)]
-        is_difference = value.op == "sub" and reduction.op == "add"
-        if value.op == reduction.op:
-            sides.append((value.rhs, value.lhs))
-        for load, other in sides if value.op == reduction.op or is_difference else ():
-            if not isinstance(load, Load) or load.buffer != result or load.predicate is not None:
-                continue
-            if result not in buffers_accessed((other,)):
-                return load, value.op, other
-    raise schedule_error(
-        "fuse_reduction_epilogue.operation",
-        f"Block '{block.name}' does not combine '{result}' with another value by '{reduction.op}', the "
-        "operation of the reduction.",
-        hint="Apply reverse_compute_at or reverse_compute_inline instead.",
-    )
 
 
 def _required_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
@@ -240,7 +151,7 @@ def _required_nests(cursor: Cursor, after: Cursor) -> tuple[Cursor, Cursor]:
 
 
 def _require_no_conflict(
-    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: _Epilogue, *, result: str
+    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: Epilogue, *, result: str
 ) -> None:
     """Refuse other uses of the result, and accesses before the epilogue that conflict with it.
 
@@ -262,7 +173,7 @@ def _require_no_conflict(
 
 
 def _require_same_elements(
-    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: _Epilogue, *, result: str
+    cursor: Cursor, after: Cursor, nests: tuple[Cursor, Cursor], epilogue: Epilogue, *, result: str
 ) -> None:
     """Refuse the blocks unless both visit the same elements, and all elements of the result exist.
 
@@ -297,7 +208,7 @@ def _require_same_elements(
 
 
 def _starting_from_epilogue(
-    block: Block, reduction: Reduction, epilogue: _Epilogue, *, start: Expr
+    block: Block, reduction: Reduction, epilogue: Epilogue, *, start: Expr
 ) -> Stmt:
     """Return the reduction with the epilogue applied to its initial value, into the epilogue's buffer."""
     store = epilogue.store

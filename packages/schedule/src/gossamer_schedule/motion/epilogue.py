@@ -1,0 +1,107 @@
+"""Epilogues: blocks that combine each result of a reduction with another value, such as a bias."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gossamer_ir.analysis.reductions import Reduction
+from gossamer_ir.core.build import index_var
+from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store, Var
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.motion.inline import required_assignment
+from gossamer_schedule.nests.block_nest import BlockNest
+from gossamer_schedule.nests.init_nest import conditions_of_init
+
+
+class Epilogue(msgspec.Struct, frozen=True):
+    """An epilogue in terms of the reduction's iterators: it stores `result op operand` by `store`.
+
+    `pairs` holds the corresponding iterators of the epilogue and of the reduction.
+    """
+
+    store: Store
+    op: BinaryOp
+    operand: Expr
+    pairs: tuple[tuple[BlockIter, BlockIter], ...]
+
+
+def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Epilogue:
+    """Return the epilogue in terms of the iterators of the reduction, or refuse it.
+
+    Raises `.form`, `.operation`, `.element` and `.predicate`.
+    """
+    store = required_assignment(after)
+    load, op, operand = _required_operation(after, store, reduction)
+    own = {item.var: item for item in cursor.node.iters}
+    theirs = {item.var: item for item in after.node.iters}
+    names = dict(
+        zip(variable_names(load.indices), variable_names(reduction.store.indices), strict=True)
+    )
+    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
+    known = own.keys() | BlockNest(cursor, cursor.nest).known_above
+    if (
+        sorted(variable_names(load.indices)) != sorted(theirs)
+        or sorted(variable_names(store.indices)) != sorted(theirs)
+        or not free_vars(substitute(operand, renamed)) <= known
+        or not all(
+            _is_same_domain((after, theirs[old]), (cursor, own[names[old]]), renamed)
+            for old in theirs
+        )
+    ):
+        raise schedule_error(
+            f"{cursor.primitive}.element",
+            f"The iterators of block '{after.node.name}' do not correspond one to one, with the same "
+            f"domains, to those of the elements that block '{cursor.node.name}' computes.",
+        )
+    if after.node.predicate is not None or conditions_of_init(cursor):
+        raise schedule_error(
+            f"{cursor.primitive}.predicate",
+            f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",
+            hint=f"Apply {cursor.primitive} before the loops are split.",
+        )
+    pairs = tuple((theirs[old], own[new]) for old, new in names.items())
+    return Epilogue(substitute(store, renamed), op, substitute(operand, renamed), pairs)
+
+
+def _is_same_domain(
+    first: tuple[Cursor, BlockIter], second: tuple[Cursor, BlockIter], renamed: Mapping[str, Expr]
+) -> bool:
+    """Return whether two iterators have the same domain, after variables of the first one are renamed."""
+    domain = substitute(first[1].domain, renamed)
+    return bool(
+        resolve(domain, values_at(first[0])) == resolve(second[1].domain, values_at(second[0]))
+    )
+
+
+def _required_operation(
+    after: Cursor, store: Store, reduction: Reduction
+) -> tuple[Load, BinaryOp, Expr]:
+    """Return the load of the result in an epilogue, the operation, and the other operand."""
+    value, result = store.value, reduction.store.buffer
+    if isinstance(value, Binary):
+        sides = [(value.lhs, value.rhs)]
+        is_difference = value.op == "sub" and reduction.op == "add"
+        if value.op == reduction.op:
+            sides.append((value.rhs, value.lhs))
+        for load, other in sides if value.op == reduction.op or is_difference else ():
+            if not isinstance(load, Load) or load.buffer != result or load.predicate is not None:
+                continue
+            if result not in buffers_accessed((other,)):
+                return load, value.op, other
+    raise schedule_error(
+        f"{after.primitive}.operation",
+        f"Block '{after.node.name}' does not combine '{result}' with another value by '{reduction.op}', the "
+        "operation of the reduction.",
+        hint="Apply reverse_compute_at or reverse_compute_inline instead.",
+    )
+
+
+def variable_names(indices: Sequence[Expr]) -> list[str]:
+    """Return the names of indices that are variables; any other index has the empty name."""
+    return [at.name if isinstance(at, Var) else "" for at in indices]
