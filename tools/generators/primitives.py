@@ -1,26 +1,29 @@
 """The lists of primitives in `gossamer_schedule`.
 
 The folder `primitives` is the only list that is kept by hand: a primitive is a module with a function
-of its own name under `@primitive`. From the folder follow the imports and the methods of
-`trace/registry.py`, the imports and `__all__` of the package, and the tables of its README. They are written
-out, not computed when the package is imported, so that type checkers and the documentation site see each of
-them.
+of its own name under `@primitive`. From the folder follow the names of `trace/registry.py`, the methods of
+`trace/fluent_primitives.py`, the lists of the package's `__init__.py`, and the tables of its README. They are
+written out, not computed when the package is imported, so that type checkers and the documentation site see
+each of them.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools import ROOT
+from tools.generators.operators import imported_names
 
 PACKAGE = ROOT / "packages/schedule/src/gossamer_schedule"
 README = ROOT / "packages/schedule/README.md"
-_IMPORTS = re.compile(r"(?:from gossamer_schedule\.primitives\..*\n)+")
+_IMPORTS = re.compile(r"(?: *from gossamer_schedule\.primitives\.(?:[^(\n]*|[^)]*\))\n)+")
+_LINE_LENGTH = 100
 _METHODS = re.compile(r"(?:    \w+ = fluent\(\w+\)\n)+")
 _EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
+_HOMES = re.compile(r"_HOMES = \{.*?\}\n", re.DOTALL)
 _TABLES = re.compile(r"(?<=## Primitives\n\n).*?(?=\n## )", re.DOTALL)
 _STAGES = {"LOOP_STAGES": "position, loop", "ANY_STAGE": "any"}
 _COMMON_ARGUMENTS = ("function", "intrinsics")
@@ -40,18 +43,38 @@ def _primitives() -> Iterator[tuple[str, str]]:
 def files() -> dict[Path, str]:
     """Return the text of each file that lists primitives."""
     named = primitives()
-    imports = "".join(f"from {module} import {name}\n" for module, name in named)
+    imports, guarded = (_imports(named, indent) for indent in ("", "    "))
     methods = "".join(
         f"    {name} = fluent({name})\n" for name in sorted(name for _, name in named)
     )
-    registry, exports = PACKAGE / "trace" / "registry.py", PACKAGE / "__init__.py"
-    package = _IMPORTS.sub(imports, exports.read_text())
-    head, _, _ = package.partition("__all__ = ")
+    homes = _homes({name: module for module, name in named})
+    registry, fluent = PACKAGE / "trace/registry.py", PACKAGE / "trace/fluent_primitives.py"
+    package = PACKAGE / "__init__.py"
+    exporting = _IMPORTS.sub(guarded, package.read_text())
+    exported = imported_names(exporting)
     return {
-        registry: _METHODS.sub(methods, _IMPORTS.sub(imports, registry.read_text())),
-        exports: _EXPORTS.sub(_listed(_imported(head)), package),
+        registry: _HOMES.sub(homes, registry.read_text()),
+        fluent: _METHODS.sub(methods, _IMPORTS.sub(imports, fluent.read_text())),
+        package: _HOMES.sub(_homes(exported), _EXPORTS.sub(_listed([*exported]), exporting)),
         README: _TABLES.sub(lambda _: tables(), README.read_text()),
     }
+
+
+def _imports(named: Sequence[tuple[str, str]], indent: str) -> str:
+    """Return the imports as `ruff` formats them."""
+    lines = [f"{indent}from {module} import {name}\n" for module, name in named]
+    return "".join(
+        line
+        if len(line) <= _LINE_LENGTH + 1
+        else f"{indent}from {module} import (\n{indent}    {name},\n{indent})\n"
+        for line, (module, name) in zip(lines, named, strict=True)
+    )
+
+
+def _homes(modules: Mapping[str, str]) -> str:
+    """Return the table of the module of each name."""
+    rows = (f'    "{name}": "{module}",\n' for name, module in sorted(modules.items()))
+    return "".join(["_HOMES = {\n", *rows, "}\n"])
 
 
 def tables() -> str:
@@ -83,11 +106,6 @@ def _row(path: Path) -> str:
     line = (ast.get_docstring(node) or "").partition("\n")[0]
     sentence = re.split(r"(?<!\.)\.(?: |$)", line)[0]
     return f"| `{path.stem}({', '.join(arguments)})` | {stages} | {sentence} |"
-
-
-def _imported(text: str) -> list[str]:
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    return [alias.name for node in nodes for alias in node.names]
 
 
 def _listed(names: Sequence[str]) -> str:

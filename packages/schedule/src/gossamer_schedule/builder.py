@@ -30,7 +30,8 @@ from gossamer_schedule.definition.sampled_values import is_reference, with_value
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
-from gossamer_schedule.trace.registry import PRIMITIVES, Fluent
+from gossamer_schedule.trace.fluent_primitives import Fluent
+from gossamer_schedule.trace.registry import PRIMITIVES
 from gossamer_schedule.trace.replay import apply
 
 

@@ -1,135 +1,99 @@
-"""The primitives by name, and as methods of builders.
+"""The primitives by name. A primitive is imported when it is looked up, since a program needs few of them.
 
-`python -m tools.generate primitives` writes the imports and the methods, one for each module in `primitives`
-that defines a primitive.
+`python -m tools.generate primitives` writes the names, one for each module in `primitives` that defines a
+primitive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 
-from gossamer_schedule.primitives.annotations.annotate import annotate
-from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
-from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
-from gossamer_schedule.primitives.annotations.store_nontemporal import store_nontemporal
-from gossamer_schedule.primitives.annotations.unannotate import unannotate
-from gossamer_schedule.primitives.annotations.unset_block_filter import unset_block_filter
-from gossamer_schedule.primitives.blocks.blockize import blockize
-from gossamer_schedule.primitives.blocks.compute_at import compute_at
-from gossamer_schedule.primitives.blocks.compute_inline import compute_inline
-from gossamer_schedule.primitives.blocks.decompose_padding import decompose_padding
-from gossamer_schedule.primitives.blocks.decompose_reduction import decompose_reduction
-from gossamer_schedule.primitives.blocks.fuse_reduction_epilogue import fuse_reduction_epilogue
-from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
-from gossamer_schedule.primitives.blocks.reverse_compute_inline import reverse_compute_inline
-from gossamer_schedule.primitives.blocks.rfactor import rfactor
-from gossamer_schedule.primitives.blocks.sparse_tensorize import sparse_tensorize
-from gossamer_schedule.primitives.blocks.tensorize import tensorize
-from gossamer_schedule.primitives.buffers.cache_index import cache_index
-from gossamer_schedule.primitives.buffers.cache_inplace import cache_inplace
-from gossamer_schedule.primitives.buffers.cache_read import cache_read
-from gossamer_schedule.primitives.buffers.cache_write import cache_write
-from gossamer_schedule.primitives.buffers.reindex import reindex
-from gossamer_schedule.primitives.buffers.reindex_cache_read import reindex_cache_read
-from gossamer_schedule.primitives.buffers.reindex_cache_write import reindex_cache_write
-from gossamer_schedule.primitives.buffers.rolling_buffer import rolling_buffer
-from gossamer_schedule.primitives.buffers.set_scope import set_scope
-from gossamer_schedule.primitives.buffers.storage_align import storage_align
-from gossamer_schedule.primitives.buffers.transform_layout import transform_layout
-from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
-from gossamer_schedule.primitives.coordinate.sparse_fuse import sparse_fuse
-from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
-from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
-from gossamer_schedule.primitives.loops.add_unit_loop import add_unit_loop
-from gossamer_schedule.primitives.loops.align import align
-from gossamer_schedule.primitives.loops.bind import bind
-from gossamer_schedule.primitives.loops.fission import fission
-from gossamer_schedule.primitives.loops.fuse import fuse
-from gossamer_schedule.primitives.loops.lift_loop import lift_loop
-from gossamer_schedule.primitives.loops.loop_partition import loop_partition
-from gossamer_schedule.primitives.loops.parallel import parallel
-from gossamer_schedule.primitives.loops.pipeline import pipeline
-from gossamer_schedule.primitives.loops.prefetch import prefetch
-from gossamer_schedule.primitives.loops.reorder import reorder
-from gossamer_schedule.primitives.loops.specialize import specialize
-from gossamer_schedule.primitives.loops.split import split
-from gossamer_schedule.primitives.loops.unroll import unroll
-from gossamer_schedule.primitives.loops.vectorize import vectorize
-from gossamer_schedule.primitives.sampling.sample_categorical import sample_categorical
-from gossamer_schedule.primitives.sampling.sample_compute_location import sample_compute_location
-from gossamer_schedule.primitives.sampling.sample_perfect_tile import sample_perfect_tile
-from gossamer_schedule.primitives.unsafe.unsafe_match_to_alloc import unsafe_match_to_alloc
-from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
-from gossamer_schedule.primitives.unsafe.unsafe_reorder import unsafe_reorder
-from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
-from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.result import Result
-from gossamer_schedule.trace.fluent import Applying, fluent
 
-
-class Fluent(Applying):
-    """The primitives as methods that take the arguments after the module and return the object."""
-
-    add_unit_loop = fluent(add_unit_loop)
-    align = fluent(align)
-    annotate = fluent(annotate)
-    bind = fluent(bind)
-    blockize = fluent(blockize)
-    cache_index = fluent(cache_index)
-    cache_inplace = fluent(cache_inplace)
-    cache_read = fluent(cache_read)
-    cache_write = fluent(cache_write)
-    compute_at = fluent(compute_at)
-    compute_inline = fluent(compute_inline)
-    decompose_padding = fluent(decompose_padding)
-    decompose_reduction = fluent(decompose_reduction)
-    fission = fluent(fission)
-    fuse = fluent(fuse)
-    fuse_reduction_epilogue = fluent(fuse_reduction_epilogue)
-    hide_buffer_access = fluent(hide_buffer_access)
-    lift_loop = fluent(lift_loop)
-    loop_partition = fluent(loop_partition)
-    parallel = fluent(parallel)
-    pipeline = fluent(pipeline)
-    prefetch = fluent(prefetch)
-    reindex = fluent(reindex)
-    reindex_cache_read = fluent(reindex_cache_read)
-    reindex_cache_write = fluent(reindex_cache_write)
-    reorder = fluent(reorder)
-    reverse_compute_at = fluent(reverse_compute_at)
-    reverse_compute_inline = fluent(reverse_compute_inline)
-    rfactor = fluent(rfactor)
-    rolling_buffer = fluent(rolling_buffer)
-    sample_categorical = fluent(sample_categorical)
-    sample_compute_location = fluent(sample_compute_location)
-    sample_perfect_tile = fluent(sample_perfect_tile)
-    set_block_filter = fluent(set_block_filter)
-    set_scope = fluent(set_scope)
-    sparse_compute_at = fluent(sparse_compute_at)
-    sparse_fuse = fluent(sparse_fuse)
-    sparse_reorder = fluent(sparse_reorder)
-    sparse_tensorize = fluent(sparse_tensorize)
-    sparse_unfuse = fluent(sparse_unfuse)
-    specialize = fluent(specialize)
-    split = fluent(split)
-    storage_align = fluent(storage_align)
-    store_nontemporal = fluent(store_nontemporal)
-    tensorize = fluent(tensorize)
-    transform_layout = fluent(transform_layout)
-    unannotate = fluent(unannotate)
-    unroll = fluent(unroll)
-    unsafe_match_to_alloc = fluent(unsafe_match_to_alloc)
-    unsafe_parallel = fluent(unsafe_parallel)
-    unsafe_reorder = fluent(unsafe_reorder)
-    unsafe_set_dtype = fluent(unsafe_set_dtype)
-    unsafe_vectorize = fluent(unsafe_vectorize)
-    unset_block_filter = fluent(unset_block_filter)
-    vectorize = fluent(vectorize)
-
-
-PRIMITIVES: dict[str, Callable[..., Result]] = {
-    name: method.__wrapped__
-    for name, method in vars(Fluent).items()
-    if hasattr(method, "__wrapped__")
+_HOMES = {
+    "add_unit_loop": "gossamer_schedule.primitives.loops.add_unit_loop",
+    "align": "gossamer_schedule.primitives.loops.align",
+    "annotate": "gossamer_schedule.primitives.annotations.annotate",
+    "bind": "gossamer_schedule.primitives.loops.bind",
+    "blockize": "gossamer_schedule.primitives.blocks.blockize",
+    "cache_index": "gossamer_schedule.primitives.buffers.cache_index",
+    "cache_inplace": "gossamer_schedule.primitives.buffers.cache_inplace",
+    "cache_read": "gossamer_schedule.primitives.buffers.cache_read",
+    "cache_write": "gossamer_schedule.primitives.buffers.cache_write",
+    "compute_at": "gossamer_schedule.primitives.blocks.compute_at",
+    "compute_inline": "gossamer_schedule.primitives.blocks.compute_inline",
+    "decompose_padding": "gossamer_schedule.primitives.blocks.decompose_padding",
+    "decompose_reduction": "gossamer_schedule.primitives.blocks.decompose_reduction",
+    "fission": "gossamer_schedule.primitives.loops.fission",
+    "fuse": "gossamer_schedule.primitives.loops.fuse",
+    "fuse_reduction_epilogue": "gossamer_schedule.primitives.blocks.fuse_reduction_epilogue",
+    "hide_buffer_access": "gossamer_schedule.primitives.annotations.hide_buffer_access",
+    "lift_loop": "gossamer_schedule.primitives.loops.lift_loop",
+    "loop_partition": "gossamer_schedule.primitives.loops.loop_partition",
+    "parallel": "gossamer_schedule.primitives.loops.parallel",
+    "pipeline": "gossamer_schedule.primitives.loops.pipeline",
+    "prefetch": "gossamer_schedule.primitives.loops.prefetch",
+    "reindex": "gossamer_schedule.primitives.buffers.reindex",
+    "reindex_cache_read": "gossamer_schedule.primitives.buffers.reindex_cache_read",
+    "reindex_cache_write": "gossamer_schedule.primitives.buffers.reindex_cache_write",
+    "reorder": "gossamer_schedule.primitives.loops.reorder",
+    "reverse_compute_at": "gossamer_schedule.primitives.blocks.reverse_compute_at",
+    "reverse_compute_inline": "gossamer_schedule.primitives.blocks.reverse_compute_inline",
+    "rfactor": "gossamer_schedule.primitives.blocks.rfactor",
+    "rolling_buffer": "gossamer_schedule.primitives.buffers.rolling_buffer",
+    "sample_categorical": "gossamer_schedule.primitives.sampling.sample_categorical",
+    "sample_compute_location": "gossamer_schedule.primitives.sampling.sample_compute_location",
+    "sample_perfect_tile": "gossamer_schedule.primitives.sampling.sample_perfect_tile",
+    "set_block_filter": "gossamer_schedule.primitives.annotations.set_block_filter",
+    "set_scope": "gossamer_schedule.primitives.buffers.set_scope",
+    "sparse_compute_at": "gossamer_schedule.primitives.coordinate.sparse_compute_at",
+    "sparse_fuse": "gossamer_schedule.primitives.coordinate.sparse_fuse",
+    "sparse_reorder": "gossamer_schedule.primitives.coordinate.sparse_reorder",
+    "sparse_tensorize": "gossamer_schedule.primitives.blocks.sparse_tensorize",
+    "sparse_unfuse": "gossamer_schedule.primitives.coordinate.sparse_unfuse",
+    "specialize": "gossamer_schedule.primitives.loops.specialize",
+    "split": "gossamer_schedule.primitives.loops.split",
+    "storage_align": "gossamer_schedule.primitives.buffers.storage_align",
+    "store_nontemporal": "gossamer_schedule.primitives.annotations.store_nontemporal",
+    "tensorize": "gossamer_schedule.primitives.blocks.tensorize",
+    "transform_layout": "gossamer_schedule.primitives.buffers.transform_layout",
+    "unannotate": "gossamer_schedule.primitives.annotations.unannotate",
+    "unroll": "gossamer_schedule.primitives.loops.unroll",
+    "unsafe_match_to_alloc": "gossamer_schedule.primitives.unsafe.unsafe_match_to_alloc",
+    "unsafe_parallel": "gossamer_schedule.primitives.unsafe.unsafe_parallel",
+    "unsafe_reorder": "gossamer_schedule.primitives.unsafe.unsafe_reorder",
+    "unsafe_set_dtype": "gossamer_schedule.primitives.unsafe.unsafe_set_dtype",
+    "unsafe_vectorize": "gossamer_schedule.primitives.unsafe.unsafe_vectorize",
+    "unset_block_filter": "gossamer_schedule.primitives.annotations.unset_block_filter",
+    "vectorize": "gossamer_schedule.primitives.loops.vectorize",
 }
+
+
+class Registry(Mapping[str, Callable[..., Result]]):
+    """Functions by name, of modules that have their names.
+
+    >>> registry = Registry({"split": "gossamer_schedule.primitives.loops.split"})
+    >>> registry["split"].__name__, "fuse" in registry
+    ('split', False)
+    """
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        self._homes = homes
+
+    def __getitem__(self, name: str) -> Callable[..., Result]:
+        primitive: Callable[..., Result] = getattr(import_module(self._homes[name]), name)
+        return primitive
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+
+PRIMITIVES = Registry(_HOMES)
 """Every primitive by the name that steps give it."""
