@@ -1,4 +1,7 @@
-"""The arrays of a problem, as contenders get them: in this process, or as files in a folder."""
+"""The arrays of a problem, as contenders get them: in this process, or as files in a folder.
+
+Peers in environments of their own import this module, so it needs NumPy and SciPy only.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from gossamer_backend.call.allocation import aligned_empty
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Description: TypeAlias = dict[str, Any]
 """The parts of a case that are not arrays, as JSON."""
 
 PARTS = ("indptr", "indices", "data")
+
+LINE_BYTES = 64
 
 OPERAND_OFFSET = 16
 """Bytes from the start of a cache line to a dense operand, as NumPy allocates large arrays. Small ones begin
@@ -56,7 +59,9 @@ def aligned_copy(array: Array, *, offset: int) -> Array:
     >>> aligned_copy(np.ones((3, 5)), offset=16).ctypes.data % 64
     16
     """
-    copy = aligned_empty(array.shape, array.dtype, offset=offset)
+    memory = np.empty(array.nbytes + 2 * LINE_BYTES, dtype=np.uint8)
+    first = -memory.ctypes.data % LINE_BYTES + offset
+    copy = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +36,18 @@ def test_a_contender_runs_in_a_process_of_its_own(remote, tmp_path):
     assert all(seconds > 0 for seconds in remote.time([("7", 1, 0, 3), ("7", 1, 2, 1)]))
     assert remote.versions.keys() == {"numpy", "scipy"}
     assert remote.process.process.pid != os.getpid()
+
+
+def test_a_peer_in_an_environment_of_its_own_needs_numpy_and_scipy_only():
+    code = """
+import sys
+hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "gossamer_testkit", "msgspec", "rich")
+sys.modules.update(dict.fromkeys(hidden))
+import benchmarks.peers.scipy, benchmarks.worker
+"""
+    root = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_contender_that_ends_is_named_and_starts_again(remote, tmp_path):
