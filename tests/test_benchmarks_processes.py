@@ -41,7 +41,7 @@ def test_a_contender_runs_in_a_process_of_its_own(remote, tmp_path):
 def test_a_peer_in_an_environment_of_its_own_needs_numpy_and_scipy_only():
     code = """
 import sys
-hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "gossamer_testkit", "msgspec", "rich")
+hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "msgspec", "rich")
 sys.modules.update(dict.fromkeys(hidden))
 import benchmarks.peers.scipy, benchmarks.worker
 """
