@@ -193,6 +193,17 @@ WORDS = (
 )  # fmt: skip
 
 
+LIKELY = {
+    "scope": ("local", "global"), "rest": ("masked", "serial"), "access": ("read", "write"),
+    "factors": ([None, 4], [2, None]), "factor": (4,), "offset": (0, 1), "distance": (1, 2),
+    "thread": ("blockIdx.x", "threadIdx.x"), "condition": ("n > 4", "m > 4"), "points": ([1], [2, 3]),
+    "key": ("note", "unroll"), "value": (1, "text"), "dtype": ("float64", "int64"), "parts": (2,),
+    "candidates": ([1, 2], [4]), "axis": (0, 1), "lanes": (4,),
+    "index_map": ("lambda i: i", "lambda i, j: (j, i)"), "stages": (2,),
+}  # fmt: skip
+"""Values that fit the arguments of a name, for most draws: otherwise few steps would be legal."""
+
+
 def names_in(module):
     found = {"loop": [], "block": [], "iteration": [], "buffer": [], "axis": []}
     for function in module.functions:
@@ -208,11 +219,18 @@ def names_in(module):
                 found["iteration"].append(name)
             case Allocate():
                 found["buffer"].append(node.buffer.name)
-    return found
+    same = {
+        "name": found["loop"] + found["block"],
+        "epilogue": found["block"],
+        "into": found["iteration"],
+    }
+    return found | same
 
 
 def drawn(draw, name, names):
     """A random value for an argument, mostly a valid one, of a type that steps accept."""
+    if name in LIKELY and draw.random() < 0.8:
+        return draw.choice(LIKELY[name])
     kinds = [known for kind, known in names.items() if name.startswith(kind) and known]
     if kinds and draw.random() < 0.9:
         word = draw.choice(kinds[0])
