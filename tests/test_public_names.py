@@ -6,7 +6,6 @@ import doctest
 import importlib
 import inspect
 import re
-import runpy
 import sys
 from functools import partial
 
@@ -55,16 +54,10 @@ def public(distribution):
             yield f"{package.__name__}.{path}", found
 
 
-def programs_of_examples(distribution):
-    """The names that examples of a distribution use without an import, as those of gossamer-lower do."""
-    file = distribution.folder / "tests" / "example_programs.py"
-    return runpy.run_path(str(file)) if file.exists() else {}
-
-
-def example_of(path, found, programs=None):
+def example_of(path, found):
     """The examples of a docstring, with the names of the module that it documents."""
     home = sys.modules.get(found.__module__) or importlib.import_module(path.partition(".")[0])
-    globs = {**(programs or {}), **vars(home), path.rpartition(".")[2]: found, "np": np}
+    globs = {**vars(home), path.rpartition(".")[2]: found, "np": np}
     return doctest.DocTestParser().get_doctest(inspect.getdoc(found) or "", globs, path, path, 0)
 
 
@@ -98,9 +91,8 @@ def test_every_public_name_is_shown_by_an_example(distribution, root):
 def test_the_examples_of_public_names_run(distribution, monkeypatch, tmp_path):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    programs = programs_of_examples(distribution)
     for path, found in public(distribution):
-        assert runner.run(example_of(path, found, programs)).failed == 0, path
+        assert runner.run(example_of(path, found)).failed == 0, path
 
 
 def calls(path, found):

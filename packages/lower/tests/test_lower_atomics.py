@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from example_programs import program
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Atomic, For, Store
 from gossamer_lower import hoist_allocations, lower_atomics, outline_parallel
+from gossamer_testkit.examples import program
 
 MARKED = """
 for i in T.parallel(n, annotations={"atomic": True, "origin": 1}):

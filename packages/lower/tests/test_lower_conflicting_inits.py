@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from example_programs import body_text
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
@@ -13,6 +12,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
 from gossamer_lower import lower_blocks, lower_to_flat
+from gossamer_testkit.show import body_text
 
 HEADER = """
 @T.prim_func

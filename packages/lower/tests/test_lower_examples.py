@@ -8,7 +8,6 @@ import pkgutil
 import re
 from pathlib import Path
 
-import example_programs
 import pytest
 
 import gossamer_lower
@@ -28,9 +27,8 @@ def test_the_example_of_the_readme():
 
 
 def run_examples(name):
-    """Run the examples of a module, which use the programs of `example_programs`."""
-    names = {name: getattr(example_programs, name) for name in ("ROW_SUMS", "body_text", "program")}
-    return doctest.testmod(importlib.import_module(name), extraglobs=names)
+    """Run the examples of a module."""
+    return doctest.testmod(importlib.import_module(name))
 
 
 def has_examples(name):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from example_programs import program
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Let, Load
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower import hoist_invariant_loads
 from gossamer_lower.vector.hoist_invariant_loads import DEFAULT_KEPT_VECTORS
+from gossamer_testkit.examples import program
 
 RUN = "X[T.ramp({0}, 1, 4)]"
 INTO = "Y[T.ramp({0}, 1, 4)] = "

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from example_programs import body_text, program
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import GuardFailed, run
@@ -23,6 +22,8 @@ from gossamer_lower import (
     specialize_buffer,
     use_inspector_results,
 )
+from gossamer_testkit.examples import program
+from gossamer_testkit.show import body_text
 
 HEAD = """
 @T.prim_func

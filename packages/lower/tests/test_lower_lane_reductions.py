@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from example_programs import program
 from msgspec.structs import replace
 
 from gossamer_ir.interpret import run
@@ -12,6 +11,7 @@ from gossamer_ir.nodes import Allocate, For, If, LaneReduce, Store, TransposeRed
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
 from gossamer_lower import combine_lane_reductions, peel_remainder, unroll_loops
+from gossamer_testkit.examples import program
 
 SIZES = [0, 1, 3, 4, 5, 8, 11, 40]
 

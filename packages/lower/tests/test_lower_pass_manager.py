@@ -7,7 +7,6 @@ import inspect
 import pkgutil
 
 import pytest
-from example_programs import program
 from msgspec.structs import replace
 
 import gossamer_lower
@@ -19,6 +18,7 @@ from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
 from gossamer_lower.lowering_pass import CONTENTS, record_of
 from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass, require_kept_promise
+from gossamer_testkit.examples import program
 
 COORDINATE = parse_module("""
 @T.prim_func

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from example_programs import program
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Binary, For, If
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
 from gossamer_lower import peel_remainder, split_index_set
+from gossamer_testkit.examples import program
 
 SIZES = [0, 1, 3, 4, 5, 8, 11, 40]
 CHOICE = """

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from example_programs import body_text, program
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Binary, For, If, Load, ParallelFor, Ramp
@@ -16,6 +15,8 @@ from gossamer_lower import (
     unswitch_on_alignment,
     vectorize_loops,
 )
+from gossamer_testkit.examples import program
+from gossamer_testkit.show import body_text
 
 EARLY = 'T.reinterpret("int64", x) // 4 % 4'
 SUMS = f"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from example_programs import program
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
@@ -12,6 +11,7 @@ from gossamer_ir.nodes import For, Guard, If, LaneReduce, Ramp
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_to_flat, unroll_loops
+from gossamer_testkit.examples import program
 
 HEADER = """
 @T.prim_func

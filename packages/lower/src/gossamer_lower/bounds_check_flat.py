@@ -23,6 +23,7 @@ def bounds_check_flat(module: Module) -> Module:
     (`lower.flat_guards`) if it has calls or atomic accumulations: proofs for a function that is called would
     need the conditions of its caller.
 
+    >>> from gossamer_testkit.show import body_text
     >>> from gossamer_ir.script import parse_module
     >>> before = parse_module('''
     ... @T.prim_func

@@ -29,6 +29,7 @@ class GuardedAccess(msgspec.Struct, frozen=True):
 def guarded_accesses(module: Module) -> tuple[GuardedAccess, ...]:
     """Return the guards of a flat module, in the order of its text.
 
+    >>> from gossamer_testkit.examples import program
     >>> from gossamer_lower.lower_to_flat import lower_to_flat
     >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
     >>> [(access.buffer, access.loops, access.is_inner) for access in guarded_accesses(flat)]

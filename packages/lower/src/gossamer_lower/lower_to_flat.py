@@ -28,6 +28,8 @@ def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
     Raises the errors of the passes. With `verify_each`, raises `InternalError` after the first pass whose
     result is invalid or still has contents that the pass removes.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
     >>> flat.stage
     'flat'

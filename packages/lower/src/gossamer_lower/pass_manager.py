@@ -31,6 +31,8 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
     (the module is of another stage), `pass.order` (it has contents that an earlier pass must have removed);
     and the errors of the pass.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program("for i in T.serial(n): Y[i + 0] = X[i] ")
     >>> print(body_text(apply_pass("simplify", before)))
     for i in T.serial(n):
@@ -50,6 +52,7 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
 def require_kept_promise(name: str, result: Module) -> None:
     """Raise `InternalError` unless the result of a pass is valid and as the pass declares.
 
+    >>> from gossamer_testkit.examples import program
     >>> unrolled = program("for i in T.unroll(4): Y[i] = X[i]")
     >>> require_kept_promise("unroll_loops", apply_pass("unroll_loops", unrolled))
     >>> require_kept_promise("unroll_loops", unrolled)  # doctest: +ELLIPSIS

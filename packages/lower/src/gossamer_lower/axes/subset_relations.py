@@ -15,6 +15,7 @@ def relations_of_fibres(function: Function) -> Iterator[Relation]:
     """Yield the relations between sorted compressed axes whose fibres with the same number belong to the
     same coordinates. `covers` is turned into the equivalent `subset` of the other axis.
 
+    >>> from gossamer_testkit.examples import ROW_SUMS
     >>> list(relations_of_fibres(ROW_SUMS.functions[0]))
     []
     """

@@ -20,6 +20,8 @@ def expand_reducers(module: Module) -> Module:
 
     All elements and values are read before the first result is stored: a result may depend on each.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ...     f = T.comm_reducer(lambda a, b: (T.max(a, T.abs(b)),), (T.float32(0),))
     ...     for i in T.serial(n):

@@ -61,6 +61,8 @@ def lower_blocks(module: Module) -> Module:
     cannot do so once), `lower.allocated_inside` (an `init` uses a buffer that is allocated in a reduction
     loop).
 
+    >>> from gossamer_testkit.examples import ROW_SUMS
+    >>> from gossamer_testkit.show import body_text
     >>> from gossamer_lower import lower_buffers, lower_iterations
     >>> before = lower_buffers(lower_iterations(ROW_SUMS))
     >>> print(body_text(before))

@@ -39,6 +39,8 @@ from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_
 def hoist_bounds_checks(module: Module) -> Module:
     """Move bounds checks of indices that are affine in a loop variable before the loop.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n):
     ...     for j in T.serial(i):

@@ -49,6 +49,8 @@ def insert_bounds_checks(module: Module) -> Module:
     It runs before vectorization, where there is one index to check; an access that is already a vector is
     checked as a whole.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n):
     ...     Y[i] = X[P[i]]

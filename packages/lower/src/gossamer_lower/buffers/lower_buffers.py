@@ -59,6 +59,8 @@ def lower_buffers(module: Module) -> Module:
 
     Raises `UnsupportedError` (`lower.storage`) for a buffer whose layout needs `offsets` and has none.
 
+    >>> from gossamer_testkit.examples import ROW_SUMS
+    >>> from gossamer_testkit.show import body_text
     >>> from gossamer_lower import lower_iterations
     >>> before = lower_iterations(ROW_SUMS)
     >>> print(body_text(before))

@@ -38,6 +38,7 @@ def lower_atomics(module: Module) -> Module:
     An accumulation of a vector becomes one for each lane. The annotation is removed. Raises
     `UnsupportedError` (`lower.atomic`) if such a buffer is read, or written in another way.
 
+    >>> from gossamer_testkit.examples import program
     >>> from gossamer_ir.script import print_module
     >>> from gossamer_lower import outline_parallel
     >>> before = program('''

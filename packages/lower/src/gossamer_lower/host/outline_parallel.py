@@ -48,6 +48,7 @@ from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_
 def outline_parallel(module: Module) -> Module:
     """Outline parallel loops into functions, which are called for chunks of the range.
 
+    >>> from gossamer_testkit.examples import program
     >>> from gossamer_ir.script import print_module
     >>> before = program('''
     ... for i in T.parallel(n, grain=1000):

@@ -41,6 +41,8 @@ def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
     is out of range stops the kernel. If blocks are marked `preprocess`, the kernel consists of these instead.
     Raises the errors of `extract_searches` and `split_marked`.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n):
     ...     Y[i] = X[T.search("upper", P, begin=1, end=n, value=i) - 1]

@@ -18,6 +18,8 @@ def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
     facts about them. If blocks are marked `preprocess`, these are removed instead. Searches that depend on
     more than index arrays stay. Raises the errors of `extract_searches` and `split_marked`.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n):
     ...     Y[i] = X[T.search("upper", P, begin=1, end=n, value=i) - 1]

@@ -62,6 +62,8 @@ def lower_iterations(module: Module) -> Module:
     of all of them run before the first. Raises `UnsupportedError` (`lower.unsorted_lookup`,
     `lower.parent`) for iterations that cannot be lowered.
 
+    >>> from gossamer_testkit.examples import ROW_SUMS
+    >>> from gossamer_testkit.show import body_text
     >>> print(body_text(ROW_SUMS))
     with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
         with T.init():

@@ -29,6 +29,8 @@ def peel_last_iteration(module: Module) -> Module:
 
     It runs before vectorization, which would turn the conditions into masks.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(5, annotations={"last": "apart"}):
     ...     for j in T.vectorized(4):

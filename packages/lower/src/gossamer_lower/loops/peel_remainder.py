@@ -52,6 +52,8 @@ def peel_remainder(module: Module) -> Module:
     do buffers that only they access. A bound that depends on unrolled loops only becomes a constant when
     these are unrolled, so it stays.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial((n + 3) // 4):
     ...     for u in T.unroll(4):

@@ -40,6 +40,8 @@ from gossamer_lower.statements.rebuild import (
 def split_index_set(module: Module) -> Module:
     """Split a serial loop whose body is one choice by a loop-invariant affine bound.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... if n > 0:
     ...     for i in T.serial((n + 3) // 4):

@@ -37,6 +37,8 @@ def unroll_loops(module: Module) -> Module:
     Raises `UnsupportedError`: `lower.unroll` (an extent is not constant), `lower.unroll_size` (more than
     `MAX_NODES` nodes).
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for u in T.unroll(2):
     ...     Y[u] = X[u] * 2.0

@@ -22,6 +22,8 @@ def unswitch_on_alignment(module: Module) -> Module:
     Inner loops are not unswitched themselves: the outermost loop is cloned with all of them. It runs at the
     flat stage, where the address of an array is a parameter of the function.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> from gossamer_lower import outline_parallel
     >>> before = program('''
     ... for i in T.serial(n):

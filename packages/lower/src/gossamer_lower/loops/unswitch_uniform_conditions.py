@@ -35,6 +35,8 @@ def unswitch_uniform_conditions(module: Module) -> Module:
     nothing else and leave them invariant. A part that reads memory moves only out of loops with at least
     one iteration; otherwise it stays inside, before the part that depends on the lane.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n):
     ...     for l in T.vectorized(4):

@@ -39,6 +39,8 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     Half precision is computed in float32. Raises `UnsupportedError` (`lower.math`) for a call in the
     weight of a parallel loop, and for `fma` of float64 on a target without it.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> from gossamer_lower import lower_to_flat
     >>> flat = lower_to_flat(program('''
     ... for i in T.serial(n):

@@ -56,6 +56,8 @@ Intervals = list[Interval | None]
 def contract_buffers(module: Module) -> Module:
     """Allocate buffers where they are live, with the extents that are live there.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... Z = T.decl_buffer((n,), "float32", scope="local")
     ... for i in T.serial(n):

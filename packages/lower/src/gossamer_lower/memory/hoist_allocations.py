@@ -47,6 +47,8 @@ def hoist_allocations(module: Module) -> Module:
 
     The size must be computable before the loops: it may read only memory that the function does not write.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> from gossamer_lower import outline_parallel
     >>> before = program('''
     ... for i in T.serial(n - 1):

@@ -49,6 +49,8 @@ _Window = tuple[str, str, Expr, Expr]
 def expand_search(module: Module) -> Module:
     """Expand searches into loops. Each search must be the value of a let (`hoist_searches`).
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... at: T.int64 = T.search("lower", P, begin=0, end=n, value=5)
     ... Y[0] = X[at]

@@ -58,6 +58,8 @@ def hoist_searches(module: Module) -> Module:
     It runs after vectorization and unrolling. Raises `UnsupportedError` (`lower.search`) if a weight, or the
     condition of a while loop, contains a search that depends on the loop.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n):
     ...     for k in T.serial(n):

@@ -57,6 +57,8 @@ def merge_searches(module: Module) -> Module:
     in a serial loop, and the value must be proved not to decrease from one iteration to the next. Each run
     of the loop has its own cursor, so the loops around it may be parallel. The results do not change.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... T.assume(monotone(P))
     ... for i in T.serial(n):

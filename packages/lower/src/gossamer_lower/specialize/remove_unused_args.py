@@ -33,6 +33,7 @@ def remove_unused_args(module: Module) -> Module:
 
     The index arrays of declared axes stay.
 
+    >>> from gossamer_testkit.examples import program
     >>> from gossamer_ir.script import print_module
     >>> before = program("for i in T.serial(n): Y[i] = 0")
     >>> print(print_module(remove_unused_args(before)))

@@ -39,6 +39,8 @@ def specialize_buffer(
     parameter, or another constant); `VerifyError` if `value` is not an expression of the language;
     `ParseError` for a name in it that is not a scalar parameter.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program("for i in T.serial(n): Y[i] = X[P[i]]")
     >>> after = specialize_buffer(before, buffer="P", indices=("j",), value="n - 1 - j")
     >>> print(body_text(after))

@@ -21,6 +21,7 @@ class PointVisitor:
 
     A pass overrides `statement`, and calls `inside` for the statements whose bodies it visits.
 
+    >>> from gossamer_testkit.examples import program
     >>> class WithoutProvedChoices(PointVisitor):
     ...     def statement(self, stmt):
     ...         is_choice = isinstance(stmt, If)

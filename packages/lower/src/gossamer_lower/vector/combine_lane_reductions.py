@@ -55,6 +55,8 @@ def combine_lane_reductions(module: Module) -> Module:
     no statement in between may access the elements. The stores may go through a local element that starts
     at the identity of the reducer.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... Y[n] = T.lane_reduce("add", X[T.ramp(0, 1, 2)])
     ... Y[n + 1] = T.lane_reduce("add", X[T.ramp(2, 1, 2)])

@@ -27,6 +27,8 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 def eliminate_redundant_masks(module: Module) -> Module:
     """Replace comparisons of ramps that hold in all lanes by true.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n // 8):
     ...     X[T.ramp(8, 1, 4)] = T.Select(

@@ -33,6 +33,8 @@ def hoist_invariant_loads(module: Module, *, most_vectors: int = DEFAULT_KEPT_VE
     enough registers. It runs after vectorization and unrolling. Only loads of consecutive elements are
     hoisted that the function does not write and that are in bounds whenever the loop has an iteration.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... if n > 7:
     ...     for i in T.serial(n // 8):

@@ -43,6 +43,8 @@ def vectorize_loops(module: Module) -> Module:
 
     Raises `UnsupportedError` (`lower.vectorize`) for statements and expressions without a vector form.
 
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
     >>> before = program('''
     ... for i in T.serial(n // 8):
     ...     for l in T.vectorized(8):

@@ -36,6 +36,7 @@ def cse_unrolled(
     Only if every statement is a store, so that all loads are evaluated unconditionally, and only for loads
     from buffers that the body does not write.
 
+    >>> from gossamer_testkit.examples import program
     >>> from gossamer_ir.traversal.names import namer_of
     >>> (function,) = program("for i in T.unroll(4): Y[i] = X[P[n - 1]]").functions
     >>> lets, (store,) = cse_unrolled(function.body[0].body, "i", namer=namer_of(function))

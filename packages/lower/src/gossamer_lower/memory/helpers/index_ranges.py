@@ -61,6 +61,7 @@ def index_ranges_of(
     It is None if an index cannot be split, if the invariant parts of different accesses differ, or if the
     buffer is searched.
 
+    >>> from gossamer_testkit.examples import program
     >>> (function,) = program("for i in T.serial(8): Y[n + i * 2] = 1.0").functions
     >>> (interval,) = index_ranges_of(function.buffers[1], function.body, function)
     >>> expr_of(interval.fixed) == build.index_var("n"), interval.low, interval.high
