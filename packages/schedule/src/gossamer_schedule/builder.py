@@ -95,8 +95,8 @@ class ScheduleBuilder(Fluent):
 
     @property
     def module(self) -> Module:
-        """The module with all steps applied. Handles refer to it by identity."""
-        return self._results[-1].module if self._results else self._program
+        """The module with all steps applied."""
+        return self._latest_module()
 
     @property
     def trace(self) -> Trace:
@@ -327,7 +327,12 @@ class ScheduleBuilder(Fluent):
         )
 
     def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
-        return tuple(Handle(name, module=self.module) for name in names)
+        return tuple(Handle(name, module=self._latest_module()) for name in names)
+
+    def _latest_module(self) -> Module:
+        """Return the object to which handles refer by identity; `module` may be an equal copy, as across
+        processes."""
+        return self._results[-1].module if self._results else self._program
 
     def _with_current_names(self, value: Any) -> Any:
         """Return an argument with its handles replaced by current names."""
