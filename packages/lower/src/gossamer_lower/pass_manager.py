@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -86,29 +86,29 @@ def _arguments(record: PassRecord, given: Mapping[str, Any]) -> dict[str, Any]:
         what = f"has no argument '{wrong[0]}'" if wrong else f"needs the argument '{missing[0]}'"
         listed = f"Its arguments are {', '.join(known)}." if known else "It has no arguments."
         raise ArgumentError("pass.arguments", f"The pass '{record.name}' {what}.", hint=listed)
-    return {key: _read(record.name, known[key], value) for key, value in given.items()}
+    types = get_type_hints(record.function)
+    return {key: _read(record.name, key, value, wanted=types[key]) for key, value in given.items()}
 
 
-ARGUMENT_TYPES: Mapping[str, tuple[Any, str]] = {
-    "bool": (bool, "true or false"),
-    "int": (int, "an integer"),
-    "str": (str, "text"),
-    "Collection[str]": (frozenset[str], "a list of names"),
-    "tuple[str, ...]": (tuple[str, ...], "a list of names"),
-    "tuple[int, ...]": (tuple[int, ...], "a list of integers"),
+ARGUMENT_TYPES: Mapping[Any, str] = {
+    bool: "true or false",
+    int: "an integer",
+    str: "text",
+    Collection[str]: "a list of names",
+    tuple[str, ...]: "a list of names",
+    tuple[int, ...]: "a list of integers",
 }
-"""The text of each annotation of an argument of a pass: the type, and its description in errors. A test
-checks that each argument has one of these annotations."""
+"""The types that an argument of a pass may have, each with its description in errors. A test checks that
+each argument has one of them."""
 
 
-def _read(name: str, parameter: inspect.Parameter, value: object) -> object:
-    """Return an argument, converted from JSON or from literals."""
-    wanted, described = ARGUMENT_TYPES[parameter.annotation]
+def _read(name: str, argument: str, value: object, *, wanted: Any) -> object:
+    """Return an argument, converted from JSON or from literals to its type."""
     try:
         return msgspec.convert(value, wanted)
     except msgspec.ValidationError:
         raise ArgumentError(
             "pass.arguments",
-            f"The argument '{parameter.name}' of the pass '{name}' is {value!r}; expected "
-            f"{described}.",
+            f"The argument '{argument}' of the pass '{name}' is {value!r}; expected "
+            f"{ARGUMENT_TYPES[wanted]}.",
         ) from None
