@@ -1,7 +1,9 @@
 """A model of a CPU: its vectors, registers and caches, and the work that pays for a thread.
 
 The backend adds the options that describe the machine to a resolved target. Rules derive thresholds from the
-model, by factors that stand beside their measurements.
+model, by factors that stand beside their measurements. The model and the rules that use it are for CPUs only.
+A plugin for another kind of machine registers its own rules (`gossamer_schedules`), which are tried first and
+read the options of its targets themselves.
 """
 
 from __future__ import annotations
