@@ -16,7 +16,7 @@ from gossamer_ir.errors import PluginError, UserError
 
 PLUGIN = """
 from gossamer_backend.registry.hookspecs import Pass, hookimpl
-from gossamer_ir.interchange.records import Schedule
+from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Step
 from gossamer_tiny import TinyInterpreter
 
 ASKED = []
@@ -99,6 +99,28 @@ def test_its_rules_and_passes_are_asked_and_its_kernel_runs(install):
     assert y.tolist() == [21, 30]
 
 
+SPLIT = 'Step("split", {"loop": "j", "factors": (None, 4)})'
+WITHOUT_REASONS = "its rules come before those of gossamer, and this one gives no reasons"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rule", "why"),
+    [
+        (
+            f'ScheduleReport("groups", "a sum", (Decision("groups", "four at once", ({SPLIT},)),))',
+            "groups",
+            "four at once",
+        ),
+        (f"Schedule(loop=({SPLIT},))", "tiny-interpreter", WITHOUT_REASONS),
+    ],
+)
+def test_reasons_of_its_rules_are_explained(schedule, rule, why, install):
+    install(schedule=schedule)
+    found = gs.explain(SCRIPT, target="tiny-interpreter")
+    assert (found.rule, [decision.why for decision in found.decisions]) == (rule, [why])
+    assert [step.op for step in found.schedule.loop] == ["split"]
+
+
 def test_without_an_answer_the_general_rules_choose(install):
     install(schedule="None")
     with pytest.raises(PluginError, match="parallel"):  # which the tiny backend does not declare
@@ -108,6 +130,11 @@ def test_without_an_answer_the_general_rules_choose(install):
 @pytest.mark.parametrize(
     ("schedule", "result", "message"),
     [
+        (
+            "5",
+            "module",
+            "'tiny-interpreter' cannot choose a schedule: TypeError: a rule returned 5;",
+        ),
         ("1 / 0", "module", "'tiny-interpreter' cannot choose a schedule: ZeroDivisionError"),
         ("Schedule()", "1 / 0", "'tiny-interpreter' cannot run its pass 'see': ZeroDivisionError"),
         ("Schedule()", "None", "'tiny-interpreter' cannot run its pass 'see'"),

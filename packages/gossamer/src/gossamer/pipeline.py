@@ -37,22 +37,24 @@ def default_schedule(module: Module, target: Target, stats: Stats | None) -> Sch
 
 
 def default_report(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
-    """Like `default_schedule`, with reasons; rules of plugins give none. Rules see the class of the stats."""
+    """Like `default_schedule`, with the reasons that the rule gives. Rules see the class of the stats."""
     from gossamer_ir.verify import verify
 
     stats = stats.rounded() if stats is not None else None
 
     chosen = plugin_of(target).schedule(verify(module), target, stats)
+    if isinstance(chosen, ScheduleReport):
+        return chosen
     if chosen is not None:
-        return _report_of_plugin(chosen, target.backend)
+        return _report_without_reasons(chosen, target.backend)
     from gossamer_schedule.rules import explain
 
     return explain(module, target, stats)
 
 
-def _report_of_plugin(schedule: Schedule, plugin: str) -> ScheduleReport:
-    """Return the report of a schedule that a plugin's rules chose."""
-    why = "its rules come before those of gossamer, and give no reasons"
+def _report_without_reasons(schedule: Schedule, plugin: str) -> ScheduleReport:
+    """Return the report of a schedule for which a plugin's rule gives no reasons."""
+    why = "its rules come before those of gossamer, and this one gives no reasons"
     decisions = (
         Decision(f"the {stage} steps of the plugin", why, getattr(schedule, stage), stage=stage)
         for stage in SCHEDULED

@@ -13,7 +13,13 @@ import msgspec
 import pluggy
 
 from gossamer_backend.registry.protocol import Backend
-from gossamer_ir.interchange.records import Intrinsic, Schedule, Stats, Target
+from gossamer_ir.interchange.records import (
+    Intrinsic,
+    Schedule,
+    ScheduleReport,
+    Stats,
+    Target,
+)
 from gossamer_ir.nodes import Module, StageName
 
 PROJECT = "gossamer"
@@ -21,13 +27,15 @@ PROJECT = "gossamer"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-ScheduleRules: TypeAlias = Callable[[Module, Target, Stats | None], Schedule | None]
-"""A function that returns a schedule for a module, or None if no rule applies; stats may be unknown."""
+ScheduleRule: TypeAlias = Callable[[Module, Target, Stats | None], ScheduleReport | Schedule | None]
+"""A function that returns a schedule for a module, in a report if it gives reasons for its decisions, or None
+if it does not apply; stats may be unknown."""
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """A pass of a plugin on modules of one stage. It runs after the schedule's steps for this stage and
-    before the module is lowered (or, if flat, compiled). Its result is verified."""
+    """A pass of a plugin on modules of one stage. It runs once, after the schedule's steps for this stage and
+    before the module is lowered (or, if flat, compiled); never between two passes of gossamer that lower one
+    stage. Its result is verified."""
 
     name: str
     stage: StageName
@@ -53,6 +61,6 @@ def gossamer_passes() -> Sequence[Pass]:
 
 
 @hookspec
-def gossamer_schedules() -> Sequence[ScheduleRules]:
-    """Return rules for schedules, in order; if none returns a schedule, those of gossamer apply."""
+def gossamer_schedules() -> Sequence[ScheduleRule]:
+    """Return rules for schedules, in order; if none of them applies, those of gossamer follow."""
     raise NotImplementedError

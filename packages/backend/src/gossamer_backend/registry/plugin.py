@@ -11,11 +11,17 @@ import msgspec
 import pluggy
 
 from gossamer_backend.registry import hookspecs
-from gossamer_backend.registry.hookspecs import Pass, ScheduleRules
+from gossamer_backend.registry.hookspecs import Pass, ScheduleRule
 from gossamer_backend.registry.protocol import API_VERSION, Backend
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import PluginError
-from gossamer_ir.interchange.records import Intrinsic, Schedule, Stats, Target
+from gossamer_ir.interchange.records import (
+    Intrinsic,
+    Schedule,
+    ScheduleReport,
+    Stats,
+    Target,
+)
 from gossamer_ir.nodes import Module
 
 
@@ -25,13 +31,18 @@ class Plugin(msgspec.Struct, frozen=True):
     backend: ValidatingBackend
     intrinsics: tuple[Intrinsic, ...]
     passes: tuple[Pass, ...]
-    schedules: tuple[ScheduleRules, ...]
+    schedules: tuple[ScheduleRule, ...]
 
-    def schedule(self, module: Module, target: Target, stats: Stats | None) -> Schedule | None:
-        """Return the schedule of the first of its rules that returns one, or None."""
+    def schedule(
+        self, module: Module, target: Target, stats: Stats | None
+    ) -> ScheduleReport | Schedule | None:
+        """Return what the first of its rules that applies returns; None if none applies."""
         with blamed_on(self.backend.name, doing="choose a schedule"):
-            answers = (rules(module, target, stats) for rules in self.schedules)
-            return next((answer for answer in answers if answer is not None), None)
+            for rule in self.schedules:
+                found = rule(module, target, stats)
+                if found is not None:
+                    return _require_schedule(found)
+        return None
 
     def rewritten(self, module: Module) -> Module:
         """Run the passes for the module's stage, and verify their results; errors name the plugin."""
@@ -77,6 +88,12 @@ def blamed_on(name: str, *, doing: str) -> Iterator[None]:
             "plugin.failed",
             f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {str(error).rstrip('.')}.",
         ) from error
+
+
+def _require_schedule(found: object) -> ScheduleReport | Schedule:
+    if isinstance(found, (ScheduleReport, Schedule)):
+        return found
+    raise TypeError(f"a rule returned {found!r}; expected a ScheduleReport, a Schedule or None")
 
 
 def _items(results: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
