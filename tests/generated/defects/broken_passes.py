@@ -12,13 +12,13 @@ DEFECTS = (
     ),
     Defect(
         "the condition of a while loop is guarded before its first iteration only",
-        of="insert_bounds_checks", home="bounds.insert_bounds_checks",
+        of="insert_bounds_checks", home="guards.guard_accesses",
         line="again = self._guards_before(stmt)",
         instead="again = ()",
     ),
     Defect(
         "what held before a write is known to hold after it",
-        of="insert_bounds_checks", home="bounds.insert_bounds_checks",
+        of="insert_bounds_checks", home="guards.guard_accesses",
         line="        self._point.after(stmt)\n",
         instead="",
     ),

@@ -38,7 +38,7 @@ from gossamer_ir.traversal.effects import all_buffers, buffers_named
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, statements
-from gossamer_lower.bounds.insert_bounds_checks import guard_buffers
+from gossamer_lower.guards.guard_accesses import guard_accesses
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.memory.helpers.index_ranges import (
     BufferAccess,
@@ -76,7 +76,7 @@ def contract_buffers(module: Module) -> Module:
 def _contract_function(function: Function) -> Function:
     planned = _with_contracted_buffers(function)
     unseen = _shrunk_unseen(function, planned)
-    guarded = guard_buffers(function, unseen) if unseen else function
+    guarded = guard_accesses(function, unseen) if unseen else function
     return planned if guarded is function else _with_contracted_buffers(guarded)
 
 

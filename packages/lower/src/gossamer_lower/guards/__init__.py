@@ -1,0 +1,1 @@
+"""Guards of accesses that are not proved in bounds, for passes of several folders."""

@@ -1,0 +1,181 @@
+"""Guards the accesses of a function that are not proved in bounds.
+
+Proofs use the bounds of loops, the conditions of enclosing `If`s, and the facts about index buffers. Values
+in mutable buffers are not assumed, except a condition until its operands are written. Expressions that may
+overflow are never assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.lane_projection import lanes_of_access
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.core import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Allocate,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Search,
+    Stmt,
+    Store,
+    Unary,
+    While,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import children, walk
+from gossamer_lower.guards.guard_list import GuardList, disjunction
+from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
+from gossamer_lower.statements.rebuild import with_bodies, with_body, with_sides
+
+
+def guard_accesses(function: Function, names: Set[str] | None = None) -> Function:
+    """Return the function with a `Guard` before each statement with an access that is not proved in bounds.
+
+    `names` restricts it to these buffers. Vectorized loops then count as serial: a condition on a lane
+    protects every access under it.
+    """
+    return with_body(function, _AccessGuarder(function, names).body(function.body))
+
+
+class _AccessGuarder:
+    """Visits the statements in order and tracks the conditions that hold at each of them."""
+
+    def __init__(self, function: Function, names: Set[str] | None) -> None:
+        self._names = names
+        self._point = ProgramPoint(function)
+        self._unproved = UnprovedAccesses(self._point)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        with self._point.scope():
+            for stmt in body:
+                result += [*self._guards_before(stmt), self._statement(stmt)]
+                self._move_past(stmt)
+        return tuple(result)
+
+    def _move_past(self, stmt: Stmt) -> None:
+        """Record what holds after a statement, up to the end of the body."""
+        if isinstance(stmt, Let) and free_vars(stmt.value) & self._unproved.lane_vars:
+            self._unproved.lane_vars.add(stmt.var.name)
+        if isinstance(stmt, Allocate) and self._names is None:
+            self._require_lasting_size(stmt)
+        self._point.after(stmt)
+
+    def _require_lasting_size(self, stmt: Allocate) -> None:
+        """Raise an error for a size that is read from mutable memory: guards evaluate the size again, and it
+        may have changed."""
+        for extent in stmt.buffer.shape:
+            for node in walk(extent):
+                if isinstance(node, Load) and node.buffer in self._point.written:
+                    raise UnsupportedError(
+                        "lower.changing_size",
+                        f"The size of '{stmt.buffer.name}' is read from '{node.buffer}', which the "
+                        "program writes.",
+                        hint="Read it into a variable before.",
+                    )
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For():
+                return self._loop(stmt)
+            case While():
+                again = self._guards_before(stmt)
+                return with_body(stmt, (*self.body(stmt.body), *again))
+            case If():
+                return self._if(stmt)
+        return with_bodies(stmt, self.body)
+
+    def _loop(self, loop: For) -> For:
+        if loop.kind == "vectorized" and self._names is None:
+            self._unproved.lane_vars.add(loop.var)
+        with self._point.inside(loop):
+            body = self.body(loop.body)
+        self._unproved.lane_vars.discard(loop.var)
+        return with_body(loop, body)
+
+    def _if(self, stmt: If) -> If:
+        with self._unproved.holding(stmt.condition, while_running=stmt.then_body):
+            then_body = self.body(stmt.then_body)
+        return with_sides(stmt, then_body, self.body(stmt.else_body))
+
+    def _guards_before(self, stmt: Stmt) -> GuardList:
+        """Return the guards for the expressions of a statement itself, innermost loads first."""
+        if isinstance(stmt, For):
+            self._require_proved_weight(stmt)
+            stmt = replace(stmt, weight=None)
+        guards = GuardList()
+        effects = effects_of(stmt)
+        for expression in effects.evaluates:
+            self._guard(expression, None, guards)
+        for write in effects.writes:
+            self._guard_access(write, None, guards)
+        return guards
+
+    def _guard(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
+        """Append the guards of an expression; `unless` is the condition under which it is not evaluated."""
+        if type(node) is IfThenElse:
+            self._guard_sides(node, unless, guards)
+            return
+        for child in children(node):
+            if type(child) not in LEAVES:
+                self._guard(child, unless, guards)
+        self._guard_access(node, unless, guards)
+
+    def _guard_access(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
+        """Append the guard of an access itself, without those of its operands."""
+        kind = type(node)
+        if self._names is not None and getattr(node, "buffer", None) not in self._names:
+            return
+        if kind is Search:
+            condition = self._unproved.of_window(node)
+            if condition is not None:
+                guards.require(condition, unless, node.buffer)
+        elif kind is Load or kind is Store:
+            lanes = lanes_of_access(node)
+            condition = (
+                self._unproved.in_any_lane(node)
+                if lanes is None
+                else self._unproved.in_all_lanes_of(node, lanes)
+            )
+            if node.predicate is not None and lanes is None:
+                unless = disjunction(unless, Unary("not", node.predicate))
+            if condition is not None:
+                guards.require(condition, unless, node.buffer)
+
+    def _guard_sides(self, node: IfThenElse, unless: Expr | None, guards: GuardList) -> None:
+        """Append the guards of a condition, and of each value where it is evaluated."""
+        self._guard(node.condition, unless, guards)
+        opposite = Unary("not", node.condition)
+        with self._unproved.holding(node.condition):
+            self._guard(node.if_true, disjunction(unless, opposite), guards)
+        with self._unproved.holding(opposite):
+            self._guard(node.if_false, disjunction(unless, node.condition), guards)
+
+    def _require_proved_weight(self, loop: For) -> None:
+        """Raise an error unless the weight is proved in bounds. Load balancing evaluates it at any iteration
+        and at the end of the range, outside of the loop, where no guard runs."""
+        if loop.weight is None or self._names is not None:
+            return
+        with self._point.scope():
+            self._point.assume_range(loop, build.add(loop.extent, build.ONE))
+            guards = GuardList()
+            self._guard(loop.weight, None, guards)
+        if guards:
+            buffer = guards[0].buffer
+            raise UnsupportedError(
+                "lower.guarded_weight",
+                f"Cannot prove that the weight of the loop '{loop.var}' reads '{buffer}' in bounds.",
+                hint="Leave the weight out, or use the indptr of the loop's own axis.",
+            )
