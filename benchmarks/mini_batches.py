@@ -1,4 +1,4 @@
-"""Many different matrices in one process, as in training on neighbourhoods of a graph.
+"""Many different matrices in one process, as in training on neighborhoods of a graph.
 
 A fresh process with an empty kernel cache multiplies the rows of randomly chosen nodes by a dense matrix,
 each time as a new SciPy matrix. Measured are the growth of its resident memory, the files that it writes

@@ -18,7 +18,7 @@ from benchmarks.roofline import Roofline
 
 WIDTH, HEIGHT, GAP = 460, 400, 70
 LEFT, TOP, BOTTOM, LEGEND = 60, 56, 48, 58
-COLOURS = {
+COLORS = {
     "spmm": "#0072b2",
     "spmv": "#d55e00",
     "sddmm": "#009e73",
@@ -205,12 +205,10 @@ SHAPES: dict[str, Callable[[float, float], str]] = {
 
 
 def mark(op: str, x: float, y: float, *, hollow: str) -> str:
-    """The shape and colour of an operator, its end left open."""
-    colour = COLOURS[op]
+    """The shape and color of an operator, its end left open."""
+    color = COLORS[op]
     kind = "point hollow" if hollow == "yes" else "point"
-    return (
-        f'{SHAPES[op](x, y)} class="{kind}" stroke="{colour}" fill="{colour}" fill-opacity="0.75"'
-    )
+    return f'{SHAPES[op](x, y)} class="{kind}" stroke="{color}" fill="{color}" fill-opacity="0.75"'
 
 
 def point(axes: PanelAxes, cell: Cell) -> str:

@@ -123,7 +123,7 @@ def since(start: float) -> float:
 
 
 def layers_script(layers: int) -> str:
-    """Returns a graph network: each layer sums the features of neighbours and applies ReLU."""
+    """Returns a graph network: each layer sums the features of neighbors and applies ReLU."""
     handles = ", ".join(f"x{layer}: T.handle" for layer in range(layers + 1))
     lines = [
         "@T.prim_func",

@@ -113,9 +113,9 @@ def test_the_picture_has_a_point_for_each_cell_and_the_roofs():
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_every_operator_has_a_shape_and_a_colour(op):
+def test_every_operator_has_a_shape_and_a_color(op):
     assert op in picture.SHAPES
-    assert op in picture.COLOURS
+    assert op in picture.COLORS
 
 
 def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):

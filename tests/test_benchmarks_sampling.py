@@ -22,7 +22,7 @@ from tests.benchmark_cases import QUICK
         (1.0, 0.0, 1.0, False),  # all ours
         (1.5, 0.0, 1.0, True),  # another process used half a processor
         (1.0, 0.5, 1.0, True),  # the host took half a processor
-        (1.05, 0.0, 1.0, False),  # five per cent are tolerated
+        (1.05, 0.0, 1.0, False),  # five percent are tolerated
         (0.9, 0.0, 1.0, False),  # ticks are coarse: never negative
     ],
 )

@@ -94,7 +94,7 @@ def pairs(dtype, count=4096):
 
 def wide_numbers():
     """Float64 and float32 numbers around every boundary between 16-bit numbers: ties, and their
-    neighbours."""
+    neighbors."""
     rng = np.random.default_rng(4)
     halves = [values_of(every(dtype), dtype) for dtype in HALVES]
     found = []

@@ -93,7 +93,7 @@ def test_its_oldest_python_is_the_first_that_it_claims(distribution):
     assert others == list(range(first + 1, first + 1 + len(others)))
 
 
-def test_its_wheel_holds_the_licence(distribution, root):
+def test_its_wheel_holds_the_license(distribution, root):
     """Python looks at what is installed: in the sessions of nox that is the wheel."""
     text = (root / "LICENSE").read_text()
     assert "Apache License" in text

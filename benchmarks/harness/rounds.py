@@ -102,7 +102,7 @@ def calls_per_sample(seconds_per_call: float, plan: SamplingPlan) -> int:
 
 
 def rotated(names: Sequence[str], by: int) -> list[str]:
-    """Rotates the names, so that a contender does not always follow the same neighbour.
+    """Rotates the names, so that a contender does not always follow the same neighbor.
 
     >>> rotated(["a", "b", "c"], 1)
     ['b', 'c', 'a']

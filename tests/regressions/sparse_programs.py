@@ -129,7 +129,7 @@ def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
     with T.sp.iteration([I, J], "SS", "step") as [i, j]:
         Y[i, j] = X[j]
 """
-FIBRES = """
+FIBERS = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handle,
          n0: T.int64, n1: T.int64, n2: T.int64, n3: T.int64) -> None:

@@ -119,7 +119,7 @@ def main(a: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle, indp
             "indptr_k": np.array([0, 1, 4], I32), "n0": 3, "n1": 5,
         },
     ),
-    "an init visits what has an attached fibre of one element nowhere": (
+    "an init visits what has an attached fiber of one element nowhere": (
         """
 @T.prim_func
 def main(y: T.handle, n0: T.int64, n1: T.int64) -> None:
@@ -261,7 +261,7 @@ def main(y: T.handle, b: T.handle, at: T.handle, indptr_j: T.handle, n0: T.int64
 
 
 def test_what_lies_below_an_axis_without_its_parent_is_refused_by_the_name_of_that():
-    """The parent is iterated too, but further inside: it does not select a fibre of the enclosing
+    """The parent is iterated too, but further inside: it does not select a fiber of the enclosing
     iteration."""
     module = parse_module("""
 @T.prim_func
@@ -324,7 +324,7 @@ def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, n0: T.int64, n1: 
 """
 
 
-def test_an_attached_axis_stays_behind_what_its_parents_fibre_is_selected_by():
+def test_an_attached_axis_stays_behind_what_its_parents_fiber_is_selected_by():
     builder = ScheduleBuilder(parse_module(ATTACHED))
     with pytest.raises(ScheduleError, match="'K' must come after axis 'I'"):
         builder.sparse_reorder("step", order=("m", "k", "i"))

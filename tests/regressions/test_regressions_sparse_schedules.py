@@ -20,7 +20,7 @@ from tests.regressions.sparse_programs import (
     ATTACHED,
     BESIDE,
     COPIED,
-    FIBRES,
+    FIBERS,
     FIVE,
     FOUR,
     FUSED,
@@ -72,7 +72,7 @@ CASES = {
         },
         "schedule.sparse_compute_at.init",
     ),
-    "no search starts after the last fibre": (
+    "no search starts after the last fiber": (
         SLOTTED,
         {
             "y": np.zeros(3, I32), "b": np.arange(6, dtype=I32),
@@ -102,7 +102,7 @@ CASES = {
         },
         "schedule.reindex_cache_read.race",
     ),
-    "an aligned loop over a fibre that does not exist has no iterations": (
+    "an aligned loop over a fiber that does not exist has no iterations": (
         ATTACHED,
         {
             "x": np.array([True, False, True]), "y": np.zeros(3, I32),
@@ -167,8 +167,8 @@ CASES = {
             )
         },
     ),
-    "a copy of a copy ends where the fibres of the tile do that it moves into": (
-        FIBRES,
+    "a copy of a copy ends where the fibers of the tile do that it moves into": (
+        FIBERS,
         {
             "x": np.arange(7, dtype=I32), "y": np.zeros(7, I32),
             "indptr_j": np.array([0, 3, 3, 4], I32), "indices_j": np.array([0, 1, 4, 2], I32),

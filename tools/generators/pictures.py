@@ -50,7 +50,7 @@ Line = tuple[str, Sequence[Cell]]
 """The name of an array, or nothing where it goes on, and its cells."""
 
 
-def colour(row: int) -> str:
+def color(row: int) -> str:
     """The class of a stored element."""
     return f"row{row}"
 
@@ -70,8 +70,8 @@ def csr() -> list[Line]:
     elements = [(number, column) for number, row in enumerate(MATRIX) for column in stored(row)]
     return [
         ("indptr", [(str(offset), "cell") for offset in offsets]),
-        ("indices", [(str(column), colour(row)) for row, column in elements]),
-        ("data", [(str(MATRIX[row][column]), colour(row)) for row, column in elements]),
+        ("indices", [(str(column), color(row)) for row, column in elements]),
+        ("data", [(str(MATRIX[row][column]), color(row)) for row, column in elements]),
     ]
 
 
@@ -81,7 +81,7 @@ def padded(
     """For each row its stored elements, filled up to a width."""
     lines = []
     for row in rows:
-        cells = [(text(row, column), colour(row)) for column in stored(MATRIX[row])]
+        cells = [(text(row, column), color(row)) for column in stored(MATRIX[row])]
         lines.append([*cells, *[(pad, "pad")] * (width - len(cells))])
     return lines
 
@@ -125,7 +125,7 @@ def bsr() -> list[Line]:
 
 def value_cell(row: int, value: int) -> Cell:
     """An element of a block; one that the matrix does not store is padding."""
-    return (str(value), colour(row) if value else "pad")
+    return (str(value), color(row) if value else "pad")
 
 
 def hyb() -> list[Line]:
@@ -134,7 +134,7 @@ def hyb() -> list[Line]:
     low = 0
     for width in (1, 2, 4):
         rows = [row for row, cells in enumerate(MATRIX) if low < len(stored(cells)) <= width]
-        lines.append((f"rows ({width})", [(str(row), colour(row)) for row in rows]))
+        lines.append((f"rows ({width})", [(str(row), color(row)) for row in rows]))
         lines += ell_arrays(rows, width)
         low = width
     return lines
@@ -209,7 +209,7 @@ STAGES = ("coordinate", "position", "loop", "flat")
 LINE, STEP = 18, 46
 NOTES = {
     "coordinate": "axes and sparse iterations; an index is a coordinate",
-    "position": "loops and blocks; an index is a position in a fibre",
+    "position": "loops and blocks; an index is a position in a fiber",
     "loop": "buffers are plain arrays; schedules apply here and above",
     "flat": "loops and loads only: what a backend receives",
     "native": "LLVM IR, then machine code for this CPU; cached on disk",

@@ -17,7 +17,7 @@ BROKEN = (
     "other-name",
     "unusable",
     "no-hook",
-    "misspelt-hook",
+    "misspelled-hook",
     "raising-hook",
 )
 MODULES = ("gossamer_tiny", "gossamer_broken", "gossamer_raising", "gossamer_exiting")

@@ -183,7 +183,7 @@ def test_who_holds_the_lock_may_fork_and_holds_it_in_the_child():
 @pytest.mark.parametrize(
     "begin", ["pass", "late.begin_fork()", "late.begin_fork(), late.begin_fork()"]
 )
-def test_a_lock_that_is_made_while_the_process_forks_is_free_afterwards(begin):
+def test_a_lock_that_is_made_while_the_process_forks_is_free_afterward(begin):
     assert status_of(LATE.replace("BEGIN", begin)) == 5
 
 

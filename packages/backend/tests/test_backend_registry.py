@@ -15,10 +15,10 @@ REASONS = {
     "incomplete": "lacks targets, probe, compile, load",
     "other-name": "must register one backend of its own name; it registers 'another'",
     "no-hook": "registers no backend",
-    "misspelt-hook": "unknown hook 'gossamer_backend'",
+    "misspelled-hook": "unknown hook 'gossamer_backend'",
     "raising-hook": "RuntimeError: out of order",
     "raising": "OSError: libmissing.so: cannot open shared object file",
-    "exiting": "SystemExit: no licence",
+    "exiting": "SystemExit: no license",
     "not-there": "ModuleNotFoundError: No module named 'gossamer_no_such_module'",
     "clash": "Several distributions install a backend 'clash': another-clash, broken-ones",
 }

@@ -43,7 +43,7 @@ def data(shape: Any, dtype: str, step: int = 5) -> Array:
 
 
 def offsets(lengths: Any, index: str) -> Array:
-    """The begin of each fibre, and the end of the last one."""
+    """The begin of each fiber, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(index)
 
 

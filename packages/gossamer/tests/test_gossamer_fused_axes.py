@@ -132,7 +132,7 @@ SCHEDULES = {
     "rows are reduced in parallel, with copies": (
         PRODUCT,
         "product",
-        (("parallel", {"loop": "i_j", "accumulate": "privatised", "parts": 3}),),
+        (("parallel", {"loop": "i_j", "accumulate": "privatized", "parts": 3}),),
     ),
     "rows are reduced in parallel, in order": (
         PRODUCT,

@@ -242,9 +242,9 @@ def test_sampled_products(name, feat, dtype, index, pattern):
 LENGTHS = {
     "no rows": ([], [], []),
     "nothing": ([0, 0], [], []),
-    "empty fibres": ([0, 3, 0, 1, 0], [0, 2, 0, 3], [0, 0, 4, 1, 0]),
+    "empty fibers": ([0, 3, 0, 1, 0], [0, 2, 0, 3], [0, 0, 4, 1, 0]),
     "nothing below": ([2, 1], [0, 0, 0], []),
-    "one long fibre": ([1], [1], [20]),
+    "one long fiber": ([1], [1], [20]),
     "mixed": ([2, 0, 3], [1, 3, 0, 2, 2], [2, 0, 5, 1, 0, 3, 1, 4]),
 }
 
@@ -255,7 +255,7 @@ def sums_of(values, starts):
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-def test_sums_of_fused_ragged_fibres(dtype, index, lengths):
+def test_sums_of_fused_ragged_fibers(dtype, index, lengths):
     levels = LENGTHS[lengths]
     starts = [offsets(level, index) for level in levels]
     x = data(sum(levels[2]), dtype)
@@ -357,7 +357,7 @@ def test_convolution_of_several_graphs(dtype, index, relations):
     assert_everywhere(module, arguments, y=expected)
 
 
-# --- matrices of different sizes, whose rows are fibres of their own
+# --- matrices of different sizes, whose rows are fibers of their own
 
 
 def rectangles(rng, counts, most):

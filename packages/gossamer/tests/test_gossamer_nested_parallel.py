@@ -95,7 +95,7 @@ def test_an_inner_loop_that_races_is_refused_also_where_it_would_run_serially() 
         builder.parallel("j")
     assert caught.value.code == "schedule.parallel.not_proved"
     with pytest.raises(ScheduleError) as caught:
-        builder.parallel("j", accumulate="privatised")
+        builder.parallel("j", accumulate="privatized")
     assert caught.value.code == "schedule.parallel.nested"
 
 

@@ -217,7 +217,7 @@ def test_inputs_may_be_read_only(name):
 
 
 @pytest.mark.parametrize("ends", [(0, 1999), (700, 2000), (5, 5)])
-def test_a_fibre_of_stored_rows_holds_all_of_them(ends):
+def test_a_fiber_of_stored_rows_holds_all_of_them(ends):
     (matrix,) = (found for found in matrices("float32", "int32") if found.name == "many rows")
     call = PROGRAMS["dcsr times dense"].call(matrix, 9)
     call.arguments["indptr_i"][:] = ends

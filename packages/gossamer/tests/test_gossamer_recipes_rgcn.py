@@ -31,27 +31,27 @@ STEPS = (
 
 
 def case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
-    """Relations without rows, rows without neighbours, and nodes that no relation contains."""
+    """Relations without rows, rows without neighbors, and nodes that no relation contains."""
     random = np.random.default_rng(nodes + relations)
     rows = [np.flatnonzero(random.random(nodes) < 0.6) for _ in range(relations)]
     rows[1:2] = [np.array([], int)] * len(rows[1:2])
-    neighbours = [np.flatnonzero(random.random(nodes) < 0.4) for found in rows for _ in found]
-    a = integers(random, sum(map(len, neighbours)))
+    neighbors = [np.flatnonzero(random.random(nodes) < 0.4) for found in rows for _ in found]
+    a = integers(random, sum(map(len, neighbors)))
     w, x = integers(random, relations, wide_in, wide_out), integers(random, nodes, wide_in)
     y = np.full((nodes, wide_out), 77, np.float32)
     expected = y.copy()
     expected[np.concatenate([*rows, []]).astype(int)] = 0
     indptr_i = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    indptr_j = np.cumsum([0, *map(len, neighbours)]).astype(np.int32)
+    indptr_j = np.cumsum([0, *map(len, neighbors)]).astype(np.int32)
     for relation, found in enumerate(rows):
         for at, row in enumerate(found, start=indptr_i[relation]):
             values = a[indptr_j[at] : indptr_j[at + 1]]
-            expected[row] += values @ x[neighbours[at]] @ w[relation]
+            expected[row] += values @ x[neighbors[at]] @ w[relation]
     return {
         "a": a, "w": w, "x": x, "y": y, "n": nodes, "r": relations, "feat_in": wide_in,
-        "feat_out": wide_out, "indptr_i": indptr_i, "indptr_j": indptr_j, "nnz_i": len(neighbours),
+        "feat_out": wide_out, "indptr_i": indptr_i, "indptr_j": indptr_j, "nnz_i": len(neighbors),
         "nnz_j": len(a), "indices_i": np.concatenate([*rows, []]).astype(np.int32),
-        "indices_j": np.concatenate([*neighbours, []]).astype(np.int32),
+        "indices_j": np.concatenate([*neighbors, []]).astype(np.int32),
     }, {"y": expected}  # fmt: skip
 
 
@@ -121,7 +121,7 @@ COMPOSABLE = (
 
 
 def bucket_case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
-    """Groups of two rows with at most three neighbours each; the last row of a relation is repeated, and some
+    """Groups of two rows with at most three neighbors each; the last row of a relation is repeated, and some
     rows occur in several relations."""
     random = np.random.default_rng(nodes * 7 + relations)
     counts = random.integers(0, 4, relations) * (nodes > 0)

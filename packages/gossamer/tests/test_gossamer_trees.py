@@ -41,7 +41,7 @@ TENSORS = dict(tensors())
 
 
 def csf(mask, index, *, names="jk", also=False):
-    """The three levels of a mask; `also`: some fibres without elements are stored as well."""
+    """The three levels of a mask; `also`: some fibers without elements are stored as well."""
     outer = mask.any(axis=2)
     if also:
         outer |= np.arange(outer.size).reshape(outer.shape) % 3 == 0
@@ -168,7 +168,7 @@ def test_gather_over_hyperedges(incidence, dtype, index):
 
 @pytest.mark.parametrize("left", INCIDENCES)
 @pytest.mark.parametrize("index", ["int32", "int64"])
-def test_fibres_of_stored_rows_are_attached_where_they_are_stored(left, index):
+def test_fibers_of_stored_rows_are_attached_where_they_are_stored(left, index):
     mask = INCIDENCES[left]
     (m, n), p = mask.shape, 5
     other = np.add.outer(np.arange(n) * 2, np.arange(p)) % 3 == 0

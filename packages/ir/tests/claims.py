@@ -10,7 +10,7 @@ from gossamer_ir.script import parse_expr
 DTYPES = dict.fromkeys(("a", "i", "j", "k", "l", "m", "n", "nnz", "t", "x", "y", "V"), "int64")
 DTYPES |= dict.fromkeys(("P", "O", "S", "Q", "D", "R", "Z", "W"), "int32") | {"B": "uint8"}
 M = ("i", "0", "m")
-FIBRE = ("j", "0", "T.int64(P[i + 1]) - T.int64(P[i])")
+FIBER = ("j", "0", "T.int64(P[i + 1]) - T.int64(P[i])")
 
 
 def prover_of(known):

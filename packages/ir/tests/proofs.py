@@ -38,8 +38,8 @@ FACTS = (
     SortedSegments("Z", None, unique=True),
     PaddedSlots("Z", index_var("n")),
 )
-"""P: offsets of fibres; O: offsets that lead from 0 to nnz; S: sums of
-products of the steps of both; Q: coordinates of the fibres, unique;
+"""P: offsets of fibers; O: offsets that lead from 0 to nnz; S: sums of
+products of the steps of both; Q: coordinates of the fibers, unique;
 D: with duplicates; R: rows of unique coordinates; Z: padded rows. W (int32), B (uint8) and V (int64)
 hold anything."""
 
@@ -88,9 +88,9 @@ def worlds() -> tuple[dict[str, Any], ...]:
     drawn = []
     for nnz, n in itertools.product(range(4), range(1, 4)):
         for offsets in itertools.combinations_with_replacement(range(nnz + 1), 4):
-            fibres = list(itertools.pairwise(offsets))
-            unique = list(_fibres(fibres, nnz, n, unique=True))
-            sorted_ = list(_fibres(fibres, nnz, n, unique=False))
+            fibers = list(itertools.pairwise(offsets))
+            unique = list(_fibers(fibers, nnz, n, unique=True))
+            sorted_ = list(_fibers(fibers, nnz, n, unique=False))
             for at, coordinates in enumerate(unique[:2] + unique[-1:]):
                 drawn.append(
                     {
@@ -112,15 +112,15 @@ def _products(offsets: tuple[int, ...], nnz: int) -> list[int]:
     return [*itertools.accumulate(((b - a) * (d - c) for (a, b), (c, d) in steps), initial=7)]
 
 
-def _fibres(
-    fibres: list[tuple[int, int]], nnz: int, n: int, *, unique: bool
+def _fibers(
+    fibers: list[tuple[int, int]], nnz: int, n: int, *, unique: bool
 ) -> Iterator[list[int]]:
-    """All coordinates of `nnz` positions that are sorted in each fibre."""
+    """All coordinates of `nnz` positions that are sorted in each fiber."""
     chosen = itertools.combinations if unique else itertools.combinations_with_replacement
-    parts = [list(chosen(range(n), end - begin)) for begin, end in fibres]
+    parts = [list(chosen(range(n), end - begin)) for begin, end in fibers]
     for choice in itertools.product(*parts):
         coordinates = [n - 1] * nnz
-        for (begin, end), values in zip(fibres, choice, strict=True):
+        for (begin, end), values in zip(fibers, choice, strict=True):
             coordinates[begin:end] = values
         yield coordinates
 

@@ -84,8 +84,8 @@ def test_positions(value, is_there, offsets):
 
 
 @pytest.mark.parametrize("buffer", ["P", "Q"])
-def test_fibres_whose_offsets_are_written_are_not_known(buffer):
-    """`Q` holds indices only: a write to it changes no fibre."""
+def test_fibers_whose_offsets_are_written_are_not_known(buffer):
+    """`Q` holds indices only: a write to it changes no fiber."""
     text = POSITION.format(value="T.int64(Q[i, j])", before=f"{buffer}[0] = 0", **OVER_AXES)
     text = text.replace("Q[0]", "Q[0, 0]")
     assert is_proved(text) == (buffer == "Q")

@@ -257,15 +257,15 @@ def test_every_math_function_is_among_the_cases():
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_fma_rounds_once(dtype):
-    """Compared with exact fractions: the result is the nearest of its neighbours."""
+    """Compared with exact fractions: the result is the nearest of its neighbors."""
     rng = np.random.default_rng(3)
     for a, b, c in rng.normal(size=(40, 3)).astype(dtype):
         c = np.asarray(-a * b, dtype)[()] if rng.random() < 0.5 else c
         args = tuple(constant(float(x), dtype) for x in (a, b, c))
         result = evaluate(Call("fma", args, dtype))
         exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
-        neighbours = [result, *(np.nextafter(result, result.dtype.type(s)) for s in (-9, 9))]
-        errors = [abs(Fraction(float(x)) - exact) for x in neighbours]
+        neighbors = [result, *(np.nextafter(result, result.dtype.type(s)) for s in (-9, 9))]
+        errors = [abs(Fraction(float(x)) - exact) for x in neighbors]
         assert errors[0] == min(errors)
 
 

@@ -132,7 +132,7 @@ RAGGED = """
 """
 
 
-def test_a_position_beyond_a_ragged_fibre_reads_the_fill_value():
+def test_a_position_beyond_a_ragged_fiber_reads_the_fill_value():
     out, s = np.full((3, 3), NAN), np.full(3, NAN)
     script = RAGGED.replace('(I, J), "float64")', '(I, J), "float64", default=-7.0)')
     script = script.replace("(j + 1)", "T.float64(j + 1)")
@@ -347,7 +347,7 @@ SOFTMAX = """
 """
 
 
-def test_nested_iterations_take_the_fibre_of_the_outer_iterator():
+def test_nested_iterations_take_the_fiber_of_the_outer_iterator():
     y = csr(SOFTMAX, np.full(3, NAN), a=(0.0, 0.0, 4.0))
     np.testing.assert_array_equal(y, [2.0, 0.0, 1.0])
 

@@ -1,4 +1,4 @@
-"""The position stage: sparse buffers indexed by positions relative to fibres."""
+"""The position stage: sparse buffers indexed by positions relative to fibers."""
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize(("kind", "expected"), SEARCHES.items())
-def test_searches_give_positions_in_a_fibre(kind, expected):
+def test_searches_give_positions_in_a_fiber(kind, expected):
     np.testing.assert_array_equal(csr(SEARCH.replace("KIND", kind)), expected)
 
 
@@ -141,7 +141,7 @@ READ = """
 
 
 @pytest.mark.parametrize("load", ["J_indices[vi, 3]", "J_indices[vi, 0 - 1]"])
-def test_a_position_outside_its_fibre_is_a_miss(load):
+def test_a_position_outside_its_fiber_is_a_miss(load):
     assert csr(READ.format(load))[0, 0] == 0
 
 

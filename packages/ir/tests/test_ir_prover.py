@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from claims import DTYPES, FIBRE, M, prover_of
+from claims import DTYPES, FIBER, M, prover_of
 from proofs import FACTS
 
 from gossamer_ir.arith.prover import Prover
@@ -57,7 +57,7 @@ def test_a_proof_ends_however_deep_its_loads_are_nested():
     text = "i"
     for _ in range(30):
         text = f"T.int64(P[{text}]) + T.int64(P[{text[:40] if len(text) < 40 else 'i'}])"
-    prover = prover_of([M, FIBRE])
+    prover = prover_of([M, FIBER])
     assert not prover.proves(parse_expr(f"{text} < 0", DTYPES))
     assert not prover.proves(parse_expr(f"T.int64(Q[{text}]) < 0", DTYPES))
 
@@ -125,7 +125,7 @@ def test_what_is_declared_a_subset_is_found(place, window, kind, is_proved):
     for known, expected in ((facts, is_proved), (facts[:-1], False)):
         prover = Prover(known)
         prover.assume_range("i", index(0), index_var("m"))
-        prover.assume_range("j", index(0), parse_expr(FIBRE[2], DTYPES))
+        prover.assume_range("j", index(0), parse_expr(FIBER[2], DTYPES))
         assert prover.proves(claim) == expected
 
 

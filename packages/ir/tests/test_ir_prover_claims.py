@@ -11,7 +11,7 @@ import itertools
 import random
 
 import pytest
-from claims import DTYPES, FIBRE, M, prover_of
+from claims import DTYPES, FIBER, M, prover_of
 from proofs import Statement, random_expression, random_premises
 
 from gossamer_ir.script import parse_expr
@@ -25,7 +25,7 @@ POSITION = "T.int64(P[i]) + j"
 ROW = 'T.search("upper", P, begin=1, end=m, value=k)'
 LOWER = 'T.search("lower", P, begin=i, end=m, value=k)'
 SLOT = 'T.search("exact", P, begin=0, end=m, value=k)'
-IN_FIBRE = 'T.search("exact", Q, begin=T.int64(P[i]), end=T.int64(P[i + 1]), value=x)'
+IN_FIBER = 'T.search("exact", Q, begin=T.int64(P[i]), end=T.int64(P[i + 1]), value=x)'
 TILES = ("i", "0", "(m + 15) // 16")
 TILE = ("j", "0", "T.min(16, m - i * 16)")
 FUSED = ("a", "0", "m * n")
@@ -151,13 +151,13 @@ PROVED = {
         ([M], "P[i] <= P[i + 1]"),
         ([M], "T.int64(P[i]) <= T.int64(P[i + 3])"),
         ([M, ("k", "i", "m")], "P[i] <= P[k]"),
-        ([M, FIBRE], f"{POSITION} < nnz"),
-        ([M, FIBRE], f"{POSITION} >= 0"),
-        ([M, FIBRE], f"{POSITION} < T.int64(P[i + 1])"),
+        ([M, FIBER], f"{POSITION} < nnz"),
+        ([M, FIBER], f"{POSITION} >= 0"),
+        ([M, FIBER], f"{POSITION} < T.int64(P[i + 1])"),
         ([K], "T.int64(Q[k]) < n"),
         ([K], "T.int64(Q[k]) * 3 + 2 < n * 3"),
-        ([M, FIBRE, ("k", "0", "m")], f"T.int64(Q[{POSITION}]) * m + k < n * m"),
-        ([M, FIBRE], f"T.int64(D[{POSITION}]) // 4 * 4 < n"),
+        ([M, FIBER, ("k", "0", "m")], f"T.int64(Q[{POSITION}]) * m + k < n * m"),
+        ([M, FIBER], f"T.int64(D[{POSITION}]) // 4 * 4 < n"),
         ([], "T.int64(B[i]) < 256"),
         ([], "T.int64(B[i]) >= 0"),
         ([], "T.int64(W[i]) > -3000000000"),
@@ -165,29 +165,29 @@ PROVED = {
         (["T.int64(W[i]) >= 0"], "T.int64(W[i]) + 1 > 0"),
     ],
     "segments of indptr are disjoint": [
-        ([M, FIBRE, ("k", "i + 1", "m - i - 1"), OTHER], f"{POSITION} < T.int64(P[k]) + l"),
-        ([M, FIBRE, ("k", "0", "i"), OTHER], f"T.int64(P[k]) + l < {POSITION}"),
-        ([M, FIBRE, "i < k", OTHER], f"{POSITION} != T.int64(P[k]) + l"),
-        ([M, FIBRE], f"{POSITION} < T.int64(P[i + 2])"),
-        ([M, FIBRE, ("k", "i + 1", "m")], f"{POSITION} < T.int64(P[k])"),
+        ([M, FIBER, ("k", "i + 1", "m - i - 1"), OTHER], f"{POSITION} < T.int64(P[k]) + l"),
+        ([M, FIBER, ("k", "0", "i"), OTHER], f"T.int64(P[k]) + l < {POSITION}"),
+        ([M, FIBER, "i < k", OTHER], f"{POSITION} != T.int64(P[k]) + l"),
+        ([M, FIBER], f"{POSITION} < T.int64(P[i + 2])"),
+        ([M, FIBER, ("k", "i + 1", "m")], f"{POSITION} < T.int64(P[k])"),
         ([("i", "0", "2"), ("k", "0", "2"), "i < k"], "P[i + 1] <= P[k]"),
-        ([M, FIBRE, ("k", "0", "i + 1")], f"{POSITION} >= T.int64(P[k])"),
+        ([M, FIBER, ("k", "0", "i + 1")], f"{POSITION} >= T.int64(P[k])"),
     ],
     "sums of products": [
-        ([M, FIBRE, BESIDE], f"{IN_SUM} >= T.int64(S[0])"),
-        ([M, FIBRE, BESIDE], f"{IN_SUM} < T.int64(S[i + 1])"),
-        ([M, FIBRE, BESIDE], f"{IN_SUM} < T.int64(S[m])"),
+        ([M, FIBER, BESIDE], f"{IN_SUM} >= T.int64(S[0])"),
+        ([M, FIBER, BESIDE], f"{IN_SUM} < T.int64(S[i + 1])"),
+        ([M, FIBER, BESIDE], f"{IN_SUM} < T.int64(S[m])"),
     ],
-    "uniqueness within a fibre": [
-        ([M, FIBRE, ("k", "0", "j")], f"T.int64(Q[T.int64(P[i]) + k]) < T.int64(Q[{POSITION}])"),
-        ([M, FIBRE, ("k", "0", "j")], f"Q[T.int64(P[i]) + k] != Q[{POSITION}]"),
-        ([M, FIBRE, ("k", "0", "j")], f"Q[T.int64(P[i]) + k] + j - k <= Q[{POSITION}] + 0"),
-        ([M, FIBRE, "j > 0"], f"T.int64(Q[{POSITION} - 1]) < T.int64(Q[{POSITION}])"),
+    "uniqueness within a fiber": [
+        ([M, FIBER, ("k", "0", "j")], f"T.int64(Q[T.int64(P[i]) + k]) < T.int64(Q[{POSITION}])"),
+        ([M, FIBER, ("k", "0", "j")], f"Q[T.int64(P[i]) + k] != Q[{POSITION}]"),
+        ([M, FIBER, ("k", "0", "j")], f"Q[T.int64(P[i]) + k] + j - k <= Q[{POSITION}] + 0"),
+        ([M, FIBER, "j > 0"], f"T.int64(Q[{POSITION} - 1]) < T.int64(Q[{POSITION}])"),
         (
             [("j", "T.int64(P[i])", "T.int64(P[i + 1]) - T.int64(P[i])"), "k < j", "P[i] <= k"],
             "Q[k] < Q[j]",
         ),
-        ([M, FIBRE, ("k", "0", "j")], f"D[T.int64(P[i]) + k] <= D[{POSITION}]"),
+        ([M, FIBER, ("k", "0", "j")], f"D[T.int64(P[i]) + k] <= D[{POSITION}]"),
         ([("j", "0", "3"), ("k", "0", "j")], "R[i, k] < R[i, j]"),
         ([("j", "0", "2")], "T.int64(R[i, j]) + 1 <= T.int64(R[i, j + 1])"),
     ],
@@ -199,9 +199,9 @@ PROVED = {
         ([M], f"{LOWER} >= i"),
         ([M], f"{LOWER} <= m"),
         ([M, f"{LOWER} < m"], f"{LOWER} + 1 <= m"),
-        ([M, "nnz >= 0"], f"{IN_FIBRE} < nnz"),
-        ([M, f"{IN_FIBRE} >= 0"], f"{IN_FIBRE} < T.int64(P[i + 1])"),
-        ([M], f"T.max({IN_FIBRE}, 0) >= 0"),
+        ([M, "nnz >= 0"], f"{IN_FIBER} < nnz"),
+        ([M, f"{IN_FIBER} >= 0"], f"{IN_FIBER} < T.int64(P[i + 1])"),
+        ([M], f"T.max({IN_FIBER}, 0) >= 0"),
     ],
 }  # fmt: skip
 NOT_PROVED = {
@@ -313,8 +313,8 @@ NOT_PROVED = {
         ([M], "T.int64(P[i]) < T.int64(P[i + 1])"),
         ([M], "P[i] > 0"),
         ([M, ("k", "0", "m")], "P[i] <= P[k]"),
-        ([M, FIBRE], f"{POSITION} + 1 < nnz"),
-        ([M, FIBRE], "T.int64(P[i + 1]) + j < nnz"),
+        ([M, FIBER], f"{POSITION} + 1 < nnz"),
+        ([M, FIBER], "T.int64(P[i + 1]) + j < nnz"),
         ([M, ("j", "0", "T.int64(P[i + 1])")], f"{POSITION} < nnz"),
         ([K], "T.int64(Q[k]) <= T.int64(Q[k + 1])"),
         ([K], "T.int64(Q[k]) + 1 < n"),
@@ -327,33 +327,33 @@ NOT_PROVED = {
         ([M], "W[i] <= W[i + 1]"),
     ],
     "segments of indptr are disjoint": [
-        ([M, FIBRE, ("k", "i", "m"), OTHER], f"{POSITION} < T.int64(P[k]) + l"),
-        ([M, FIBRE, ("k", "0", "i + 1"), OTHER], f"T.int64(P[k]) + l < {POSITION}"),
-        ([M, FIBRE, "i != k", OTHER], f"{POSITION} < T.int64(P[k]) + l"),
+        ([M, FIBER, ("k", "i", "m"), OTHER], f"{POSITION} < T.int64(P[k]) + l"),
+        ([M, FIBER, ("k", "0", "i + 1"), OTHER], f"T.int64(P[k]) + l < {POSITION}"),
+        ([M, FIBER, "i != k", OTHER], f"{POSITION} < T.int64(P[k]) + l"),
         (
             [M, ("j", "0", "T.int64(P[i + 1]) - T.int64(P[i]) + 1"), "i < k", OTHER],
             f"{POSITION} < T.int64(P[k]) + l",
         ),
-        ([M, FIBRE, ("k", "0", "i + 1")], f"{POSITION} > T.int64(P[k])"),
-        ([M, FIBRE, "i < k"], f"{POSITION} + 1 < T.int64(P[k])"),
+        ([M, FIBER, ("k", "0", "i + 1")], f"{POSITION} > T.int64(P[k])"),
+        ([M, FIBER, "i < k"], f"{POSITION} + 1 < T.int64(P[k])"),
     ],
     "sums of products": [
-        ([M, FIBRE, BESIDE], f"{IN_SUM} >= 8"),
-        ([M, FIBRE, BESIDE], f"{IN_SUM} + 1 < T.int64(S[i + 1])"),
-        ([M, FIBRE, BESIDE], "T.int64(S[i]) + l * (T.int64(O[i + 1]) - T.int64(O[i])) + j < T.int64(S[m])"),
+        ([M, FIBER, BESIDE], f"{IN_SUM} >= 8"),
+        ([M, FIBER, BESIDE], f"{IN_SUM} + 1 < T.int64(S[i + 1])"),
+        ([M, FIBER, BESIDE], "T.int64(S[i]) + l * (T.int64(O[i + 1]) - T.int64(O[i])) + j < T.int64(S[m])"),
         ([M, BESIDE], "T.int64(S[i]) + l < T.int64(S[i + 1])"),
     ],
-    "uniqueness within a fibre": [
+    "uniqueness within a fiber": [
         (
-            [M, FIBRE, ("k", "0", "j + 1")],
+            [M, FIBER, ("k", "0", "j + 1")],
             f"T.int64(Q[T.int64(P[i]) + k]) < T.int64(Q[{POSITION}])",
         ),
-        ([M, FIBRE, ("k", "0", "j")], f"D[T.int64(P[i]) + k] < D[{POSITION}]"),
+        ([M, FIBER, ("k", "0", "j")], f"D[T.int64(P[i]) + k] < D[{POSITION}]"),
         ([K, ("j", "0", "k")], "Q[j] < Q[k]"),
         ([K, ("j", "0", "k")], "Q[j] <= Q[k]"),
         ([K, ("j", "0", "k")], "Q[j] != Q[k]"),
-        ([M, FIBRE], f"T.int64(Q[{POSITION}]) < T.int64(Q[{POSITION} + 1])"),
-        ([M, FIBRE, ("k", "0", "j")], f"Q[T.int64(P[i]) + k] + j - k < Q[{POSITION}] + 0"),
+        ([M, FIBER], f"T.int64(Q[{POSITION}]) < T.int64(Q[{POSITION} + 1])"),
+        ([M, FIBER, ("k", "0", "j")], f"Q[T.int64(P[i]) + k] + j - k < Q[{POSITION}] + 0"),
         ([("j", "0", "3"), ("k", "0", "j")], "Z[i, k] < Z[i, j]"),
         ([("j", "0", "3")], "R[i, j] < R[i + 1, j]"),
         ([("j", "0", "3"), ("k", "0", "j")], "R[k, i] < R[j, i]"),
@@ -367,9 +367,9 @@ NOT_PROVED = {
         ([M], f"{LOWER} < m"),
         ([M], f"{LOWER} > i"),
         ([], f"{LOWER} <= m"),
-        ([M], f"{IN_FIBRE} >= 0"),
-        ([M], f"{IN_FIBRE} >= T.int64(P[i])"),
-        ([M], f"{IN_FIBRE} + 1 < nnz"),
+        ([M], f"{IN_FIBER} >= 0"),
+        ([M], f"{IN_FIBER} >= T.int64(P[i])"),
+        ([M], f"{IN_FIBER} + 1 < nnz"),
     ],
 }  # fmt: skip
 

@@ -185,7 +185,7 @@ def test_carets_of_a_function_object_name_its_file_and_line():
     assert caught.value.text.endswith("^")
 
 
-def test_a_misspelt_call_names_the_nearest():
+def test_a_misspelled_call_names_the_nearest():
     assert "T.thread_binding" in str(
         code_of(HEAD + "    for i in T.thread_bindin(n):\n        pass\n")
     )

@@ -232,7 +232,7 @@ for i in T.serial(n - 1):
                     Y[P[vi] + 1] = X[vi, 0]
                 Y[P[vi] + 1] = Y[P[vi] + 1] * 2.0
 """
-    assert "initialised" not in body_text(lower_blocks(program(body)))
+    assert "initialized" not in body_text(lower_blocks(program(body)))
 
 
 def test_no_annotation_says_that_the_element_tells_the_value():
@@ -337,6 +337,6 @@ for i in T.serial(n):
         R[P[vi]] = R[P[vi]] + 1.0
         Y[P[vi]] = R[P[vi]]
 """)
-    assert "initialised" in body_text(verify(lower_blocks(module)))
+    assert "initialized" in body_text(verify(lower_blocks(module)))
     for y, _ in results(module):
         assert y.tolist() == [3.0, 7.0, 4.0]

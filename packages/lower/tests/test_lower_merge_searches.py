@@ -68,8 +68,8 @@ def rows(rng, lengths, *, high, unique):
     return indptr, np.concatenate([*parts, np.zeros(0)]).astype(np.int32)
 
 
-def expected(kind, fibre, begin, value):
-    left, right = (np.searchsorted(fibre, value, side) for side in ("left", "right"))
+def expected(kind, fiber, begin, value):
+    left, right = (np.searchsorted(fiber, value, side) for side in ("left", "right"))
     if kind == "exact":
         return begin + left if left < right else -1
     return begin + (left if kind == "lower" else right)

@@ -163,7 +163,7 @@ CASES = [
     ("vectorize.not_reducer", SATURATING, "vectorize", {"loop": "j"}),
     ("parallel.kind", COPY.replace("for j in T.serial", "for j in T.unroll"), "parallel",
      {"loop": "j"}),
-    ("parallel.nested", PARALLEL, "parallel", {"loop": "j", "accumulate": "privatised"}),
+    ("parallel.nested", PARALLEL, "parallel", {"loop": "j", "accumulate": "privatized"}),
     ("parallel.race", SUM, "parallel", {"loop": "j"}),
     ("parallel.not_proved", SCATTER, "parallel", {"loop": "i"}),
     ("parallel.not_proved", SCALED, "parallel", {"loop": "i"}),

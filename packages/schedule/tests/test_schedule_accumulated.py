@@ -11,7 +11,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, parallel, replay
 
-FORMS = ("privatised", "segmented")
+FORMS = ("privatized", "segmented")
 COMBINED = {"+": np.add, "*": np.multiply, "max": np.maximum, "min": np.minimum}
 SCATTER = """
 @T.prim_func
@@ -67,8 +67,8 @@ def test_all_terms_of_one_element_in_several_parts(form, parts):
     require_scatter(result.module, "+", count=20, rows=2)
 
 
-def test_elements_in_any_order_are_privatised():
-    result = parallel(scatter(is_sorted=False), "i", accumulate="privatised")
+def test_elements_in_any_order_are_privatized():
+    result = parallel(scatter(is_sorted=False), "i", accumulate="privatized")
     require_scatter(result.module, "+", count=25, is_sorted=False)
 
 
@@ -83,7 +83,7 @@ def test_the_trace_records_the_form():
     require_scatter(builder.module, "+", count=9)
 
 
-def test_a_total_is_privatised_part_by_part():
+def test_a_total_is_privatized_part_by_part():
     module = parse_module("""
 @T.prim_func
 def total(a: T.handle, y: T.handle, n: T.int64):
@@ -97,7 +97,7 @@ def total(a: T.handle, y: T.handle, n: T.int64):
 """)
     with pytest.raises(ScheduleError, match="Needed: an index of the element follows the loop"):
         parallel(module, "i", accumulate="segmented")
-    result = parallel(module, "i", accumulate="privatised", parts=3).module
+    result = parallel(module, "i", accumulate="privatized", parts=3).module
     for count in (0, 1, 2, 10):
         terms, found = np.arange(count, dtype=np.float32), np.full(1, 7.0, np.float32)
         run(verify(result), {"a": terms, "y": found, "n": count})
@@ -107,8 +107,8 @@ def total(a: T.handle, y: T.handle, n: T.int64):
 REFUSED = [
     ("parallel.accumulate", {"accumulate": "shared"}),
     ("parallel.accumulate", {"parts": 4}),
-    ("parallel.accumulate", {"accumulate": "privatised", "grain": 4}),
-    ("parallel.parts", {"accumulate": "privatised", "parts": 1}),
+    ("parallel.accumulate", {"accumulate": "privatized", "grain": 4}),
+    ("parallel.parts", {"accumulate": "privatized", "parts": 1}),
     ("parallel.not_proved", {"accumulate": "segmented"}),
 ]
 
@@ -125,7 +125,7 @@ def test_the_end_of_a_split_loop_has_no_element():
     with pytest.raises(ScheduleError, match="Needed: vi < n") as caught:
         builder.parallel("i_1", accumulate="segmented")
     assert caught.value.code == "schedule.parallel.not_proved"
-    builder.parallel("i_1", accumulate="privatised", parts=2)
+    builder.parallel("i_1", accumulate="privatized", parts=2)
     require_scatter(builder.module, "+", count=7)
 
 

@@ -245,7 +245,7 @@ WHILE_SMALL = SUM.replace(
 @pytest.mark.parametrize("body", [FROM_THE_OLD_VALUE, WHILE_SMALL], ids=["init", "predicate"])
 def test_what_an_element_held_before_is_not_in_its_cache(program, op, body):
     step = Step(op, {"block": "sum", "buffer": "V", "scope": "local"})
-    with pytest.raises(ScheduleError, match=r"\.(element|initialised|domain)\]"):
+    with pytest.raises(ScheduleError, match=r"\.(element|initialized|domain)\]"):
         apply(program(body), step)
     assert apply(program(SUM), step).names[0] == "V_local"
 
@@ -327,7 +327,7 @@ def f(x: T.handle, v: T.handle, m: T.int64, n: T.int64) -> None:
     np.testing.assert_array_equal(*found)
 
 
-BEYOND_FIBRES = """
+BEYOND_FIBERS = """
 @T.prim_func
 def shifted(a: T.handle, indptr: T.handle, n: T.int64, nnz: T.int64):
     T.func_attr({"sparse_tir_level": 1})
@@ -344,13 +344,13 @@ def shifted(a: T.handle, indptr: T.handle, n: T.int64, nnz: T.int64):
 
 
 @pytest.mark.parametrize("op", ["cache_read", "cache_inplace"])
-def test_what_lies_beyond_a_fibre_has_no_place_in_a_cache(op):
+def test_what_lies_beyond_a_fiber_has_no_place_in_a_cache(op):
     """A read there gives the fill value, and a store would stop the program."""
-    module = verify(parse_module(BEYOND_FIBRES))
+    module = verify(parse_module(BEYOND_FIBERS))
     if op == "cache_read":
         module = verify(
             parse_module(
-                BEYOND_FIBRES.replace("A[vi, 0] = A[vi, 0] +", "B[vi] =")
+                BEYOND_FIBERS.replace("A[vi, 0] = A[vi, 0] +", "B[vi] =")
                 .replace("a: T.handle,", "a: T.handle, b: T.handle,")
                 .replace("    for i", '    B = T.sp.match_buffer(b, (I,), "float32")\n    for i', 1)
             )
@@ -358,4 +358,4 @@ def test_what_lies_beyond_a_fibre_has_no_place_in_a_cache(op):
     with pytest.raises(ScheduleError) as raised:
         apply(module, Step(op, {"block": "shifted", "buffer": "A", "scope": "local"}))
     assert raised.value.code == f"schedule.{op}.not_proved"
-    assert "beyond their fibres" in str(raised.value)
+    assert "beyond their fibers" in str(raised.value)

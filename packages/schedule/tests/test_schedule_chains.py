@@ -169,7 +169,7 @@ def columns(p: T.handle, q: T.handle, a: T.handle, v: T.handle, m: T.int64, n: T
 """
 
 
-def test_coordinates_of_a_fibre_differ_at_the_position_stage_too():
+def test_coordinates_of_a_fiber_differ_at_the_position_stage_too():
     assert ScheduleBuilder(parse_module(COLUMNS)).parallel("j").names == ("j",)
 
 

@@ -87,7 +87,7 @@ def test_a_cache_holds_the_old_value_where_a_block_may_store_nothing(program, na
     module = program(block_of(STORED_SOMETIMES[name]))
     require_same(module, Step("cache_write", {"block": "step", **LOCAL}))
     step = Step("reindex_cache_write", {"block": "step", **LOCAL})
-    require_refused(module, step, "initialised")
+    require_refused(module, step, "initialized")
 
 
 @pytest.mark.parametrize("loop", ["T.serial(2)", "T.unroll(3)"])
@@ -104,7 +104,7 @@ def test_an_old_value_that_may_not_exist_is_not_loaded(program):
     require_refused(module, Step("cache_write", {"block": "step", **LOCAL}), "not_proved")
 
 
-INITIALISED_SOMETIMES = """
+INITIALIZED_SOMETIMES = """
 for i in T.serial(8):
     for j in T.serial(n):
         with T.block("step"):
@@ -120,11 +120,11 @@ for i in T.serial(8):
 )
 def test_an_init_that_may_do_nothing_initializes_no_cache(program, init):
     head, body = init.split(": ")
-    text = INITIALISED_SOMETIMES.format(init=f"{head}:\n                    {body}")
+    text = INITIALIZED_SOMETIMES.format(init=f"{head}:\n                    {body}")
     module = program(text)
     require_refused(module, Step("cache_write", {"block": "step", **LOCAL}), "element")
     step = Step("reindex_cache_write", {"block": "step", **LOCAL})
-    require_refused(module, step, "initialised")
+    require_refused(module, step, "initialized")
 
 
 def test_a_buffer_that_is_searched_gets_no_cache(program):

@@ -104,7 +104,7 @@ def test_points_that_only_accumulate_change_places(body):
 
 
 @pytest.mark.parametrize("axis", ["J", "D"])
-def test_coordinates_that_stand_twice_in_a_fibre_select_no_element(axis):
+def test_coordinates_that_stand_twice_in_a_fiber_select_no_element(axis):
     """Several slots of `D` may hold one coordinate; those of `J` differ."""
     head = COORDINATE.replace("{axes}", f"I, {axis}, F").replace("{kinds}", "SSS")
     body = "M[i, j, f // 2] = M[i, j, f // 2] * 2 + X[i, f]"
@@ -224,7 +224,7 @@ for i in T.serial(8):
 """
 
 
-@pytest.mark.parametrize("form", ["atomic", "privatised"])
+@pytest.mark.parametrize("form", ["atomic", "privatized"])
 def test_a_sum_that_bounds_a_loop_is_not_shared(form):
     step = Step("parallel", {"loop": "i", "accumulate": form})
     with pytest.raises(ScheduleError, match=r"\[schedule.parallel.no_sum\]"):

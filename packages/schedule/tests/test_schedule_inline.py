@@ -87,7 +87,7 @@ for i in T.serial(64):
         W[vi] = T.Select(vi < T.int64(P[1]), 0.0, T.if_then_else(T.int64(P[1]) <= vi, V[vi] + 1.0, 0.0))
 """,
     ),
-    "elements of fibres": (
+    "elements of fibers": (
         RAGGED,
         ("compute_inline", "made"),
         """

@@ -92,7 +92,7 @@ NUMBERS = {
     "grain": (STEPS, lambda number: Step("parallel", {"loop": "i", "grain": number}), "parallel.grain"),
     "parts": (
         SUMS,
-        lambda number: Step("parallel", {"loop": "i", "accumulate": "privatised", "parts": number}),
+        lambda number: Step("parallel", {"loop": "i", "accumulate": "privatized", "parts": number}),
         "parallel.parts",
     ),
     "storage_align": (

@@ -40,7 +40,7 @@ def draw_step(data, builder: ScheduleBuilder) -> None:
             first = data.draw(st.integers(0, max(len(nest) - 2, 0)))
             builder.fuse(*nest[first : first + data.draw(st.integers(2, 3))])
         case "parts":
-            form = data.draw(st.sampled_from(["privatised", "segmented"]))
+            form = data.draw(st.sampled_from(["privatized", "segmented"]))
             builder.parallel(data.draw(loops), accumulate=form, parts=3)
         case "bind":
             thread = data.draw(st.sampled_from(["blockIdx.x", "threadIdx.x"]))

@@ -278,7 +278,7 @@ LEFT_ALONE = {
     "rows twice": STORED.replace("(o, s)", "(o, s), unique=False"),
     "rows in no order": STORED.replace("(o, s)", "(o, s), sorted=False"),
     "padded rows": STORED.replace("(o, s)", "(o, s), padded=True"),
-    "many fibres": STORED.replace("dense_fixed(1)", "dense_fixed(r)"),
+    "many fibers": STORED.replace("dense_fixed(1)", "dense_fixed(r)"),
     "a tree of rows": STORED.replace('[O, I, J], "SSR"', '[O, I, J], "SRR"'),
 }
 

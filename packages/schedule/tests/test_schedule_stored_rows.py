@@ -29,7 +29,7 @@ def rows(op: T.handle, oq: T.handle, p: T.handle, a: T.handle, c: T.handle,
     T.assume(monotone(J_indptr))
     T.assume(in_range(J_indptr, 0, nnz + 1))
     T.assume(sorted_segments(I_indices, I_indptr, unique=True))
-    for o in T.serial(FIBRES):
+    for o in T.serial(FIBERS):
         for i in T.serial(T.int64(I_indptr[o + 1]) - T.int64(I_indptr[o])):
             for j in T.serial(T.int64(J_indptr[T.int64(I_indptr[o]) + (i + 1)]) - T.int64(J_indptr[T.int64(I_indptr[o]) + i])):
                 for l in T.serial(k):
@@ -39,7 +39,7 @@ def rows(op: T.handle, oq: T.handle, p: T.handle, a: T.handle, c: T.handle,
                             C[T.int64(I_indices[T.int64(I_indptr[vo]) + vi]), vl] = 0.0
                         C[T.int64(I_indices[T.int64(I_indptr[vo]) + vi]), vl] = C[T.int64(I_indices[T.int64(I_indptr[vo]) + vi]), vl] + A[T.int64(J_indptr[T.int64(I_indptr[vo]) + vi]) + vj, vl]
 """  # noqa: E501  (the script has no line breaks inside an expression)
-ONE_FIBRE = SCRIPT.replace("FIBRES", "1")
+ONE_FIBER = SCRIPT.replace("FIBERS", "1")
 FACT = "    T.assume(sorted_segments(I_indices, I_indptr, unique=True))\n"
 WEIGHT = "T.int64(J_indptr[T.int64(I_indptr[o]) + i]) + 4 * i"
 STEPS = (
@@ -73,7 +73,7 @@ def require_sums(module):
 
 
 def test_each_step_keeps_the_result():
-    builder = ScheduleBuilder(parse_module(ONE_FIBRE))
+    builder = ScheduleBuilder(parse_module(ONE_FIBER))
     for op, names, options in STEPS:
         getattr(builder, op)(*names, **options)
         require_sums(builder.module)
@@ -81,18 +81,18 @@ def test_each_step_keeps_the_result():
 
 @pytest.mark.parametrize("loop", ["i", "o"])
 def test_the_copy_moves_to_any_loop_over_rows(loop):
-    builder = ScheduleBuilder(parse_module(ONE_FIBRE))
+    builder = ScheduleBuilder(parse_module(ONE_FIBER))
     builder.cache_write("sum", buffer="C", scope="local")
     builder.reverse_compute_at("sum_C_local", loop=loop)
     require_sums(builder.module)
 
 
 UNPROVED = {
-    "not unique": ONE_FIBRE.replace("unique=True", "unique=False"),
-    "not sorted": ONE_FIBRE.replace(FACT, ""),
-    "padded": ONE_FIBRE.replace(FACT, f"{FACT}    T.assume(padded_slots(I_indices, m))\n"),
-    "rows written": ONE_FIBRE + "    I_indices[0] = 1\n",
-    "bounds written": ONE_FIBRE + "    I_indptr[0] = 1\n",
+    "not unique": ONE_FIBER.replace("unique=True", "unique=False"),
+    "not sorted": ONE_FIBER.replace(FACT, ""),
+    "padded": ONE_FIBER.replace(FACT, f"{FACT}    T.assume(padded_slots(I_indices, m))\n"),
+    "rows written": ONE_FIBER + "    I_indices[0] = 1\n",
+    "bounds written": ONE_FIBER + "    I_indptr[0] = 1\n",
 }
 
 
@@ -113,13 +113,13 @@ def test_without_a_proof_the_copy_does_not_move(why):
     assert caught.value.code == "schedule.reverse_compute_at.not_proved"
 
 
-def test_several_fibres_may_hold_the_same_rows():
-    builder = ScheduleBuilder(parse_module(SCRIPT.replace("FIBRES", "f")))
+def test_several_fibers_may_hold_the_same_rows():
+    builder = ScheduleBuilder(parse_module(SCRIPT.replace("FIBERS", "f")))
     with pytest.raises(ScheduleError) as caught:
         builder.parallel("o")
     assert caught.value.code == "schedule.parallel.not_proved"
     builder.parallel("i")
-    builder = ScheduleBuilder(parse_module(SCRIPT.replace("FIBRES", "f")))
+    builder = ScheduleBuilder(parse_module(SCRIPT.replace("FIBERS", "f")))
     builder.cache_write("sum", buffer="C", scope="local")
     with pytest.raises(ScheduleError) as caught:
         builder.reverse_compute_at("sum_C_local", loop="i")

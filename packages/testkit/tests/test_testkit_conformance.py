@@ -124,7 +124,7 @@ class TestARightBackend(BackendSuite):
     targets = ("interpreting",)
 
 
-class MisspeltCapability(Interpreting):
+class MisspelledCapability(Interpreting):
     capabilities = frozenset({"dtype.float23"})
 
 
@@ -380,7 +380,7 @@ SAYS = "test_an_artifact_says_what_it_is"
 WRONG_MODULES = "test_wrong_modules_are_refused"
 UNDECLARED = "test_what_it_does_not_declare_is_refused_by_name"
 WRONG = {
-    MisspeltCapability: (f"{IT[:-1]}s_capabilities_are_words_that_exist", "dtype.float23"),
+    MisspelledCapability: (f"{IT[:-1]}s_capabilities_are_words_that_exist", "dtype.float23"),
     ListOfCapabilities: (f"{IT[:-1]}s_capabilities_are_words_that_exist", "not a frozenset"),
     OldApi: (f"{IT}is_a_backend_of_this_version_of_the_protocol", "version 2 of the protocol"),
     NoLoad: (f"{IT}is_a_backend_of_this_version_of_the_protocol", "lacks members"),

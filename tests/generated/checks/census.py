@@ -45,8 +45,8 @@ from tests.generated.programs.program import Program
 AXES = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)
 EVENTS = ("lookup misses", "fill values read", "padding skipped", "nothing attached", "stops")
 DATA = (
-    "an axis of length 0", "an axis without elements", "empty fibres at both ends", "a full fibre",
-    "a coordinate in all fibres", "unsorted coordinates", "a coordinate twice", "explicit zeros",
+    "an axis of length 0", "an axis without elements", "empty fibers at both ends", "a full fiber",
+    "a coordinate in all fibers", "unsorted coordinates", "a coordinate twice", "explicit zeros",
     "NaN", "an infinity", "a size that is computed", "int64 coordinates", "uint8 coordinates",
     "uint16 coordinates", "coordinates above 127", "coordinates above 32767",
     "coordinates above 2147483647", "an array that begins beside a cache line",
@@ -232,7 +232,7 @@ def _data(program: Program) -> Iterator[str]:
         if isinstance(axis, CompressedFixed | CompressedVaried):
             yield from _coordinates(program.arrays[axis.indices])
         if isinstance(axis, CompressedVaried):
-            yield from _fibres(program.arrays[axis.indptr], program.arrays[axis.indices])
+            yield from _fibers(program.arrays[axis.indptr], program.arrays[axis.indices])
     yield from _places(program)
     for buffer in function.buffers:
         values = program.arrays.get(buffer.handle or "", np.zeros(0))
@@ -263,7 +263,7 @@ def _coordinates(indices: np.ndarray) -> Iterator[str]:
             yield f"coordinates above {most - 1}"
 
 
-def _fibres(indptr: np.ndarray, indices: np.ndarray) -> Iterator[str]:
+def _fibers(indptr: np.ndarray, indices: np.ndarray) -> Iterator[str]:
     parts = (
         np.split(indices.astype(np.int64), indptr[1:-1].astype(np.int64)) if len(indptr) > 1 else []
     )
@@ -272,12 +272,12 @@ def _fibres(indptr: np.ndarray, indices: np.ndarray) -> Iterator[str]:
         return
     lengths = np.diff(indptr.astype(np.int64))
     if len(lengths) > 2 and not lengths[0] and not lengths[-1]:
-        yield "empty fibres at both ends"
+        yield "empty fibers at both ends"
     if lengths.max() == len(np.unique(indices)) and lengths.max() > 2:
-        yield "a full fibre"
+        yield "a full fiber"
     common = set(parts[0].tolist()).intersection(*(part.tolist() for part in parts))
     if common and len(parts) > 1:
-        yield "a coordinate in all fibres"
+        yield "a coordinate in all fibers"
     if any((np.diff(part) < 0).any() for part in parts):
         yield "unsorted coordinates"
     if any(len(np.unique(part)) < len(part) for part in parts):

@@ -75,7 +75,7 @@ class _Log:
             return
         view, at = frame.views[name], int(frame.values[self.loop.var])
         place = view.locate(indices)
-        if place is None:  # beyond a fibre: what is read there is the fill value
+        if place is None:  # beyond a fiber: what is read there is the fill value
             return
         self._kept[id(view.array)] = view.array
         element = id(view.array), tuple(map(int, place))

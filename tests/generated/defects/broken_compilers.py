@@ -37,7 +37,7 @@ DEFECTS = (
         line="            return (hit,)\n", instead="            return ()\n",
     ),
     Defect(
-        "an iterator of one fibre is taken for one of another fibre",
+        "an iterator of one fiber is taken for one of another fiber",
         of="lower_iterations", home="iterations.helpers.coordinate_lookup",
         line="iterator.above == above and ", instead="",
     ),
@@ -67,7 +67,7 @@ DEFECTS = (
         line='Search("upper", ', instead='Search("lower", ',
     ),
     Defect(
-        "a search ends where it would in the first fibre",
+        "a search ends where it would in the first fiber",
         of="lower_buffers", home="buffers.lower_buffers",
         line="build.add(start, node.begin), element_number(start, node.end)",
         instead="build.add(start, node.begin), node.end",

@@ -121,7 +121,7 @@ class Sparse(Memory):
 
 
 def _is_fixed(name: str, forest: Forest) -> bool:
-    """True if all fibres of an axis have the same size."""
+    """True if all fibers of an axis have the same size."""
     axis = forest[name].axis
     return getattr(axis, "width", None) is not None or not hasattr(axis, "indptr")
 

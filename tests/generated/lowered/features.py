@@ -47,7 +47,7 @@ REQUIRED = {
     "a let before a write of what it reads": 300, "search": 1500, "guard": 300, "prefetch": 300,
     "block": 5000, "block with a condition": 2000, "block with an init": 1500,
     "a condition on an outer loop": 1000, "an init whose points may conflict": 500,
-    "varied axis": 3000, "a position beyond a fibre": 300, "fill value": 200,
+    "varied axis": 3000, "a position beyond a fiber": 300, "fill value": 200,
     "extreme number": 1500, "extreme scalar": 1500, "extreme data": 1500,
     "fact": 4000, "parallel": 1000, "nested parallel loops": 10, "vectorized": 500,
     "unrolled": 400, "atomic": 200, "reducer": 250, "lanes": 250, "threads": 60, "weight": 100,
@@ -78,7 +78,7 @@ def features(program: Lowered) -> set[str]:
     if any(name == "e_" for name in program.arrays):
         found.add("extreme data")
     found |= _orders(function, written) | _distances(nodes, program)
-    return found | ({"a position beyond a fibre"} if _is_beyond(function) else set())
+    return found | ({"a position beyond a fiber"} if _is_beyond(function) else set())
 
 
 def _reads(node: Any, written: set[str]) -> bool:
@@ -226,7 +226,7 @@ def _orders(function: Function, written: set[str]) -> set[str]:
 
 
 def _is_beyond(function: Function) -> bool:
-    """True if a position in a varied fibre is not a loop variable, so that it may lie beyond the fibre."""
+    """True if a position in a varied fiber is not a loop variable, so that it may lie beyond the fiber."""
     varied = {
         found.name for found in function.axes if isinstance(found, DenseVaried | CompressedVaried)
     }

@@ -1,7 +1,7 @@
 """Tables of a forest of axes: the slots of each axis, and the elements of each buffer.
 
-The slots of an axis are numbered over all its fibres. The slot of a coordinate is read from a table of
-fibres by coordinates, without a search.
+The slots of an axis are numbered over all its fibers. The slot of a coordinate is read from a table of
+fibers by coordinates, without a search.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIZES: dict[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 """The operations that sizes may contain."""
 MISS, BEYOND = -1, -2
-"""MISS: the fibre has no such coordinate. BEYOND: the coordinate is outside of a dense axis of fixed
+"""MISS: the fiber has no such coordinate. BEYOND: the coordinate is outside of a dense axis of fixed
 length."""
 
 
@@ -68,7 +68,7 @@ class Slots:
 
     @cached_property
     def _dense(self) -> np.ndarray:
-        """The slot of each coordinate in each fibre of a dense axis."""
+        """The slot of each coordinate in each fiber of a dense axis."""
         found = np.full((self.parents, self.length), MISS)
         at = self.is_element
         found[self.parent_of[at], self.coordinates[at]] = np.arange(self.size)[at]
@@ -76,13 +76,13 @@ class Slots:
 
     @cached_property
     def _sparse(self) -> dict[tuple[int, int], int]:
-        """The slot of each stored coordinate in each fibre."""
+        """The slot of each stored coordinate in each fiber."""
         at = np.flatnonzero(self.is_element)
         keys = zip(self.parent_of[at].tolist(), self.coordinates[at].tolist(), strict=True)
         return dict(zip(keys, at.tolist(), strict=True))
 
     def find(self, parents: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
-        """The slots of coordinates in fibres, or `MISS` or `BEYOND`."""
+        """The slots of coordinates in fibers, or `MISS` or `BEYOND`."""
         axis = self.axis
         if isinstance(axis, CompressedFixed | CompressedVaried) and not (
             axis.sorted and axis.unique
@@ -104,7 +104,7 @@ class Slots:
         return np.array([self._sparse.get(key, MISS) for key in keys], int)
 
     def below(self, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The slots in the fibres of the given slots of the parent, and the row to which each belongs."""
+        """The slots in the fibers of the given slots of the parent, and the row to which each belongs."""
         counts = self.counts[parents]
         rows = np.repeat(np.arange(len(parents)), counts)
         before = np.cumsum(counts) - counts

@@ -230,7 +230,7 @@ class _Evaluation:
         self, stmt: Iteration, members: Sequence[tuple[str, str, str | None]], around: Points
     ) -> None:
         """Initializes each element once, over all values of the variables that the init uses and of those
-        that select their fibres."""
+        that select their fibers."""
         needed = {name for found in stmt.init for name in free_vars(found)}
         above: set[str | None] = set()
         chosen = []
@@ -250,7 +250,7 @@ class _Evaluation:
                 self.write(found.buffer, offsets[first], self.column(found.value, points.at(first)))
 
     def iterated(self, axis: str, var: str, attached: str | None, points: Points) -> Points:
-        """The points, each repeated for the elements of its fibre of an axis."""
+        """The points, each repeated for the elements of its fiber of an axis."""
         slots = self.forest[axis]
         parents = self.parents_of(axis, attached, points)
         if parents is None:
@@ -275,7 +275,7 @@ class _Evaluation:
         return found
 
     def parents_of(self, axis: str, attached: str | None, points: Points) -> np.ndarray | None:
-        """The parent's slot that selects the fibre, MISS if there is none; None for all."""
+        """The parent's slot that selects the fiber, MISS if there is none; None for all."""
         node = self.forest[axis].axis
         if node.parent is None:
             return np.zeros(points.count, int)
@@ -324,7 +324,7 @@ class _Evaluation:
         return offsets
 
     def _slots_at(self, axis: str, index: Expr, parents: np.ndarray, points: Points) -> np.ndarray:
-        """The slots of an axis; the variable that iterates this fibre gives its slot."""
+        """The slots of an axis; the variable that iterates this fiber gives its slot."""
         coordinates = self.column(index, points)
         is_own = isinstance(index, Var) and points.axis_of.get(index.name) == axis
         own, above = points.slots.get(axis), points.parents.get(axis)

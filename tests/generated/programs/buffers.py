@@ -31,8 +31,8 @@ SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
 @dataclass(frozen=True)
 class Bound:
-    """A variable of an iteration. `is_own`: it iterates the slots of the fibre that the variable of the
-    parent axis selects. `is_free`: no fibre is selected."""
+    """A variable of an iteration. `is_own`: it iterates the slots of the fiber that the variable of the
+    parent axis selects. `is_free`: no fiber is selected."""
 
     var: str
     axis: str
@@ -148,7 +148,7 @@ class Buffers:
         return [axes for axes in found if self._sums(axes) is not None]
 
     def _sums(self, axes: Sequence[str]) -> np.ndarray | None:
-        """The prefix sums of the products of the fibre lengths of sibling axes; fixed axes after the last
+        """The prefix sums of the products of the fiber lengths of sibling axes; fixed axes after the last
         varied one are not counted."""
         branches = self._branches(axes)
         if len(branches) > 1:
@@ -162,7 +162,7 @@ class Buffers:
         return sums.astype(dtype) if sums[-1] <= min(np.iinfo(dtype).max, MOST_ELEMENTS) else None
 
     def _counts(self, axis: str, axes: Sequence[str]) -> np.ndarray:
-        """The number of elements of a buffer in each fibre of one of its axes."""
+        """The number of elements of a buffer in each fiber of one of its axes."""
         slots = self.forest.slots[axis]
         found = np.ones(slots.size, int)
         for below in axes:

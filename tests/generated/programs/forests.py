@@ -26,7 +26,7 @@ Rows = list[list[int]]
 WIDEST = {"int32": 2**31 - 1, "int64": 2**36, "uint8": 2**8 - 1, "uint16": 2**16 - 1}
 """The maximum length of an axis whose coordinates are stored in a dtype."""
 LENGTHS = (0, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 9)
-MOST_SLOTS, MOST_FIBRES, DEEPEST = 60, 24, 4
+MOST_SLOTS, MOST_FIBERS, DEEPEST = 60, 24, 4
 INDEX_DTYPES = ("int32", "int32", "int64", "int64", "uint8", "uint16")
 
 
@@ -101,14 +101,14 @@ class DrawnForest:
 
     def add_stored_rows(self, parent: str, length: int) -> str:
         """A sorted compressed axis."""
-        rows = self._fibres(self.slots[parent].axis, length, length)
+        rows = self._fibers(self.slots[parent].axis, length, length)
         name = self._name()
         arrays = self._indptr(name, rows, "int32"), self._indices(name, rows, "int32")
         size = self.number(length)
         return self._added(CompressedVaried(name, parent, size, self._nnz(rows), *arrays))
 
     def most(self, axis: str) -> int:
-        """The maximum number of slots of a fibre."""
+        """The maximum number of slots of a fiber."""
         return int(self.slots[axis].counts.max(initial=0))
 
     def _parent(self) -> Axis:
@@ -116,7 +116,7 @@ class DrawnForest:
             axis
             for axis in self.axes
             if len(self.ancestors(axis.name)) < DEEPEST
-            and self.slots[axis.name].size <= MOST_FIBRES
+            and self.slots[axis.name].size <= MOST_FIBERS
         ]
         if not usable:
             return self.slots[self.add_root(self.rng.choice((1, 2, 3)))].axis
@@ -142,7 +142,7 @@ class DrawnForest:
         return DenseFixed(name, self.number(min(length, most, 4)), parent.name)
 
     def _ragged(self, name: str, parent: Axis, length: int, most: int) -> Axis:
-        rows = [list(range(len(row))) for row in self._fibres(parent, length, most)]
+        rows = [list(range(len(row))) for row in self._fibers(parent, length, most)]
         dtype = self._storage(_total(rows))
         indptr = self._indptr(name, rows, dtype)
         return DenseVaried(name, parent.name, self.number(length), self._nnz(rows), indptr, dtype)
@@ -172,7 +172,7 @@ class DrawnForest:
         )
 
     def _slotted(self, name: str, parent: Axis, length: int, most: int) -> Axis:
-        """A fixed number of slots for each fibre; unused slots hold the length."""
+        """A fixed number of slots for each fiber; unused slots hold the length."""
         rng = self.rng
         rows, length = self._rows(name, parent, length, most)
         is_plain = self._is_kept_plain(name) or rng.random() < 0.75
@@ -198,9 +198,9 @@ class DrawnForest:
             padded=is_padded,
         )
 
-    # --- fibres
+    # --- fibers
 
-    def _fibres(self, parent: Axis, length: int, most: int) -> Rows:
+    def _fibers(self, parent: Axis, length: int, most: int) -> Rows:
         """Coordinates for each slot of the parent: none, all, any; empty at both ends, one full row,
         one full column."""
         rng, count = self.rng, self.slots[parent.name].size
@@ -225,8 +225,8 @@ class DrawnForest:
         return found
 
     def _rows(self, name: str, parent: Axis, length: int, most: int) -> tuple[Rows, int]:
-        """Fibres, sometimes related to those of a sibling axis, or with large coordinates."""
-        rows = self._fibres(parent, length, most)
+        """Fibers, sometimes related to those of a sibling axis, or with large coordinates."""
+        rows = self._fibers(parent, length, most)
         beside = [
             found for found in self.rows
             if self.is_searchable(found) and self._is_beside(self.slots[found].axis.parent, parent)
@@ -239,7 +239,7 @@ class DrawnForest:
         return rows, length
 
     def _is_beside(self, above: str | None, parent: Axis) -> bool:
-        """True if two axes have one fibre for each coordinate of their parents, and the same ones."""
+        """True if two axes have one fiber for each coordinate of their parents, and the same ones."""
         if above is None or above == parent.name:
             return above is not None
         roots = self.slots[above].axis, parent
@@ -247,7 +247,7 @@ class DrawnForest:
         return is_like and all(found.parent is None for found in roots)
 
     def _related(self, name: str, other: str, rows: Rows, length: int) -> tuple[Rows, int]:
-        """Fibres with all coordinates of another axis, with some of them, or with others."""
+        """Fibers with all coordinates of another axis, with some of them, or with others."""
         pairs = list(zip(rows, self.rows[other], strict=True))
         kind = self.rng.choice(("superset", "subset", "disjoint"))
         if kind == "disjoint":
@@ -264,7 +264,7 @@ class DrawnForest:
         return rows, max(length, self.length(other))
 
     def _widened(self, rows: Rows, length: int) -> tuple[Rows, int]:
-        """The same fibres, with coordinates as large as some storage type allows."""
+        """The same fibers, with coordinates as large as some storage type allows."""
         factor = WIDEST[self.rng.choice(INDEX_DTYPES)] // max(length, 1)
         return [[at * factor + factor - 1 for at in row] for row in rows], length * factor
 

@@ -169,7 +169,7 @@ class _Data:
         return np.array(values, "uint16" if buffer.dtype == "bfloat16" else buffer.dtype)
 
     def _offsets(self, buffer: Buffer) -> np.ndarray:
-        """Where the fibres begin that the coordinates of a program without axes are in."""
+        """Where the fibers begin that the coordinates of a program without axes are in."""
         (indices,) = (
             found for found in self._function.buffers
             if found.name == buffer.name.replace("indptr", "indices")

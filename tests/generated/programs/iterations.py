@@ -110,7 +110,7 @@ class Bodies(Stores):
         return found
 
     def _is_startable(self, axis: str, here: Sequence[str]) -> bool:
-        """True if a fibre of the axis is selected, which a dense axis without its parent does not do."""
+        """True if a fiber of the axis is selected, which a dense axis without its parent does not do."""
         parent = self.forest.slots[axis].axis.parent
         return parent is None or (parent in here and not self._is_free(parent, here))
 

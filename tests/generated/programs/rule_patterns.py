@@ -1,5 +1,5 @@
 """Random programs of the patterns that default rules recognize, large enough for vectors: sparse times
-dense products, sampled products, sums over fibres, element-wise programs.
+dense products, sampled products, sums over fibers, element-wise programs.
 """
 
 from __future__ import annotations

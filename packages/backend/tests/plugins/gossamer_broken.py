@@ -63,7 +63,7 @@ other_name = registering(Plain("another"))
 unusable = registering(Plain("unusable"))
 clash = registering(Plain("clash"))
 no_hook = types.SimpleNamespace()
-misspelt_hook = types.SimpleNamespace(gossamer_backend=hookimpl(lambda: [None]))
+misspelled_hook = types.SimpleNamespace(gossamer_backend=hookimpl(lambda: [None]))
 
 
 def raising():

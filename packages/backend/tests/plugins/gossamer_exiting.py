@@ -1,3 +1,3 @@
 """A plugin that exits the process when it is imported."""
 
-raise SystemExit("no licence")
+raise SystemExit("no license")

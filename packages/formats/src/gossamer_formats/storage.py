@@ -81,7 +81,7 @@ def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
 
 
 def element_count(storage: Storage, axis_name: str | None) -> int:
-    """Return the number of elements of an axis, in all fibres; 1 for None, the parent of a root axis."""
+    """Return the number of elements of an axis, in all fibers; 1 for None, the parent of a root axis."""
     if axis_name is None:
         return 1
     axis = axes_by_name(storage.format)[axis_name]

@@ -1,6 +1,6 @@
 """The whole language on one page: expressions, statements, axes, buffers, functions, modules.
 
-Nodes only hold data; behaviour is in functions over nodes. Every name is an identifier that is unique in
+Nodes only hold data; behavior is in functions over nodes. Every name is an identifier that is unique in
 its function. Nodes have no source positions: a *place* is a path of field names and tuple indices. All
 sizes and all variables of loops, blocks and iterations are int64. Index arrays may be stored in narrower
 types; an explicit `Cast` widens them at the load.
@@ -378,7 +378,7 @@ class FuseAxes(Node, frozen=True):
 
 
 class AttachAxis(Node, frozen=True):
-    """One axis whose fibre is selected by the coordinate of the iterator over `parent`."""
+    """One axis whose fiber is selected by the coordinate of the iterator over `parent`."""
 
     axis: Name
     parent: Name
@@ -605,11 +605,11 @@ class SparseBuffer(Node, frozen=True):
     """Values over axes, stored in the order of a loop nest over the elements of the axes.
 
     `handle` is the parameter that the buffer is bound to (None: the function allocates it). `fill` is the
-    value of an absent coordinate, and of a position beyond a varied fibre (None: zero). `extra_storage` is
+    value of an absent coordinate, and of a position beyond a varied fiber (None: zero). `extra_storage` is
     the number of elements that are stored after the last one: along the last axis, this many positions
-    beyond each fibre are valid, and alias the beginning of the next fibre. If several varied axes share an
+    beyond each fiber are valid, and alias the beginning of the next fiber. If several varied axes share an
     ancestor, `offsets` is the handle of an array of prefix sums over the elements of that ancestor. The
-    terms are the products of the fibre lengths of these axes, without fixed axes after the last varied one.
+    terms are the products of the fiber lengths of these axes, without fixed axes after the last varied one.
     """
 
     name: Name

@@ -203,7 +203,7 @@ class ScheduleBuilder(Fluent):
     def lower(self) -> Self:
         """Lower the module to the next stage: from coordinate to position, from position to loop.
 
-        Afterwards, handles of iterations refer to their blocks, and those of variables to their loops.
+        Afterward, handles of iterations refer to their blocks, and those of variables to their loops.
         Raises `ScheduleError`: `schedule.lower.last` (the loop stage is the last), `.no_passes` (the builder
         was made without `lower`).
         """
@@ -240,7 +240,7 @@ class ScheduleBuilder(Fluent):
         return other
 
     def undo(self, steps: int = 1) -> Self:
-        """Undo the last steps, including `lower()`. Handles from these steps are refused afterwards.
+        """Undo the last steps, including `lower()`. Handles from these steps are refused afterward.
 
         Raises `ScheduleError`: `schedule.undo.steps` (not a number from 0 to the number of steps).
 

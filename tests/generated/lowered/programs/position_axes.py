@@ -11,8 +11,8 @@ from tests.generated.lowered.programs.scope import Drawn
 if TYPE_CHECKING:
     from tests.generated.lowered.programs.draw_lowered import Drawing
 
-FIBRE = "(T.int64(J_indptr[{0} + 1]) - T.int64(J_indptr[{0}]))"
-"""The number of positions in the fibre of each row."""
+FIBER = "(T.int64(J_indptr[{0} + 1]) - T.int64(J_indptr[{0}]))"
+"""The number of positions in the fiber of each row."""
 BOUND = 0.95
 """The share of index arrays that programs read."""
 
@@ -44,25 +44,25 @@ def draw_forest(drawing: Drawing) -> None:
         lines.append(f'L = T.sp.compressed_fixed(I, (8, {width}), slots, "int32", padded=False)')
     if rng.random() < BOUND:
         lines.append('J_indptr = T.sp.match_buffer(indptr, (I,), "int32", extra_storage=1)')
-        fibre = FIBRE
+        fiber = FIBER
         drawing.scope.buffers.append(Drawn("J_indptr", "int32", ("n + 1",), "offsets", True))
     else:
-        fibre = "T.int64(3)"
+        fiber = "T.int64(3)"
     if is_compressed and rng.random() < BOUND:
         lines.append('J_indices = T.sp.match_buffer(indices, (I, J), "int32")')
-        drawing.scope.buffers.append(Drawn("J_indices", "int32", ("n", fibre), "indices", True))
+        drawing.scope.buffers.append(Drawn("J_indices", "int32", ("n", fiber), "indices", True))
     if has_slots and rng.random() < BOUND:
         lines.append('L_indices = T.sp.match_buffer(slots, (I, L), "int32")')
         slot = ("n", f"T.int64({width})")
         drawing.scope.buffers.append(Drawn("L_indices", "int32", slot, "indices", True))
-    _declare(drawing, "A", "I, J", ("n", fibre), int(indptr[-1]), "input")
-    _declare(drawing, "B", "I, J", ("n", fibre), int(indptr[-1]), "value")
+    _declare(drawing, "A", "I, J", ("n", fiber), int(indptr[-1]), "input")
+    _declare(drawing, "B", "I, J", ("n", fiber), int(indptr[-1]), "value")
     _declare(drawing, "D", "I, K", ("n", "m"), rows * int(sizes["m"]), "value")
     if has_slots:
         _declare(drawing, "G", "I, L", ("n", f"T.int64({width})"), rows * width, "value")
     if rng.random() < 0.4:
         count = int(indptr[-1]) * int(sizes["m"])
-        _declare(drawing, "H", "I, J, K", ("n", fibre, "m"), count, "value")
+        _declare(drawing, "H", "I, J, K", ("n", fiber, "m"), count, "value")
 
 
 def _declare(

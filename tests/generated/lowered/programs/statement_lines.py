@@ -194,14 +194,14 @@ class Bodies:
         scope, terms = self.scope, self.terms
         kind = scope.weighted({
             "fixed": 3, "size": 3, "least": 4, "rest": 3, "outer": 2, "read": 6,
-            "fibre": 12 if scope.stage == "position" else 0,
+            "fiber": 12 if scope.stage == "position" else 0,
         })  # fmt: skip
         match kind:
-            case "fibre":
-                fibres = [found for found in scope.buffers if "J_indptr" in found.sizes[-1]]
+            case "fiber":
+                fibers = [found for found in scope.buffers if "J_indptr" in found.sizes[-1]]
                 rows = [found.name for found in scope.variables if found.below == "n"]
-                if fibres and rows:
-                    return fibres[0].sizes[-1].format(scope.choose(rows))
+                if fibers and rows:
+                    return fibers[0].sizes[-1].format(scope.choose(rows))
                 return "n"
             case "fixed":
                 return f"T.int64({scope.choose((1, 2, 3, 4, 8))})"

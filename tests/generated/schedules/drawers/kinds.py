@@ -16,7 +16,7 @@ def parallel(scene: Scene) -> Drawn:
         return None
     found = {"loop": loop.node.var}
     if scene.chance(0.3):
-        found["accumulate"] = scene.rng.choice(("atomic", "privatised", "segmented"))
+        found["accumulate"] = scene.rng.choice(("atomic", "privatized", "segmented"))
         return found | scene.rng.choice(({}, {"parts": 2}, {"parts": 3}))
     offsets = _offsets(loop.node)
     if offsets and scene.chance(0.5):

@@ -72,7 +72,7 @@ def check_facts(
 def _check_values(
     fact: Fact, scalars: Scalars, *, arrays: Mapping[str, Array], names: Mapping[str, str]
 ) -> None:
-    """Check a fact about single values or neighbours."""
+    """Check a fact about single values or neighbors."""
     match fact:
         case InRange():
             low = evaluate(fact.low, scalars, arrays=arrays)

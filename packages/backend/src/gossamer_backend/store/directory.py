@@ -61,7 +61,7 @@ class Directory:
         os.replace(self._name(name), self._name(new), src_dir_fd=at, dst_dir_fd=at)
 
     def remove(self, name: str) -> bool:
-        """Remove a file; return whether it is absent afterwards."""
+        """Remove a file; return whether it is absent afterward."""
         try:
             os.unlink(self._name(name), dir_fd=self.descriptor)
         except FileNotFoundError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gossamer_ir.analysis.element_numbers import offset_of_fibre
+from gossamer_ir.analysis.element_numbers import offset_of_fiber
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import length_of
 from gossamer_ir.core.build import ONE, add, index
@@ -61,7 +61,7 @@ class BoundedReads:
         of a search are its prefix and any position in the range that it covers."""
         declared = self._buffers[buffer]
         if isinstance(declared, SparseBuffer):
-            return tuple(self._fibres(declared, indices))
+            return tuple(self._fibers(declared, indices))
         return declared.shape
 
     def _is_proved_below(self, node: Any) -> bool:
@@ -95,16 +95,16 @@ class BoundedReads:
         ends_inside = self._point.is_at_most(search.end, extent)
         return ends_inside and self._point.is_nonnegative(search.begin)
 
-    def _fibres(self, buffer: SparseBuffer, indices: Sequence[Expr]) -> Iterator[Expr]:
+    def _fibers(self, buffer: SparseBuffer, indices: Sequence[Expr]) -> Iterator[Expr]:
         positions = dict(zip(buffer.axes, indices, strict=True))
         for name in buffer.axes:
-            extent = self._fibre(self._axes[name], positions)
+            extent = self._fiber(self._axes[name], positions)
             if extent is None:
                 return
             is_last = name == buffer.axes[-1]
             yield add(extent, index(buffer.extra_storage)) if is_last else extent
 
-    def _fibre(self, axis: Axis, positions: Mapping[str, Expr]) -> Expr | None:
+    def _fiber(self, axis: Axis, positions: Mapping[str, Expr]) -> Expr | None:
         """Return the number of positions of an axis below positions of its ancestors, or None."""
         match axis:
             case DenseFixed():
@@ -112,7 +112,7 @@ class BoundedReads:
             case CompressedFixed():
                 return axis.width
             case DenseVaried() | CompressedVaried():
-                offset = offset_of_fibre(self._function, axis, positions)
+                offset = offset_of_fiber(self._function, axis, positions)
                 return None if offset is None else length_of(offset)
 
 

@@ -1,8 +1,8 @@
 """The number of an element among all elements of an axis, at the position stage.
 
-Positions are counted from the beginning of a fibre: `p = e - indptr[q]` in the fibre below element `q`. The
+Positions are counted from the beginning of a fiber: `p = e - indptr[q]` in the fiber below element `q`. The
 element is `e = indptr[q] + p`, so no single index determines it. Accesses with different numbers access
-different elements, even if positions are outside their fibres.
+different elements, even if positions are outside their fibers.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]
             above = _number(function, axis.parent or "", positions)
             return above and add(mul(above, axis.width), position)
         case DenseVaried() | CompressedVaried():
-            begin = offset_of_fibre(function, axis, positions)
+            begin = offset_of_fiber(function, axis, positions)
             if begin is None:
                 return None
             at = tuple(map(_normalized, begin.indices))
             return add(widen(replace(begin, indices=at)), position)
 
 
-def offset_of_fibre(
+def offset_of_fiber(
     function: Function, axis: DenseVaried | CompressedVaried, positions: Mapping[str, Expr | Range]
 ) -> Load | None:
     """Return a load of the number of the first element of a varied axis below positions of its ancestors.
@@ -104,7 +104,7 @@ def offset_of_fibre(
     >>> varied = CompressedVaried("J", "I", n, n, "indptr", "indices")
     >>> offsets = SparseBuffer("P", ("I",), "int32", "indptr", extra_storage=1)
     >>> function = Function("f", (), (), axes=(rows, varied), buffers=(offsets,))
-    >>> offset_of_fibre(function, varied, {"I": ONE}) == Load("P", (ONE,), "int32")
+    >>> offset_of_fiber(function, varied, {"I": ONE}) == Load("P", (ONE,), "int32")
     True
     """
     if axis.indptr in mutable_buffers(function):

@@ -272,7 +272,7 @@ def _touch_or_overlap(first: _Ends, second: _Ends) -> bool:
 
 def shapes_of(function: Function) -> Iterator[tuple[str, tuple[Expr, ...]]]:
     """Yield the shape of each buffer of a function, including allocated ones. For a sparse buffer, the
-    extents are the greatest numbers of positions in a fibre."""
+    extents are the greatest numbers of positions in a fiber."""
     axes = {axis.name: axis for axis in function.axes}
     for buffer in all_buffers(function):
         if isinstance(buffer, Buffer):

@@ -86,10 +86,10 @@ class IndexArrayFacts:
         """Yield forms that are not negative, from all facts about a load (`atom`, if it is widened) of a
         goal."""
         yield from self._about_prefix_sum(load, goal)
-        for other, neighbour in _loads_beside(load, goal):
+        for other, neighbor in _loads_beside(load, goal):
             if load.buffer in self._table.monotone:
-                yield from self._ordered(atom, load, other, neighbour)
-            yield from self._in_one_segment((atom, load), (other, neighbour))
+                yield from self._ordered(atom, load, other, neighbor)
+            yield from self._in_one_segment((atom, load), (other, neighbor))
         for fact in self._table.values:
             if fact.buffer == load.buffer and _is_equal(fact.index, load.indices[-1]):
                 yield affine_of(Binary("sub", atom, fact.value))
@@ -150,12 +150,12 @@ class IndexArrayFacts:
                 rest = combine(step, total, -1)
                 yield from (rest, scale(rest, -1))
 
-    def _ordered(self, atom: Expr, load: Load, other: Expr, neighbour: Load) -> Iterator[Affine]:
+    def _ordered(self, atom: Expr, load: Load, other: Expr, neighbor: Load) -> Iterator[Affine]:
         """`Monotone`: two elements are ordered as their indices are."""
-        apart = Binary("sub", load.indices[-1], neighbour.indices[-1])
+        apart = Binary("sub", load.indices[-1], neighbor.indices[-1])
         if self._proves(apart):
             yield affine_of(Binary("sub", atom, other))
-        if self._proves(Binary("sub", neighbour.indices[-1], load.indices[-1])):
+        if self._proves(Binary("sub", neighbor.indices[-1], load.indices[-1])):
             yield affine_of(Binary("sub", other, atom))
 
     def _in_one_segment(
@@ -177,24 +177,24 @@ class IndexArrayFacts:
         `end` does not come before `start`."""
         if indptr is None:
             return True
-        is_fibre = len(start.indices) > 1
-        segments = self._fibre if is_fibre else self._candidate_segments
+        is_fiber = len(start.indices) > 1
+        segments = self._fiber if is_fiber else self._candidate_segments
         for begin, stop in segments(start, end, indptr):
             left = Binary("sub", Binary("sub", stop, end.indices[-1]), build.ONE)
             if self._proves(Binary("sub", start.indices[-1], begin)) and self._proves(left):
                 return True
         return False
 
-    def _fibre(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
-        """Yield the segment of two loads at the position stage: 0 and the length of the fibre that their
-        outer indices select, since positions are counted from the beginning of a fibre there."""
+    def _fiber(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
+        """Yield the segment of two loads at the position stage: 0 and the length of the fiber that their
+        outer indices select, since positions are counted from the beginning of a fiber there."""
         forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._constraints)
         nodes = (node for form in forms for atom in form.terms for node in walk(atom))
-        fibre = start.indices[:-1]
+        fiber = start.indices[:-1]
         for node in nodes:
             if not isinstance(node, Load) or (node.buffer, node.predicate) != (indptr, None):
                 continue
-            if node.indices == fibre:
+            if node.indices == fiber:
                 yield build.ZERO, length_of(node)
                 return
 

@@ -1,4 +1,4 @@
-"""Arrays of offsets (indptr): fibre `q` has the elements `indptr[q]`, ..., `indptr[q + 1] - 1`.
+"""Arrays of offsets (indptr): fiber `q` has the elements `indptr[q]`, ..., `indptr[q + 1] - 1`.
 
 An array over several axes has one row of offsets for each tuple of indices along all but the last axis.
 """
@@ -24,13 +24,13 @@ def load_of_index(expr: Expr) -> Load | None:
 
 
 def next_offset(offset: Load) -> Load:
-    """Return the next offset: the end of the fibre that begins at this one."""
+    """Return the next offset: the end of the fiber that begins at this one."""
     *outer, last = offset.indices
     return replace(offset, indices=(*outer, add(last, ONE)))
 
 
 def length_of(offset: Load) -> Expr:
-    """Return the number of elements of the fibre that begins at an offset.
+    """Return the number of elements of the fiber that begins at an offset.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.script import print_expr
@@ -41,7 +41,7 @@ def length_of(offset: Load) -> Expr:
 
 
 def offset_of(begin: Expr, end: Expr) -> Load | None:
-    """Return the offset at which a fibre begins, if `begin` and `end` are adjacent offsets; None
+    """Return the offset at which a fiber begins, if `begin` and `end` are adjacent offsets; None
     otherwise."""
     first, second = load_of_index(begin), load_of_index(end)
     if first is None or second is None or first.buffer != second.buffer:
@@ -52,7 +52,7 @@ def offset_of(begin: Expr, end: Expr) -> Load | None:
 
 
 def offset_of_length(length: Expr) -> Load | None:
-    """Return the offset at which a fibre begins, if an expression is the difference of adjacent offsets; None
+    """Return the offset at which a fiber begins, if an expression is the difference of adjacent offsets; None
     otherwise.
 
     >>> offset = Load("P", (ONE,), "int32")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def indptr_name(axis: str) -> str:
-    """Return the name of the buffer of the starts of an axis's fibres.
+    """Return the name of the buffer of the starts of an axis's fibers.
 
     >>> indptr_name("J")
     'J_indptr'

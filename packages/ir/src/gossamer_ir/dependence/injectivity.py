@@ -1,7 +1,7 @@
 """Injective indices: loads from index arrays whose values differ for different positions.
 
-The coordinates of a sorted fibre without duplicates strictly increase, so a loop over the positions of one
-fibre selects a different coordinate in each iteration.
+The coordinates of a sorted fiber without duplicates strictly increase, so a loop over the positions of one
+fiber selects a different coordinate in each iteration.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gossamer_ir.traversal.references import free_vars
 
 def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     """Return whether an index is injective in a loop because it reads one strictly increasing segment (one
-    fibre, at the position stage).
+    fiber, at the position stage).
 
     `facts` must hold wherever the loop runs (`invariant_facts`). Unused slots of a padded axis repeat one
     value, so padded arrays are never injective.
@@ -48,7 +48,7 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
         return False
     segments = [fact for fact in known if isinstance(fact, SortedSegments) and fact.unique]
     return any(
-        _is_in_one_fibre(load.indices, loop, fact.indptr)
+        _is_in_one_fiber(load.indices, loop, fact.indptr)
         if outer and fact.indptr is not None
         else _is_in_one_segment(last, loop, fact.indptr)
         for fact in segments
@@ -70,8 +70,8 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     return is_whole and offset is not None and offset.buffer == indptr
 
 
-def _is_in_one_fibre(positions: tuple[Expr, ...], loop: For, indptr: str) -> bool:
-    """Return whether the last position is the loop variable, and the loop runs over the fibre that the other
+def _is_in_one_fiber(positions: tuple[Expr, ...], loop: For, indptr: str) -> bool:
+    """Return whether the last position is the loop variable, and the loop runs over the fiber that the other
     positions select."""
     *outer, last = positions
     offset = offset_of_length(build.without_guard(loop.extent))

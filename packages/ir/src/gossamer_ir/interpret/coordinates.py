@@ -54,7 +54,7 @@ def positions_of(
     """Return the positions of the element at some coordinates, None if it is absent.
 
     `variables` are the names of coordinates that are plain variables. If such a variable iterates the
-    same fibre, its position is used without a lookup: this allows iterating axes that are unsorted or have
+    same fiber, its position is used without a lookup: this allows iterating axes that are unsorted or have
     duplicates. A position outside of a fixed axis is an error unless the element is found to be absent
     on another axis without reading index arrays at that position.
     """

@@ -11,8 +11,8 @@ from gossamer_ir.interpret.values import Array
 from gossamer_ir.interpret.views import Indices, View
 
 
-class FibrePosition(NamedTuple):
-    """The position of an iteration variable in the fibre of an element of the parent axis."""
+class FiberPosition(NamedTuple):
+    """The position of an iteration variable in the fiber of an element of the parent axis."""
 
     level: Level
     parent: int | None
@@ -68,7 +68,7 @@ class Frame:
         self.arrays = dict(arrays)
         self.elements: dict[str, int | None] = {}
         self.coordinates: dict[str, int] = {}
-        self.iterators: dict[str, FibrePosition] = {}
+        self.iterators: dict[str, FiberPosition] = {}
         self.initialized: Initialized | None = None
         self.inits: dict[str, dict[tuple[int, ...], Initialized]] = {}
         self.layouts: dict[str, Layout] = {}

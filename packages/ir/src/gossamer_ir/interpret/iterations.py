@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.frame import Exec, FibrePosition, Frame, Initialized
+from gossamer_ir.interpret.frame import Exec, FiberPosition, Frame, Initialized
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
@@ -17,7 +17,7 @@ from gossamer_ir.traversal.references import free_vars
 class Loop(NamedTuple):
     """One loop of an iteration, over an axis; `var` takes its coordinates.
 
-    `parent` is the axis whose iterator selects the fibre: by its coordinate if `is_attached`, else by its
+    `parent` is the axis whose iterator selects the fiber: by its coordinate if `is_attached`, else by its
     element.
     """
 
@@ -107,7 +107,7 @@ def _loops(node: Iteration, function: Function) -> list[Loop]:
 
 
 def _needed_for_init(loops: list[Loop], node: Iteration) -> list[Loop]:
-    """Return the loops whose variables the init uses, and those that select their fibres, of either kind."""
+    """Return the loops whose variables the init uses, and those that select their fibers, of either kind."""
     names = {name for stmt in node.init for name in free_vars(stmt)}
     needed: list[Loop] = []
     parents: set[str | None] = set()
@@ -136,7 +136,7 @@ def _run_loop(loop: Loop, body: Exec) -> Exec:
             coordinate = level.coordinate(parent or 0, position)
             if level.is_element(coordinate):
                 frame.values[loop.var] = np.int64(coordinate)
-                frame.iterators[loop.var] = FibrePosition(level, parent, position)
+                frame.iterators[loop.var] = FiberPosition(level, parent, position)
                 frame.elements[loop.axis] = None if is_rootless else first + position
                 frame.coordinates[loop.axis] = coordinate
                 body(frame)

@@ -46,12 +46,12 @@ class Layout:
         return (shape[0] + self._extra,) if self._extra else shape
 
     def parent_element(self, axis: int, elements: Any) -> int:
-        """Return the element that selects the fibre of an axis, given those of the axes before it."""
+        """Return the element that selects the fiber of an axis, given those of the axes before it."""
         parent = self.parents[axis]
         return 0 if parent is None else int(elements[parent])
 
     def locate(self, positions: tuple[Any, ...]) -> tuple[int] | None:
-        """Return the offset of the element at some positions, None if one is outside of a varied fibre (a
+        """Return the offset of the element at some positions, None if one is outside of a varied fiber (a
         miss).
 
         A position outside of a fixed axis is an error unless there is a miss on another axis that is
@@ -76,7 +76,7 @@ class Layout:
         return (offset,)
 
     def require_inside(self, positions: Any, axis: int, elements: list[int]) -> None:
-        """Raise an out-of-bounds error if a position is outside of its fibre.
+        """Raise an out-of-bounds error if a position is outside of its fiber.
 
         `elements` are those of the axes before `axis`.
         """
@@ -85,7 +85,7 @@ class Layout:
             raise out_of_bounds(self.name, positions, counts)
 
     def is_inside(self, positions: Any, axis: int, elements: list[int]) -> bool:
-        """Return whether a position is in its fibre; `elements` are those of the axes before `axis`."""
+        """Return whether a position is in its fiber; `elements` are those of the axes before `axis`."""
         return bool(0 <= positions[axis] < self._count(axis, elements))
 
     def _count(self, axis: int, elements: list[int]) -> int:

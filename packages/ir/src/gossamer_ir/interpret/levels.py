@@ -1,7 +1,7 @@
-"""The axes of a running function: the elements of each fibre and their coordinates.
+"""The axes of a running function: the elements of each fiber and their coordinates.
 
 An *element* of an axis is numbered over the whole axis, in storage order; a *position* is relative
-to its fibre. The elements of a root axis are one fibre, that of parent element 0.
+to its fiber. The elements of a root axis are one fiber, that of parent element 0.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Level(msgspec.Struct, frozen=True, eq=False):
     is_searchable: bool = True
 
     def count(self, parent: int) -> int:
-        """Return the number of positions in the fibre of a parent's element."""
+        """Return the number of positions in the fiber of a parent's element."""
         if self.width is not None:
             return self.width
         assert self.indptr is not None
         return self.indptr[parent + 1] - self.indptr[parent]
 
     def first(self, parent: int) -> int:
-        """Return the first element of the fibre of a parent's element."""
+        """Return the first element of the fiber of a parent's element."""
         if self.width is not None:
             return parent * self.width
         assert self.indptr is not None
@@ -69,7 +69,7 @@ class Level(msgspec.Struct, frozen=True, eq=False):
         return not (self.is_padded and coordinate == self.length)
 
     def find(self, parent: int, coordinate: int) -> int | None:
-        """Return the position of a coordinate in a fibre, None if it is absent.
+        """Return the position of a coordinate in a fiber, None if it is absent.
 
         A coordinate outside of a dense fixed axis is returned as it is; the bounds check reports it.
         """
@@ -119,7 +119,7 @@ class Levels(dict[str, Level]):
         return value
 
     def parent_size(self, axis: Axis) -> int:
-        """Return the number of fibres of an axis."""
+        """Return the number of fibers of an axis."""
         return self[axis.parent].size if axis.parent is not None else 1
 
     def indptr(self, axis: DenseVaried | CompressedVaried) -> list[int]:

@@ -131,7 +131,7 @@ def convert(value: Any, dtype: str) -> Any:
 
 
 def _saturated(value: Any, target: Any) -> Any:
-    """Return floats converted to integers: rounded towards zero and clamped to the type's range; 0 for
+    """Return floats converted to integers: rounded toward zero and clamped to the type's range; 0 for
     NaN."""
     limits = np.iinfo(target)
     wide = np.trunc(np.asarray(value, np.float64))

@@ -79,7 +79,7 @@ class View:
             return np.empty(0, np.int64)
         first, last = self.locate((*prefix, begin)), self.locate((*prefix, end - 1))
         if first is None or last is None:
-            raise GuardFailed(self.name, ": a search beyond a fibre")
+            raise GuardFailed(self.name, ": a search beyond a fiber")
         row = self.array[first[:-1]]
         return row[first[-1] : first[-1] + (end - begin)].astype(np.int64)
 

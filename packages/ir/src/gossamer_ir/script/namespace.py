@@ -1,4 +1,4 @@
-"""`T`, the namespace that makes scripts valid Python. Its members are placeholders without behaviour.
+"""`T`, the namespace that makes scripts valid Python. Its members are placeholders without behavior.
 
 `T.prim_func` parses the source of the decorated function and returns its `Module`. The body never runs.
 """

@@ -55,7 +55,7 @@ class ElementLocation(msgspec.Struct):
 
 def _parts_with_loads(expr: Expr) -> Iterator[Expr]:
     """Yield the parts of an index that load from memory. Of a search only its operands: the search itself
-    finds nothing where there is no fibre."""
+    finds nothing where there is no fiber."""
     if not contains(Load, expr):
         return
     if isinstance(expr, IfThenElse) or not contains(Search, expr):

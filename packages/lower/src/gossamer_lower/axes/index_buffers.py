@@ -28,7 +28,7 @@ Compressed = CompressedFixed | CompressedVaried
 class IndexBuffers:
     """The `indptr` and `indices` buffers of each axis that has them.
 
-    Elements are numbered over the whole axis; a position is relative to its fibre. An `indptr` of several
+    Elements are numbered over the whole axis; a position is relative to its fiber. An `indptr` of several
     dimensions can also be indexed by the number of the parent's element, through a second, flat buffer
     over the same array, which is declared on first use.
     """
@@ -80,7 +80,7 @@ class IndexBuffers:
     # --- by positions
 
     def start(self, axis: Varied, parents: tuple[Expr, ...]) -> Expr:
-        """Return the first element of the fibre at these positions along the ancestors."""
+        """Return the first element of the fiber at these positions along the ancestors."""
         return _load(self._buffers[axis.name, "indptr"], parents)
 
     def coordinate(self, axis: Compressed, positions: tuple[Expr, ...]) -> Expr:
@@ -88,7 +88,7 @@ class IndexBuffers:
         return _load(self._buffers[axis.name, "indices"], positions)
 
     def extent(self, axis: Axis, parents: tuple[Expr, ...]) -> Expr:
-        """Return the number of positions in a fibre."""
+        """Return the number of positions in a fiber."""
         if not isinstance(axis, Varied):
             return width_of(axis)
         buffer = self._buffers[axis.name, "indptr"]
@@ -97,7 +97,7 @@ class IndexBuffers:
     # --- by elements
 
     def size(self, axis: Axis) -> Expr:
-        """Return the number of elements of an axis, over all fibres."""
+        """Return the number of elements of an axis, over all fibers."""
         if isinstance(axis, Varied):
             return self.nnz(axis)
         if axis.parent is None:
@@ -105,13 +105,13 @@ class IndexBuffers:
         return build.mul(self.size(self._axes[axis.parent]), width_of(axis))
 
     def nnz(self, axis: Varied) -> Expr:
-        """Return the number of elements of a varied axis, over all fibres: the last entry of its indptr."""
+        """Return the number of elements of a varied axis, over all fibers: the last entry of its indptr."""
         if axis.nnz is not None:
             return axis.nnz
         return _load(self.flat_indptr(axis), (self.size(self._axes[axis.parent]),))
 
     def first(self, axis: Axis, parent: Expr) -> Expr:
-        """Return the first element of the fibre below an element of the parent."""
+        """Return the first element of the fiber below an element of the parent."""
         if isinstance(axis, Varied):
             return _load(self.flat_indptr(axis), (parent,))
         return build.mul(parent, width_of(axis))
@@ -138,7 +138,7 @@ class IndexBuffers:
 
 
 def width_of(axis: Axis) -> Expr:
-    """Return the number of positions in each fibre of a fixed axis."""
+    """Return the number of positions in each fiber of a fixed axis."""
     assert isinstance(axis, (DenseFixed, CompressedFixed))
     return axis.width if isinstance(axis, CompressedFixed) else axis.length
 

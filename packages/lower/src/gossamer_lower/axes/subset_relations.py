@@ -11,12 +11,12 @@ from gossamer_ir.nodes import Axis, DenseFixed, Function, Relation
 from gossamer_lower.axes.index_buffers import Compressed
 
 
-def relations_of_fibres(function: Function) -> Iterator[Relation]:
-    """Yield the relations between sorted compressed axes whose fibres with the same number belong to the
+def relations_of_fibers(function: Function) -> Iterator[Relation]:
+    """Yield the relations between sorted compressed axes whose fibers with the same number belong to the
     same coordinates. `covers` is turned into the equivalent `subset` of the other axis.
 
     >>> from gossamer_testkit.examples import ROW_SUMS
-    >>> list(relations_of_fibres(ROW_SUMS.functions[0]))
+    >>> list(relations_of_fibers(ROW_SUMS.functions[0]))
     []
     """
     axes = {axis.name: axis for axis in function.axes}

@@ -39,9 +39,9 @@ from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.region_coverage import without_false_regions
 from gossamer_lower.axes.index_buffers import Varied
-from gossamer_lower.axes.subset_relations import relations_of_fibres
-from gossamer_lower.buffers.helpers.fibre_conditions import FibreConditions, ranges_of
-from gossamer_lower.buffers.helpers.fibre_positions import element_number, position_in_fibre
+from gossamer_lower.axes.subset_relations import relations_of_fibers
+from gossamer_lower.buffers.helpers.fiber_conditions import FiberConditions, ranges_of
+from gossamer_lower.buffers.helpers.fiber_positions import element_number, position_in_fiber
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.helpers.ordinary_facts import facts_of_axes, stated_facts
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks
@@ -89,7 +89,7 @@ def _lower_function(function: Function) -> Function:
     ordinary = lowerer.buffers
     buffers = ordinary.buffers(function)
     stated = stated_facts(ordinary, function.facts, lower=lowerer.node)
-    promised = facts_of_axes(ordinary, relations_of_fibres(function))
+    promised = facts_of_axes(ordinary, relations_of_fibers(function))
     facts = tuple(dict.fromkeys((*stated, *promised)))
     lowered = msgspec.structs.replace(
         function, axes=(), relations=(), buffers=buffers, body=body, facts=facts
@@ -108,10 +108,10 @@ class _BufferLowerer:
         self._sparse = self.buffers.sparse
         self._names = self.buffers.names
         self._flat = self.buffers.flat
-        self._conditions = FibreConditions(self._storage, lower=self.node, ranges=ranges)
+        self._conditions = FiberConditions(self._storage, lower=self.node, ranges=ranges)
 
     def checks(self) -> PositionChecks:
-        """Return the added checks that positions lie in their fibres."""
+        """Return the added checks that positions lie in their fibers."""
         return self._storage.checks
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -138,7 +138,7 @@ class _BufferLowerer:
         if isinstance(lowered, Guard):
             return self._guard(lowered)
         if isinstance(lowered, Compare):
-            return _without_fibre_offset(lowered)
+            return _without_fiber_offset(lowered)
         if isinstance(lowered, ACCESSES) and lowered.buffer in self._sparse:
             return self._access(lowered)
         return lowered
@@ -163,7 +163,7 @@ class _BufferLowerer:
         return self._moved(node)
 
     def _load(self, load: Load) -> Expr:
-        """Return a load, or the fill value if a position is not in its varied fibre."""
+        """Return a load, or the fill value if a position is not in its varied fiber."""
         buffer = self._sparse[load.buffer]
         present = self._conditions.present(buffer, load.indices)
         if present is None:
@@ -175,7 +175,7 @@ class _BufferLowerer:
         return IfThenElse(load.predicate, value, load.passthrough)
 
     def _store(self, store: Store) -> Store | tuple[Stmt, ...]:
-        """Return a store, after a guard if a position may lie outside its varied fibre."""
+        """Return a store, after a guard if a position may lie outside its varied fiber."""
         present = self._conditions.present(self._sparse[store.buffer], store.indices)
         if present is None:
             return self._moved(store)
@@ -206,20 +206,20 @@ class _BufferLowerer:
         return Region(ordinary.name, ranges)
 
     def _search(self, node: Search) -> Expr:
-        """Return a search in one fibre as a search in the whole array, with a result relative to the fibre.
-        If the window does not lie in the fibre, it is moved out of bounds, where the check fails."""
+        """Return a search in one fiber as a search in the whole array, with a result relative to the fiber.
+        If the window does not lie in the fiber, it is moved out of bounds, where the check fails."""
         buffer = self._sparse[node.buffer]
         *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
         begin, end = build.add(start, node.begin), element_number(start, node.end)
-        fibres = list(self._storage.fibres(buffer, (*node.prefix, node.begin)))
+        fibers = list(self._storage.fibers(buffer, (*node.prefix, node.begin)))
         if isinstance(self.buffers.axes[buffer.axes[-1]], Varied):
-            own = fibres.pop()
+            own = fibers.pop()
             extent: Expr | None = own.extent()
             if self._conditions.exceeds(node.end, own.length()) == 0:
                 end = own.end
         else:
             extent = self._storage.rest(buffer)
-        place = self._conditions.of_fibres(fibres)
+        place = self._conditions.of_fibers(fibers)
         if extent is not None:
             place.add(*self._conditions.of_window(node, extent))
         inside = place.is_present()
@@ -233,7 +233,7 @@ class _BufferLowerer:
         if start == build.ZERO:
             return search
         return (
-            position_in_fibre(search, start) if node.kind == "exact" else build.sub(search, start)
+            position_in_fiber(search, start) if node.kind == "exact" else build.sub(search, start)
         )
 
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -252,8 +252,8 @@ def _as_tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
-def _without_fibre_offset(condition: Compare) -> Compare:
-    """Return the condition that a search succeeded without the offset of the fibre: -1 stays -1."""
+def _without_fiber_offset(condition: Compare) -> Compare:
+    """Return the condition that a search succeeded without the offset of the fiber: -1 stays -1."""
     match condition:
         case Compare(op="ge", lhs=Select(if_true=Search() as search), rhs=zero) if (
             zero == build.ZERO

@@ -91,5 +91,5 @@ def _unsupported_error(buffer: str) -> UnsupportedError:
         "lower.atomic",
         f"The atomic loop accesses '{buffer}' by something other than an atomic "
         f"{', '.join(ATOMIC_OPS[:-1])} or {ATOMIC_OPS[-1]}.",
-        hint="Use accumulate='privatised'.",
+        hint="Use accumulate='privatized'.",
     )

@@ -37,7 +37,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers
-from gossamer_lower.axes.subset_relations import relations_of_fibres
+from gossamer_lower.axes.subset_relations import relations_of_fibers
 from gossamer_lower.iterations.helpers.coordinate_lookup import (
     AccessIndex,
     AxisIterators,
@@ -100,7 +100,7 @@ class _IterationLowerer:
         }
         self._namer = namer_of(function)
         self.index_buffers = IndexBuffers(function.axes, self._namer)
-        self._lookups = Lookups(self.index_buffers, relations_of_fibres(function))
+        self._lookups = Lookups(self.index_buffers, relations_of_fibers(function))
         self._nests = NestBuilder(self.index_buffers, self._lookups, self._namer)
         self._kinds = IteratorKinds(self._buffers, self.index_buffers, self._lookups)
 

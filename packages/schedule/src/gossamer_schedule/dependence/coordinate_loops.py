@@ -29,7 +29,7 @@ def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
 
     The cursor is in a copy of the function that is otherwise the same. Each loop runs over all coordinates
     of its axis, stored or not: a property of any two of these points also holds for the visited ones.
-    Coordinates that may occur twice in a fibre are loaded from the axis. The init, which runs before all
+    Coordinates that may occur twice in a fiber are loaded from the axis. The init, which runs before all
     points, is left out; the inits of inner iterations become ordinary statements.
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE

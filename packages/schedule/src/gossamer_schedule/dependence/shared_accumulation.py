@@ -47,7 +47,7 @@ def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
             return schedule_error(
                 f"{cursor.primitive}.not_atomic",
                 f"No atomic step combines elements of '{buffer}', which are {dtype}, by {reduction.op}.",
-                hint="Expected numbers and add, min or max, or accumulate='privatised'.",
+                hint="Expected numbers and add, min or max, or accumulate='privatized'.",
                 place=cursor.place,
             )
     return schedule_error(

@@ -78,7 +78,7 @@ def required_segment_dimension(reduction: LoopReduction) -> int:
         "order.",
         needs=" or ".join(f"{text_of(reduction.element[dim])} never decreases" for dim in changing)
         or "an index of the element follows the loop",
-        hint="accumulate='privatised' needs no order.",
+        hint="accumulate='privatized' needs no order.",
         place=reduction.cursor.place,
     )
 

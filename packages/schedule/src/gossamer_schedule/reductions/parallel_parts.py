@@ -1,6 +1,6 @@
 """Reductions into elements that iterations of a loop share, split into parts that run on different threads.
 
-In the form "privatised", each part accumulates into a copy of the buffer. In the form "segmented", the loop
+In the form "privatized", each part accumulates into a copy of the buffer. In the form "segmented", the loop
 visits elements in order, so a part shares only its first element with the parts before it: terms of that
 element are accumulated in a separate element, the carry, and all others directly. Copies and carries are
 combined after the loop, in the order of the parts, so results do not depend on the number of threads.

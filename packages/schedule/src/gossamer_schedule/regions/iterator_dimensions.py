@@ -1,7 +1,7 @@
 """Caches whose dimensions are the iterators of a block instead of the dimensions of the buffer.
 
-Each dimension is indexed by one iterator. If the domain of the iterator is a fibre of length
-`indptr[p + 1] - indptr[p]`, the index is the number of the element over all fibres, `indptr[p] + vj`. That
+Each dimension is indexed by one iterator. If the domain of the iterator is a fiber of length
+`indptr[p + 1] - indptr[p]`, the index is the number of the element over all fibers, `indptr[p] + vj`. That
 number also determines the iterators in `p`.
 """
 
@@ -91,7 +91,7 @@ def _required_iterator_dimensions(
             raise schedule_error(
                 f"{cursor.primitive}.shape",
                 f"The domain of '{item.var}' in block '{cursor.node.name}' is neither of a size that is "
-                "known before the function runs, nor a fibre.",
+                "known before the function runs, nor a fiber.",
             )
         dimensions[item.var] = dimension
     return dimensions
@@ -115,7 +115,7 @@ def _iterator_dimension(
 ) -> CacheDimension | None:
     """Return the dimension of an iterator, given those of the iterators before it.
 
-    The extent must be constant in the function, or the length of a fibre; else the result is None.
+    The extent must be constant in the function, or the length of a fiber; else the result is None.
     """
     extent, own = item.domain.extent, index_var(item.var)
     sizes = {param.name for param in function.params}
@@ -132,7 +132,7 @@ def _iterator_dimension(
 
 
 def _element_count(function: Function, indptr: str) -> Expr | None:
-    """Return an upper bound for the elements of all fibres delimited by a buffer; None if unknown."""
+    """Return an upper bound for the elements of all fibers delimited by a buffer; None if unknown."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers}
     for axis in function.axes:
         if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr == handles.get(indptr):

@@ -60,19 +60,19 @@ def required_region(
             regions.append(
                 _region_of_access(cursor, matched, access, target=target, changing=changing)
             )
-    return _ranges_in_one_fibre(reduce(_union_of_regions, regions), block, free) if regions else {}
+    return _ranges_in_one_fiber(reduce(_union_of_regions, regions), block, free) if regions else {}
 
 
-def _ranges_in_one_fibre(region: RequiredRegion, block: Block, free: Set[str]) -> RequiredRegion:
-    """Return the ranges of iterators whose domain is one fibre.
+def _ranges_in_one_fiber(region: RequiredRegion, block: Block, free: Set[str]) -> RequiredRegion:
+    """Return the ranges of iterators whose domain is one fiber.
 
-    If an iterator that the domain depends on has several values, their fibres need different ranges.
+    If an iterator that the domain depends on has several values, their fibers need different ranges.
     """
     kept: RequiredRegion = {}
     for item in block.iters:
         above = free_vars(item.domain) & free
-        is_one_fibre = all(name in kept and kept[name].count == UNIT for name in above)
-        if item.var in region and is_one_fibre:
+        is_one_fiber = all(name in kept and kept[name].count == UNIT for name in above)
+        if item.var in region and is_one_fiber:
             kept[item.var] = region[item.var]
     return kept
 

@@ -79,7 +79,7 @@ def _in_code(
     vectorizing, unrolling = Plan(), Plan()
     nests = _vectorized(vectorizing, pattern, tile, loops=loops.features, accumulators=accumulators)
     if vectorizing.steps:
-        why = f"neighbouring features {pattern.feature} are contiguous"
+        why = f"neighboring features {pattern.feature} are contiguous"
         yield Decision("features in lanes", why, vectorizing.steps)
     if loops.features.vector:
         for nest in nests:

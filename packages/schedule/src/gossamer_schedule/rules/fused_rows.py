@@ -23,7 +23,7 @@ from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.elementwise import elementwise_by_rows
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
-    Fibre,
+    Fiber,
     axes_of,
     is_clashing,
     names_of,
@@ -145,8 +145,8 @@ def _parallel(function: Function, iterations: Sequence[Iteration], machine: Mach
     """Run rows in parallel. They are weighted by their elements if a part iterates over elements."""
     row = iterations[-1].vars[0]
     axes = [axes_of(function, iteration) for iteration in iterations]
-    fibres = [over[1] for over in axes if len(over) > 1 and isinstance(over[1], Fibre)]
-    before = slots_before(fibres[0], row, element=row) if fibres else ""
+    fibers = [over[1] for over in axes if len(over) > 1 and isinstance(over[1], Fiber)]
+    before = slots_before(fibers[0], row, element=row) if fibers else ""
     dtypes = [buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
     lanes = machine.lanes(dtypes[0])
     work = sum(_vectors(over[2:], lanes) for over in axes if len(over) > 1)

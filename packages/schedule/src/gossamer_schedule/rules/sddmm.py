@@ -56,12 +56,12 @@ WORK_PER_ROW = 4
 
 
 class SampledProducts(msgspec.Struct, frozen=True):
-    """`out[i, j] = sum over k of ...` for each j of the fibre of row i, with names of the loop stage.
+    """`out[i, j] = sum over k of ...` for each j of the fiber of row i, with names of the loop stage.
 
     `features` is the extent of the loop `feature` (None: symbolic), `before` the text of the number of
     nonzeros before a row, and `gathered` the dense operand whose rows are read by column ("": none).
     `is_regular` is true if vectors over features can read the operands (`reads_regularly`), `is_padded` if
-    slots of the fibre may be padding.
+    slots of the fiber may be padding.
     """
 
     block: str
@@ -154,19 +154,19 @@ def pattern_of(module: Module) -> SampledProducts | None:
     axes = axes_of(function, iteration)
     if len(axes) != 3:
         return None
-    row, fibre, feature = axes
-    if not isinstance(fibre, (CompressedVaried, DenseVaried)) or fibre.parent != row.name:
+    row, fiber, feature = axes
+    if not isinstance(fiber, (CompressedVaried, DenseVaried)) or fiber.parent != row.name:
         return None
     if not is_dense_root(row) or not is_dense_root(feature):
         return None
     output = reduced_buffer(function, iteration, element=iteration.vars[:2])
-    names = {indptr_name(fibre.name)}
-    if output is None or output.axes != (row.name, fibre.name):
+    names = {indptr_name(fiber.name)}
+    if output is None or output.axes != (row.name, fiber.name):
         return None
     if has_taken(function, iteration, names=names):
         return None
     row_var, position, feature_var = iteration.vars
-    load = f"{indptr_name(fibre.name)}[{row_var}]"
+    load = f"{indptr_name(fiber.name)}[{row_var}]"
     return SampledProducts(
         block=iteration.name,
         row=row_var,
@@ -174,12 +174,12 @@ def pattern_of(module: Module) -> SampledProducts | None:
         feature=feature_var,
         features=integer_value(feature.length),
         dtype=output.dtype,
-        before=load if fibre.indptr_dtype == "int64" else f"T.int64({load})",
+        before=load if fiber.indptr_dtype == "int64" else f"T.int64({load})",
         gathered=gathered_operand(function, iteration, column=position, feature=feature_var),
         is_regular=reads_regularly(function, iteration, lane=feature_var)
         and not selects_by_ragged(function, iteration)
         and may_reassociate(iteration),
-        is_padded=isinstance(fibre, CompressedVaried) and fibre.padded,
+        is_padded=isinstance(fiber, CompressedVaried) and fiber.padded,
     )
 
 

@@ -60,7 +60,7 @@ def sparse_times_dense(
     prefetch: PrefetchThresholds = PREFETCH,
     is_part: bool = False,
 ) -> ScheduleReport | None:
-    """Return the schedule for a reduction over fibres with a feature loop; None for any other program.
+    """Return the schedule for a reduction over fibers with a feature loop; None for any other program.
 
     Vectors of a part of several computations on the same rows are not aligned: the row is an iterator of the
     block around all parts. Its result is not stored around the caches: the next part may read it (measured on

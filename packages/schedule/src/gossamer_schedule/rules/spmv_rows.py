@@ -46,7 +46,7 @@ WORK_PER_ROW = 4
 def spmv_rows(
     module: Module, machine: Machine, stats: Stats | None, *, short_row: float = 0.0
 ) -> ScheduleReport | None:
-    """Return the schedule for a reduction over fibres without a feature loop; None for any other program.
+    """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
     Contiguous terms also run one at a time if the mean row has at most `short_row` terms.
     """

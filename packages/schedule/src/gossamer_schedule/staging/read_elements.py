@@ -131,7 +131,7 @@ def is_safely_read(cursor: Cursor, elements: ReadElements, *, buffer: str) -> bo
 def require_stored(
     cursor: Cursor, old: AnyBuffer, elements: ReadElements, *, hint: str = ""
 ) -> None:
-    """Refuse reads beyond the end of a varied fibre: they give the fill value, which a copy cannot store.
+    """Refuse reads beyond the end of a varied fiber: they give the fill value, which a copy cannot store.
 
     Raises `.not_proved`.
     """
@@ -143,9 +143,9 @@ def require_stored(
     if not is_safely_read(cursor, elements, buffer=old.name):
         raise schedule_error(
             f"{cursor.primitive}.not_proved",
-            f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
+            f"Elements of buffer '{old.name}' that are read may lie beyond their fibers, where a copy "
             "cannot store them.",
-            needs="each position lies in its fibre",
+            needs="each position lies in its fiber",
             hint=hint,
         )
 

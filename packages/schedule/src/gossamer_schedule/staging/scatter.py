@@ -38,7 +38,7 @@ def with_scattered_writes(
 ) -> Change:
     """Let a block write a new buffer `name` over its iterators instead of `buffer`.
 
-    The new names are those of the buffer, of the block that copies it afterwards, and of its loops.
+    The new names are those of the buffer, of the block that copies it afterward, and of its loops.
     """
     cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
     cursor = _with_spatial_selectors(cursor, buffer)
@@ -114,7 +114,7 @@ def _required_reduction(cursor: Cursor, element: WrittenElement) -> Reduction | 
     reduction = None if buffer in buffers_accessed(block.init) else reduction_of(block)
     if reduction is None or not _is_initialized_once(cursor, element):
         raise schedule_error(
-            f"{cursor.primitive}.initialised",
+            f"{cursor.primitive}.initialized",
             f"Block '{block.name}' neither assigns a value to its element of '{buffer}', nor reduces "
             "it in a single run of its reduction loops.",
             hint="Give the block an init.",

@@ -48,7 +48,7 @@ class MetadataChecks(Checks):
         require(version == self.backend.version, "The version is another one each time.")
 
     def test_its_capabilities_are_words_that_exist(self) -> None:
-        """All capabilities exist: a misspelt one would have no effect."""
+        """All capabilities exist: a misspelled one would have no effect."""
         words = self.backend.capabilities
         require(isinstance(words, frozenset), "The capabilities are not a frozenset.")
         unknown = sorted(word for word in words if not _WORD.fullmatch(word))

@@ -111,7 +111,7 @@ def _short_spinning() -> Iterator[None]:
     By default, libgomp's waiting threads spin for milliseconds. They take the CPU from the thread they
     wait for as soon as another process is busy: a region of 20 microseconds took 8 milliseconds.
     libgomp has no function for this setting. It reads the variable once, when it is loaded, so the
-    variable is removed directly afterwards, and is not set at all if libgomp is loaded already.
+    variable is removed directly afterward, and is not set at all if libgomp is loaded already.
     `compiling` is held meanwhile, so that no child is forked with it.
     """
     if any(name in os.environ for name in _WAITING) or _is_gomp_loaded():

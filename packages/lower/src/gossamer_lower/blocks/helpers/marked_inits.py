@@ -48,7 +48,7 @@ class Marks:
 
     def __init__(self, block: Block, shapes: Mapping[str, tuple[Expr, ...]], namer: Namer) -> None:
         self._shapes, self._namer = shapes, namer
-        self._names = {name: namer.fresh(f"{name}_initialised") for name in sorted(shapes)}
+        self._names = {name: namer.fresh(f"{name}_initialized") for name in sorted(shapes)}
         self._runs = None if _writes_once(block) else namer.fresh(f"{block.name}_runs")
         self._dtype = _FLAG if self._runs is None else _NUMBER
 

@@ -124,16 +124,16 @@ class CheckRemover:
         if proof.known is not None and self.expr(proof.known) in self._known:
             return True
         index, extent = self.expr(proof.index), self.expr(proof.extent)
-        return self.point.is_in_range(index, extent) or self._is_of_found_fibre(index, extent)
+        return self.point.is_in_range(index, extent) or self._is_of_found_fiber(index, extent)
 
-    def _is_of_found_fibre(self, index: Expr, extent: Expr) -> bool:
-        """Return whether an index is relative to the fibre that a search of kind `upper` found for its
-        element: the last fibre that begins at or before the element, so the index is in bounds."""
+    def _is_of_found_fiber(self, index: Expr, extent: Expr) -> bool:
+        """Return whether an index is relative to the fiber that a search of kind `upper` found for its
+        element: the last fiber that begins at or before the element, so the index is in bounds."""
         match index, extent:
             case (
                 Binary(op="sub", lhs=element, rhs=start),
                 Binary(op="sub", rhs=begin),
-            ) if start == begin and (search := _fibre_search(start, element)) is not None:
+            ) if start == begin and (search := _fiber_search(start, element)) is not None:
                 first, end = (
                     build.widen(Load(search.buffer, (at,), _dtype_of(start)))
                     for at in (build.sub(search.begin, build.ONE), search.end)
@@ -144,8 +144,8 @@ class CheckRemover:
         return False
 
 
-def _fibre_search(start: Expr, element: Expr) -> Search | None:
-    """Return the search that found the fibre of an element, which begins at `start`; None if none did."""
+def _fiber_search(start: Expr, element: Expr) -> Search | None:
+    """Return the search that found the fiber of an element, which begins at `start`; None if none did."""
     match _unwidened(start):
         case Load(
             buffer=buffer, indices=(Binary(op="sub", lhs=Search(kind="upper") as search, rhs=one),)

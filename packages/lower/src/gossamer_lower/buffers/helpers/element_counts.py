@@ -1,4 +1,4 @@
-"""Elements of axes, numbered over all fibres, and numbers of elements below them."""
+"""Elements of axes, numbered over all fibers, and numbers of elements below them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, CompressedVaried, DenseVaried, Expr, SparseBuffer
 from gossamer_lower.axes.index_buffers import Varied, width_of
-from gossamer_lower.buffers.helpers.fibre_positions import element_number
+from gossamer_lower.buffers.helpers.fiber_positions import element_number
 
 ReadOffset = Callable[[str, Expr], Expr]
 """Reads an element, as int64, of the array of offsets with this handle."""
@@ -30,7 +30,7 @@ class ElementCounts:
         self._axes = axes
         self._read = read
 
-    # --- elements of an axis, numbered over all fibres
+    # --- elements of an axis, numbered over all fibers
 
     def elements(self, dimension: Dimension, positions: Mapping[str, Expr]) -> dict[str, Expr]:
         elements: dict[str, Expr] = {}
@@ -39,7 +39,7 @@ class ElementCounts:
         return elements
 
     def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:
-        """Return the offset of the fibre selected by the other axes' elements."""
+        """Return the offset of the fiber selected by the other axes' elements."""
         parent = elements.get(self._axes[name].parent or "")
         return build.ZERO if parent is None else self._first(name, parent)
 
@@ -56,7 +56,7 @@ class ElementCounts:
         return width_of(axis) if axis.parent is None else self._first(name, self.size(axis.parent))
 
     def nnz(self, axis: Varied) -> Expr:
-        """Return the number of elements of a varied axis, over all fibres: the last entry of its indptr."""
+        """Return the number of elements of a varied axis, over all fibers: the last entry of its indptr."""
         return axis.nnz or self._read(axis.indptr, self.size(axis.parent))
 
     # --- numbers of elements of a dimension below elements of an axis
@@ -74,7 +74,7 @@ class ElementCounts:
     def since_start(
         self, name: str, elements: Mapping[str, Expr], position: Expr, dimension: Dimension
     ) -> Expr:
-        """Return the number of elements of the dimension below the positions of a fibre before this one."""
+        """Return the number of elements of the dimension below the positions of a fiber before this one."""
         if not self.below(name, dimension)[0]:
             return build.mul(position, self.below(name, dimension)[1])
         before, start = self._before(name, elements[name], dimension), self._start(name, elements)
@@ -90,7 +90,7 @@ class ElementCounts:
         return self._before(name, self.size(name), dimension)
 
     def count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
-        """Return the number of elements of the dimension in one fibre of an axis."""
+        """Return the number of elements of the dimension in one fiber of an axis."""
         parent = elements.get(self._axes[name].parent or "")
         if not self._varies(name, dimension):
             return build.mul(width_of(self._axes[name]), self.below(name, dimension)[1])

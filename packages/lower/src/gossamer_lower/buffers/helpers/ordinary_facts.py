@@ -78,7 +78,7 @@ def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[F
 
 
 def _relation_facts(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
-    """Yield the relations between axes as relations between the fibres of their index buffers."""
+    """Yield the relations between axes as relations between the fibers of their index buffers."""
     for relation in relations:
         left, right = (buffers.axes[name] for name in (relation.left, relation.right))
         names = [buffers.index_name(getattr(axis, "indices", None)) for axis in (left, right)]

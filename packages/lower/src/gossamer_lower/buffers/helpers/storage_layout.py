@@ -29,8 +29,8 @@ from gossamer_lower.buffers.helpers.element_counts import Dimension, ElementCoun
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks
 
 
-class Fibre(msgspec.Struct, frozen=True):
-    """A position along a varied axis, the range of elements of the fibre in which it should lie, and the
+class Fiber(msgspec.Struct, frozen=True):
+    """A position along a varied axis, the range of elements of the fiber in which it should lie, and the
     number of elements after its end that may be accessed, too (`extra_storage`)."""
 
     position: Expr
@@ -39,7 +39,7 @@ class Fibre(msgspec.Struct, frozen=True):
     extra: int
 
     def length(self) -> Expr:
-        """Return the number of positions in the fibre."""
+        """Return the number of positions in the fiber."""
         return build.sub(self.end, self.start)
 
     def extent(self) -> Expr:
@@ -47,7 +47,7 @@ class Fibre(msgspec.Struct, frozen=True):
         return build.add(self.length(), build.index(self.extra))
 
     def inner(self) -> Expr:
-        """Return the position without an added constant of at most `extra`. If this lies in the fibre, the
+        """Return the position without an added constant of at most `extra`. If this lies in the fiber, the
         position itself may be accessed."""
         match self.position:
             case Binary(op="add", lhs=before, rhs=Const() as step) if build.integer_value(
@@ -106,9 +106,9 @@ class StorageLayout:
             return None
         return build.add(width_of(self._axes[name]), build.index(_extra_positions(buffer, name)))
 
-    def fibres(self, buffer: SparseBuffer, along: Sequence[Expr]) -> Iterator[Fibre]:
-        """Yield the fibre of each varied axis in which the position along it should lie. A fibre can be
-        looked up only if the positions along the axes before lie in their fibres."""
+    def fibers(self, buffer: SparseBuffer, along: Sequence[Expr]) -> Iterator[Fiber]:
+        """Yield the fiber of each varied axis in which the position along it should lie. A fiber can be
+        looked up only if the positions along the axes before lie in their fibers."""
         positions = dict(zip(buffer.axes, along, strict=True))
         for dimension in self.dimensions(buffer):
             elements = self.counts.elements(dimension, positions)
@@ -123,7 +123,7 @@ class StorageLayout:
                     parent = self._checked(elements[axis.parent], above, buffer, positions)
                     start = self._read(axis.indptr, parent)
                     end = self._read(axis.indptr, build.add(parent, build.ONE))
-                    yield Fibre(positions[name], start, end, _extra_positions(buffer, name))
+                    yield Fiber(positions[name], start, end, _extra_positions(buffer, name))
 
     def _checked(
         self,
@@ -211,6 +211,6 @@ class StorageLayout:
 
 
 def _extra_positions(buffer: SparseBuffer, axis: str) -> int:
-    """Return the number of positions after the end of each fibre that may be accessed: only along the
+    """Return the number of positions after the end of each fiber that may be accessed: only along the
     last axis, as many as the extra elements of the buffer."""
     return buffer.extra_storage if axis == buffer.axes[-1] else 0

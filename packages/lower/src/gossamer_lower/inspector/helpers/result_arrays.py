@@ -61,11 +61,11 @@ class ResultArrays:
                 return None
             if not free_vars(loop.extent) & names and _is_size(loop.extent):
                 places.append((var, loop.extent))
-            elif not self._add_fibre(places, loop, names):
+            elif not self._add_fiber(places, loop, names):
                 return None
         return places
 
-    def _add_fibre(self, places: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
+    def _add_fiber(self, places: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
         offset = offset_of_length(loop.extent)
         size = self._sizes.get(offset.buffer) if offset is not None else None
         if offset is None or size is None or len(offset.indices) > 1 or not _is_size(size):

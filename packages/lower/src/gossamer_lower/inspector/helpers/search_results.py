@@ -2,8 +2,8 @@
 
 A search (plus a constant offset) is outlined with the enclosing conditions that depend on index arrays only,
 if it is in bounds even where the other conditions fail. There is one result for each iteration of the loops
-on which it depends: a loop with a fixed extent is a dimension of the array; a loop over a fibre
-`P[e], ..., P[e + 1] - 1` is indexed by the number of the element over all fibres, if each `e` occurs once.
+on which it depends: a loop with a fixed extent is a dimension of the array; a loop over a fiber
+`P[e], ..., P[e + 1] - 1` is indexed by the number of the element over all fibers, if each `e` occurs once.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def extract_searches(module: Module, dtype: str) -> ExtractedSearches:
         raise UnsupportedError(
             "lower.inspector.no_search",
             f"'{entry.name}' has no search that depends on index arrays only, in loops each of which has "
-            "a fixed extent or is over the fibres of a numbered axis.",
+            "a fixed extent or is over the fibers of a numbered axis.",
         )
     return ExtractedSearches(msgspec.structs.replace(entry, body=body), tuple(extractor.searches))
 

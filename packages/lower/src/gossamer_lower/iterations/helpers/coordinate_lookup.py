@@ -1,8 +1,8 @@
 """Translates the coordinates of a buffer access to positions along the axes of the buffer.
 
-Three cases: where an iterator of the same axis walks the same fibre, the position is the iterator's own.
+Three cases: where an iterator of the same axis walks the same fiber, the position is the iterator's own.
 Along a dense axis, a coordinate is a position. Along a compressed axis, an exact search among the
-coordinates of the fibre finds the position; if the search finds none, the element is absent.
+coordinates of the fiber finds the position; if the search finds none, the element is absent.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ class Lookups:
             axis = self._buffers.axis(name)
             is_own = index.iterator is not None and self._is_same(axis, index.iterator.axis)
             if isinstance(axis, DenseFixed) and name in parents and not is_own:
-                yield from self._in_fibre(axis, (), index)
+                yield from self._in_fiber(axis, (), index)
 
     def attached(
         self, parent: Axis, above: tuple[Expr, ...], *, over: AxisIterator, place: ElementLocation
     ) -> Expr:
-        """Return the position along `parent` of the coordinate of `over`, in the fibre at the positions
+        """Return the position along `parent` of the coordinate of `over`, in the fiber at the positions
         `above`. A coordinate outside a dense axis is absent."""
         coordinate = self.coordinate(over)
         is_below = over.axis.length == parent.length and not getattr(over.axis, "padded", False)
@@ -127,7 +127,7 @@ class Lookups:
         if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
             return iterator.position
         if isinstance(axis, DenseVaried):
-            place.add(*self._in_fibre(axis, above, path[-1]))
+            place.add(*self._in_fiber(axis, above, path[-1]))
             return coordinate
         search = self._search(axis, above, coordinate, of=of)
         if not self._is_subset(axis, path):
@@ -151,7 +151,7 @@ class Lookups:
             return (hit,)
         return (hit, Compare("ne", search.value, axis.length))
 
-    def _in_fibre(
+    def _in_fiber(
         self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: AccessIndex
     ) -> tuple[Expr, ...]:
         both = build.in_range(index.coordinate, self._buffers.extent(axis, above))

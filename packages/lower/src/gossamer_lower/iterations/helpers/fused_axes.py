@@ -1,8 +1,8 @@
 """Fused axes: several axes iterated as one loop over the elements of the last one.
 
 The position along each axis is computed from the element of the last one. The parent of an element is
-found by a binary search in indptr (the last fibre that starts at or before the element), or by a
-division if all fibres have the same length. This is the decompression of fused axes of SparseTIR
+found by a binary search in indptr (the last fiber that starts at or before the element), or by a
+division if all fibers have the same length. This is the decompression of fused axes of SparseTIR
 (section 3.3 of the paper), except that the search stays in bounds whatever the array holds.
 """
 

@@ -88,15 +88,15 @@ class NestBuilder:
     def _enter(
         self, scope: AxisIterators, item: OverAxis | AttachAxis, *, name: str, position: Expr
     ) -> Expr:
-        """Add an iterator to the scope, and return the number of positions in its fibre."""
+        """Add an iterator to the scope, and return the number of positions in its fiber."""
         axis = self._index_buffers.axis(item.axis)
         place = ElementLocation()
-        above = self._fibre(axis, item, scope=scope, place=place)
+        above = self._fiber(axis, item, scope=scope, place=place)
         scope[name] = AxisIterator(axis, position, above)
         extent = self._index_buffers.extent(axis, above or ())
         return value_if(place.is_present(), extent, otherwise=build.ZERO)
 
-    def _fibre(
+    def _fiber(
         self,
         axis: Axis,
         item: OverAxis | AttachAxis,
@@ -159,7 +159,7 @@ class NestBuilder:
     ) -> Expr:
         """Add the iterators of fused axes to the scope, and return the number of elements."""
         axes = tuple(self._index_buffers.axis(name) for name in item.axes)
-        above = self._fibre(axes[0], OverAxis(axes[0].name), scope=scope, place=ElementLocation())
+        above = self._fiber(axes[0], OverAxis(axes[0].name), scope=scope, place=ElementLocation())
         if above is None:
             raise _no_parent(axes[0].parent)
         chain = self._index_buffers.chain(axes[0])[:-1]
@@ -196,7 +196,7 @@ def _innermost(axis: str, scope: AxisIterators) -> AxisIterator | None:
 
 
 def _without_iterator(name: str, scope: AxisIterators) -> str | None:
-    """Return the axis whose iterator is missing to select a fibre below the axis `name`: that axis, or
+    """Return the axis whose iterator is missing to select a fiber below the axis `name`: that axis, or
     the parent of its iterator."""
     iterator = _innermost(name, scope)
     return name if iterator is None else iterator.axis.parent

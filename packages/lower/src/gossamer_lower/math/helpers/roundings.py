@@ -24,7 +24,7 @@ def ceil(x: Term) -> Term:
 
 
 def trunc(x: Term) -> Term:
-    """Return x rounded towards zero."""
+    """Return x rounded toward zero."""
     near = _nearest_size(x)
     return (near - _one_where(near > x.magnitude(), x)).with_sign_of(x)
 

@@ -84,7 +84,7 @@ def _declared_or_derived_regions(owner: Function, block: Block, access: str) -> 
 def _require_regions(
     block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: str
 ) -> None:
-    """Refuse a buffer without a region, such as a misspelt one: the step would hide nothing."""
+    """Refuse a buffer without a region, such as a misspelled one: the step would hide nothing."""
     known = [region.buffer for region in regions]
     missing = [name for name in buffers if name not in known]
     if missing:

@@ -35,7 +35,7 @@ def decompose_padding(
     contain only the block are shortened if the condition bounds their iterators. The result's names are
     the new block and its loops.
 
-    A `Select` evaluates both operands; afterwards the value is computed only inside. A program that
+    A `Select` evaluates both operands; afterward the value is computed only inside. A program that
     stopped only because computing the value elsewhere read out of bounds therefore no longer stops.
 
     Raises `ScheduleError` with a code `schedule.decompose_padding.*`:

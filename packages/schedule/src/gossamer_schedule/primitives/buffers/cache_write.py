@@ -1,4 +1,4 @@
-"""`cache_write`: make a block write a new buffer, which is copied to the old one afterwards."""
+"""`cache_write`: make a block write a new buffer, which is copied to the old one afterward."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from gossamer_schedule.tensorization.unblockize import without_outer_blocks
 def cache_write(
     root: Cursor, block: str, *, buffer: str, scope: str, function: str | None = None
 ) -> Change:
-    """Make a block write a new buffer `<buffer>_<scope>`, and copy the elements to the old one afterwards.
+    """Make a block write a new buffer `<buffer>_<scope>`, and copy the elements to the old one afterward.
 
     The new buffer has the same shape. Block `<block>_<buffer>_<scope>` copies its elements back, directly
     after the outermost loop around the block. It visits exactly the elements that the block visits, in one

@@ -26,14 +26,14 @@ def reindex_cache_read(
     element, in `order` (by default that of the block). Rows that are read through an index array thus
     become contiguous.
 
-    For an iterator over a fibre, the dimension numbers the elements of all fibres, `indptr[vi] + vj`, which
+    For an iterator over a fiber, the dimension numbers the elements of all fibers, `indptr[vi] + vj`, which
     also covers `vi`. After `compute_at`, only the part of the buffer in use is allocated.
 
     Raises `ScheduleError` with a code `schedule.reindex_cache_read.*`:
 
     * `.single`: the block reads several elements
     * `.order`: it does not name each of these iterators once
-    * `.shape`: a domain is not a fibre, and its extent is not known before the function runs
+    * `.shape`: a domain is not a fiber, and its extent is not known before the function runs
     * `.scope`, `.inner`, `.loads`, `.written`, `.domain`, `.race`, `.not_proved`: as for `cache_read`
 
     >>> from gossamer_testkit.examples import GATHER

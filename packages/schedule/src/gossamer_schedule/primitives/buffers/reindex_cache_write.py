@@ -20,7 +20,7 @@ def reindex_cache_write(
     order: tuple[str, ...] = (),
     function: str | None = None,
 ) -> Change:
-    """Make a block write a new buffer that is indexed by its iterators, and scatter the elements afterwards.
+    """Make a block write a new buffer that is indexed by its iterators, and scatter the elements afterward.
 
     As `cache_write`, except that the new buffer has one dimension for each iterator that selects the
     element, in `order` (by default that of the block), as in `reindex_cache_read`.
@@ -31,7 +31,7 @@ def reindex_cache_write(
 
     Raises `ScheduleError` with a code `schedule.reindex_cache_write.*`:
 
-    * `.initialised`: an element is neither assigned nor reduced, or the cache would be initialized several
+    * `.initialized`: an element is neither assigned nor reduced, or the cache would be initialized several
       times
     * `.order`, `.shape`: as for `reindex_cache_read`
     * `.scope`, `.inner`, `.stores`, `.reads`, `.element`, `.predicate`, `.domain`, `.other_access`, `.race`:

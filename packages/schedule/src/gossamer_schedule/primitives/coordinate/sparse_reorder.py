@@ -100,7 +100,7 @@ def _required_entries(cursor: Cursor, order: Sequence[str]) -> list[AxisEntry]:
 
 
 def _require_parents_first(cursor: Cursor, entries: Sequence[AxisEntry]) -> None:
-    """Refuse an axis outside of its parent, whose elements select the fibres of the axis."""
+    """Refuse an axis outside of its parent, whose elements select the fibers of the axis."""
     axes: Mapping[str, Axis] = {axis.name: axis for axis in cursor.function.axes}
     iterated = {name for entry in entries for name in axes_of(entry.axis)}
     seen: set[str] = set()

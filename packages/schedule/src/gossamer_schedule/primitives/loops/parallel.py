@@ -29,7 +29,7 @@ from gossamer_schedule.reductions.loop_reduction import (
 )
 from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
 
-FORMS = ("atomic", "privatised", "segmented")
+FORMS = ("atomic", "privatized", "segmented")
 """The values of `accumulate`: how iterations share elements."""
 DEFAULT_PARTS = 8
 """The default number of parts. It is a constant, since results would otherwise depend on the number of
@@ -56,9 +56,9 @@ def parallel(
     * "atomic": each update is atomic. The loop updates shared buffers only by reductions
       `X[...] = X[...] op value` with addition, minimum or maximum; it is annotated `atomic` with the names
       of these buffers. Updates run in any order, so sums of floats vary between runs.
-    * "privatised": the loop contains one such reduction, with any `op`. It is cut into `parts` equal parts
+    * "privatized": the loop contains one such reduction, with any `op`. It is cut into `parts` equal parts
       (8 by default), which run in parallel; each has its own copy of `X`.
-    * "segmented": as "privatised", if the loop visits the elements in order. A part shares only its first
+    * "segmented": as "privatized", if the loop visits the elements in order. A part shares only its first
       element with earlier parts, so it has its own copy of that element only.
 
     Copies are combined after the loop, in order, so results do not depend on the number of threads.
@@ -124,13 +124,13 @@ def _require_accumulation_form(
         raise schedule_error(
             "parallel.accumulate",
             f"parts={parts} is given without accumulate=.",
-            hint="Add accumulate='privatised' or 'segmented', or leave parts= out.",
+            hint="Add accumulate='privatized' or 'segmented', or leave parts= out.",
         )
     if accumulate not in FORMS:
         raise schedule_error(
             "parallel.accumulate",
             f"parallel does not support accumulate={accumulate!r}.",
-            hint="Expected 'atomic', 'privatised' or 'segmented'.",
+            hint="Expected 'atomic', 'privatized' or 'segmented'.",
         )
     if weight is not None and accumulate != ATOMIC:
         raise schedule_error(
@@ -142,7 +142,7 @@ def _require_accumulation_form(
         raise schedule_error(
             "parallel.parts",
             f"parallel does not support parts={parts} with accumulate='atomic'.",
-            hint="Leave parts= out, or use accumulate='privatised' or 'segmented'.",
+            hint="Leave parts= out, or use accumulate='privatized' or 'segmented'.",
         )
     if parts is not None and not 2 <= parts <= MAX_PARTS:
         raise schedule_error(
@@ -153,7 +153,7 @@ def _require_accumulation_form(
 
 
 def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) -> Change:
-    """Run equal parts of a reduction in parallel, and combine their results afterwards."""
+    """Run equal parts of a reduction in parallel, and combine their results afterward."""
     require_stage(root.module, root.primitive, stages=("loop",))
     cursor = find_loop(root, loop=loop)
 

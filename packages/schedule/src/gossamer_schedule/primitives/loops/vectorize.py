@@ -44,7 +44,7 @@ def vectorize(
     * Spatial: lanes store to different elements. Accesses to consecutive elements of the last dimension
       become vector loads and stores; others become gathers and scatters.
     * A reduction: the loop contains only reductions, such as `X[i] = X[i] + value`, into elements that it
-      does not select. Each lane accumulates its own terms and the lanes are combined afterwards, so the
+      does not select. Each lane accumulates its own terms and the lanes are combined afterward, so the
       blocks are annotated `reassociates`. `rest` says how the terms that do not fill a vector are added:
       one by one ("scalar", faster if lengths repeat) or as one masked vector ("masked", faster if not).
     * With `accumulate="atomic"`, at the loop stage, one reduction `X[...] = X[...] op value` without an

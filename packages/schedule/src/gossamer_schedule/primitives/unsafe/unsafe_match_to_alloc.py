@@ -30,7 +30,7 @@ def unsafe_match_to_alloc(
     statements or, if `set_block_filter` set a filter, those of the blocks that have its annotation.
     Primitives that need an allocated buffer, such as `set_scope` and `compute_at`, then apply to it.
 
-    The caller's array is no longer written. If the caller reads it afterwards, or a statement reads an
+    The caller's array is no longer written. If the caller reads it afterward, or a statement reads an
     element that was not written before, results are undefined. The function is annotated `unsafe`. The
     result's name is that of the new buffer.
 

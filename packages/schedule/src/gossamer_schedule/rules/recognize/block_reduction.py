@@ -33,7 +33,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
 
 
 class BlockReduction(msgspec.Struct, frozen=True):
-    """`out[io, ii, k...] = sum over jo and ji of ...`, with jo in the fibre of block row io in a compressed
+    """`out[io, ii, k...] = sum over jo and ji of ...`, with jo in the fiber of block row io in a compressed
     varied axis, and dense axes for ii, ji and k.
 
     Names of loops, the block and the output are those of the loop stage. `height`, `width` and `features` are
@@ -77,7 +77,7 @@ class _Roles(msgspec.Struct, frozen=True):
     """The axes of an iteration by role."""
 
     row: _IteratedAxis
-    fibre: CompressedVaried
+    fiber: CompressedVaried
     position: str
     inner_row: _IteratedAxis
     inner_position: _IteratedAxis
@@ -120,18 +120,18 @@ def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
         return None
     reduced.sort(key=lambda found: is_dense_root(found.axis))
     position, inner = reduced
-    fibre = position.axis
-    if not isinstance(fibre, CompressedVaried) or not is_dense_root(inner.axis):
+    fiber = position.axis
+    if not isinstance(fiber, CompressedVaried) or not is_dense_root(inner.axis):
         return None
     match element:
         case [_IteratedAxis() as row, _IteratedAxis() as inner_row] if (
-            row.axis.name == fibre.parent
+            row.axis.name == fiber.parent
         ):
-            return _Roles(row, fibre, position.var, inner_row, inner, None)
+            return _Roles(row, fiber, position.var, inner_row, inner, None)
         case [_IteratedAxis() as row, _IteratedAxis() as inner_row, _IteratedAxis() as feature] if (
-            row.axis.name == fibre.parent
+            row.axis.name == fiber.parent
         ):
-            return _Roles(row, fibre, position.var, inner_row, inner, feature)
+            return _Roles(row, fiber, position.var, inner_row, inner, feature)
     return None
 
 
@@ -150,7 +150,7 @@ def _pattern(
     feature = roles.feature.var if roles.feature else ""
     data = data_name(store.buffer)
     cache = cache_name(data, "local")
-    made = {data, cache, copy_block_name(iteration.name, cache), indptr_name(roles.fibre.name)}
+    made = {data, cache, copy_block_name(iteration.name, cache), indptr_name(roles.fiber.name)}
     if output is None or has_taken(function, iteration, names=made):
         return None
     if not _is_contiguous(store, feature):
@@ -192,5 +192,5 @@ def _is_contiguous(store: Store, feature: str) -> bool:
 
 
 def _before(roles: _Roles) -> str:
-    load = f"{indptr_name(roles.fibre.name)}[{roles.row.var}]"
-    return load if roles.fibre.indptr_dtype == "int64" else f"T.int64({load})"
+    load = f"{indptr_name(roles.fiber.name)}[{roles.row.var}]"
+    return load if roles.fiber.indptr_dtype == "int64" else f"T.int64({load})"

@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import (
-    Fibre,
+    Fiber,
     axes_of,
     has_taken,
     single_iteration,
@@ -34,7 +34,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
 
 
 class Elementwise(msgspec.Struct, frozen=True):
-    """`out[i, j] = ...` with j in the fibre of a dense row i.
+    """`out[i, j] = ...` with j in the fiber of a dense row i.
 
     Names of loops are those of the loop stage. `before` is the text of the number of slots before a row ("":
     unknown). `is_flat` is true if one loop can run over all elements, since no value depends on its row.
@@ -58,7 +58,7 @@ class _Elements(msgspec.Struct, frozen=True):
     """The axes of an iteration, its variables, and the buffers of the function."""
 
     row: Axis
-    fibre: Fibre
+    fiber: Fiber
     vars: tuple[str, ...]
     buffers: Mapping[str, SparseBuffer]
 
@@ -78,17 +78,17 @@ def elementwise_pattern(module: Module) -> Elementwise | None:
     if not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
     row, position = iteration.vars
-    fused = {fused_name((row, position)), indptr_name(elements.fibre.name)}
+    fused = {fused_name((row, position)), indptr_name(elements.fiber.name)}
     if has_taken(function, iteration, names=fused):
         return None
     return Elementwise(
         iteration=iteration.name,
-        axes=(elements.row.name, elements.fibre.name),
+        axes=(elements.row.name, elements.fiber.name),
         row=row,
         position=position,
         dtype=elements.buffers[store.buffer].dtype,
-        before=slots_before(elements.fibre, row, element=row),
-        is_flat=not isinstance(elements.fibre, CompressedFixed)
+        before=slots_before(elements.fiber, row, element=row),
+        is_flat=not isinstance(elements.fiber, CompressedFixed)
         and not _depends_on_row(store.value, elements),
     )
 
@@ -97,28 +97,28 @@ def _elements(function: Function, iteration: Iteration) -> _Elements | None:
     axes = axes_of(function, iteration)
     if len(axes) != 2 or iteration.kinds != "SS" or not is_dense_root(axes[0]):
         return None
-    row, fibre = axes
-    if isinstance(fibre, DenseFixed) or fibre.parent != row.name:
+    row, fiber = axes
+    if isinstance(fiber, DenseFixed) or fiber.parent != row.name:
         return None
     buffers = {
         buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
     }
-    return _Elements(row, fibre, iteration.vars, buffers)
+    return _Elements(row, fiber, iteration.vars, buffers)
 
 
 def _is_own(access: Load | Store, elements: _Elements) -> bool:
     """Return whether an access is to the stored element of the iteration's variables."""
     buffer = elements.buffers.get(access.buffer)
     variables = tuple(index_var(name) for name in elements.vars)
-    is_stored = buffer is not None and buffer.axes == (elements.row.name, elements.fibre.name)
+    is_stored = buffer is not None and buffer.axes == (elements.row.name, elements.fiber.name)
     return is_stored and access.indices == variables
 
 
 def _depends_on_row(value: Any, elements: _Elements) -> bool:
-    """Return whether a value depends on the row, or, in a dense fibre, on the start of the row."""
+    """Return whether a value depends on the row, or, in a dense fiber, on the start of the row."""
     if isinstance(value, Load) and _is_own(value, elements):
         return False
-    forbidden = elements.vars if isinstance(elements.fibre, DenseVaried) else elements.vars[:1]
+    forbidden = elements.vars if isinstance(elements.fiber, DenseVaried) else elements.vars[:1]
     if isinstance(value, Var):
         return value.name in forbidden
     return any(_depends_on_row(child, elements) for child in children(value))

@@ -62,7 +62,7 @@ def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
 
 
 def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
-    """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibres
+    """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibers
     is not proved, so the load needs a bounds check, which a reduction over lanes cannot have."""
     axes = {axis.name: axis for axis in function.axes}
     buffers = {

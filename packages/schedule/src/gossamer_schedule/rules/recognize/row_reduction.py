@@ -1,4 +1,4 @@
-"""The pattern of a reduction over the fibre of a row, for each row."""
+"""The pattern of a reduction over the fiber of a row, for each row."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from gossamer_schedule.rules.recognize.regular_reads import (
     selects_by_ragged,
 )
 
-Fibre: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
-"""Axes with a fibre for each element of their parent."""
+Fiber: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
+"""Axes with a fiber for each element of their parent."""
 
 
 class SparseReduction(msgspec.Struct, frozen=True):
-    """`out[i, k...] = reduction over j of ...` with j in the fibre of row i, or the same combined with the
+    """`out[i, k...] = reduction over j of ...` with j in the fiber of row i, or the same combined with the
     old value of `out[i, k...]`.
 
-    Rows are those of a dense axis or the stored ones of a compressed axis with one fibre. A fibre is varied
+    Rows are those of a dense axis or the stored ones of a compressed axis with one fiber. A fiber is varied
     (CSR, ragged) or of fixed width (ELL). Names of loops, the block and the output are those of the loop
     stage. `features` is the extent of the loop `feature` (None: symbolic), which is "" if there is no such
     loop. `before` is the text of the number of slots before a row ("": unknown), `width` the slots of each
@@ -81,7 +81,7 @@ class _Roles(msgspec.Struct, frozen=True):
 
     roots: tuple[Axis, ...]
     row: Axis
-    fibre: Fibre
+    fiber: Fiber
     features: tuple[DenseFixed, ...]
 
 
@@ -125,28 +125,28 @@ def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
 
 
 def _roles(axes: tuple[Axis, ...]) -> _Roles | None:
-    """Return the row, its fibre and at most one axis of features, and before a stored row its root."""
+    """Return the row, its fiber and at most one axis of features, and before a stored row its root."""
     count = 1 if _is_stored_row(axes) else 0
     roots, found = axes[:count], axes[count:]
     if len(found) not in (2, 3):
         return None
-    row, fibre, *features = found
-    if not (roots or is_dense_root(row)) or isinstance(fibre, DenseFixed):
+    row, fiber, *features = found
+    if not (roots or is_dense_root(row)) or isinstance(fiber, DenseFixed):
         return None
     dense = tuple(axis for axis in features if isinstance(axis, DenseFixed) and not axis.parent)
-    is_reduced = fibre.parent == row.name and len(dense) == len(features)
-    return _Roles(roots, row, fibre, dense) if is_reduced else None
+    is_reduced = fiber.parent == row.name and len(dense) == len(features)
+    return _Roles(roots, row, fiber, dense) if is_reduced else None
 
 
 def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
-    """Return whether rows are the distinct coordinates of the one fibre of a compressed axis."""
+    """Return whether rows are the distinct coordinates of the one fiber of a compressed axis."""
     if len(axes) < 3 or not isinstance(axes[0], DenseFixed) or axes[0].parent is not None:
         return False
-    root, row, fibre = axes[:3]
+    root, row, fiber = axes[:3]
     if not isinstance(row, CompressedVaried) or row.padded or not (row.sorted and row.unique):
         return False
-    has_one_fibre = row.parent == root.name and integer_value(axes[0].length) == 1
-    return has_one_fibre and fibre.parent == row.name
+    has_one_fiber = row.parent == root.name and integer_value(axes[0].length) == 1
+    return has_one_fiber and fiber.parent == row.name
 
 
 def _has_kinds(iteration: Iteration, roles: _Roles) -> bool:
@@ -156,7 +156,7 @@ def _has_kinds(iteration: Iteration, roles: _Roles) -> bool:
 def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> SparseReduction | None:
     row, position, *features = iteration.vars[len(roles.roots) :]
     output = _output(function, iteration, element=(row, *features))
-    names = {indptr_name(axis.name) for axis in (*roles.roots, roles.row, roles.fibre)}
+    names = {indptr_name(axis.name) for axis in (*roles.roots, roles.row, roles.fiber)}
     if output is None:
         return None
     data = data_name(output.name)
@@ -173,8 +173,8 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> SparseR
         output=data,
         dtype=output.dtype,
         before=_before(roles, iteration.vars),
-        width=_width(roles.fibre),
-        is_contiguous=_is_contiguous(function, iteration, roles.fibre),
+        width=_width(roles.fiber),
+        is_contiguous=_is_contiguous(function, iteration, roles.fiber),
         is_regular=reads_regularly(function, iteration, lane=features[0] if features else position)
         and not selects_by_ragged(function, iteration)
         and (bool(features) or may_reassociate(iteration)),
@@ -275,19 +275,19 @@ def may_reassociate(iteration: Iteration) -> bool:
 def _before(roles: _Roles, variables: tuple[str, ...]) -> str:
     row = variables[len(roles.roots)]
     if not isinstance(roles.row, CompressedVaried):
-        return slots_before(roles.fibre, row, element=row)
+        return slots_before(roles.fiber, row, element=row)
     element = f"{_loaded(roles.row, variables[0])} + {row}"
-    return slots_before(roles.fibre, row, element=element)
+    return slots_before(roles.fiber, row, element=element)
 
 
-def slots_before(fibre: Fibre, row: str, *, element: str) -> str:
+def slots_before(fiber: Fiber, row: str, *, element: str) -> str:
     """Return the text of the number of slots before a row at the loop stage; "" if it is unknown.
 
     `row` is the variable of the row, `element` its position among all elements of the row's axis.
     """
-    if not isinstance(fibre, CompressedFixed):
-        return _loaded(fibre, element)
-    width = fibre.width.name if isinstance(fibre.width, Var) else integer_value(fibre.width)
+    if not isinstance(fiber, CompressedFixed):
+        return _loaded(fiber, element)
+    width = fiber.width.name if isinstance(fiber.width, Var) else integer_value(fiber.width)
     return "" if width is None else f"{width} * {row}"
 
 
@@ -296,12 +296,12 @@ def _loaded(axis: CompressedVaried | DenseVaried, position: str) -> str:
     return load if axis.indptr_dtype == "int64" else f"T.int64({load})"
 
 
-def _width(fibre: Axis) -> int | None:
-    return integer_value(fibre.width) if isinstance(fibre, CompressedFixed) else None
+def _width(fiber: Axis) -> int | None:
+    return integer_value(fiber.width) if isinstance(fiber, CompressedFixed) else None
 
 
-def _is_contiguous(function: Function, iteration: Iteration, fibre: Axis) -> bool:
-    """Return whether each term is read at its position in the fibre, not at its coordinate."""
+def _is_contiguous(function: Function, iteration: Iteration, fiber: Axis) -> bool:
+    """Return whether each term is read at its position in the fiber, not at its coordinate."""
     position = iteration.vars[iteration.kinds.rindex("R")]
     axes = {
         buffer.name: buffer.axes for buffer in function.buffers if isinstance(buffer, SparseBuffer)
@@ -309,8 +309,8 @@ def _is_contiguous(function: Function, iteration: Iteration, fibre: Axis) -> boo
     for load in walk(iteration.body[0]):
         if isinstance(load, Load) and position in free_vars(load):
             *outer, last = load.indices
-            is_own = isinstance(fibre, DenseVaried) or axes.get(load.buffer, ())[-1:] == (
-                fibre.name,
+            is_own = isinstance(fiber, DenseVaried) or axes.get(load.buffer, ())[-1:] == (
+                fiber.name,
             )
             if (
                 not is_own

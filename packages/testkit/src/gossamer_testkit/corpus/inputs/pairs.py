@@ -95,7 +95,7 @@ def _near_bfloat16(dtype: str) -> Array:
 
 
 def _stored(values: Array, dtype: str) -> Array:
-    """Values as they are stored: for bfloat16 the upper half of float32, which rounds towards zero."""
+    """Values as they are stored: for bfloat16 the upper half of float32, which rounds toward zero."""
     if dtype != "bfloat16":
         return values
     return (values.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)

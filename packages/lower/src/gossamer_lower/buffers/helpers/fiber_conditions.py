@@ -1,4 +1,4 @@
-"""The conditions for positions to lie in the fibres of varied axes."""
+"""The conditions for positions to lie in the fibers of varied axes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.axes.element_location import ElementLocation
-from gossamer_lower.buffers.helpers.fibre_positions import found_by_search
+from gossamer_lower.buffers.helpers.fiber_positions import found_by_search
 from gossamer_lower.buffers.helpers.position_checks import Check
-from gossamer_lower.buffers.helpers.storage_layout import Fibre, StorageLayout
+from gossamer_lower.buffers.helpers.storage_layout import Fiber, StorageLayout
 
 
-class FibreConditions:
+class FiberConditions:
     """The conditions for positions to be in bounds, except those that the ranges of variables imply.
 
     `lower` rewrites an expression; `ranges` are the ends (exclusive) of variables that start at 0.
@@ -43,18 +43,18 @@ class FibreConditions:
         self._extents: dict[str, Expr] = {}
 
     def present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
-        """Return the condition that positions lie in the fibres of varied axes; None if it is implied."""
-        return self.of_fibres(self._storage.fibres(buffer, positions)).is_found(positions)
+        """Return the condition that positions lie in the fibers of varied axes; None if it is implied."""
+        return self.of_fibers(self._storage.fibers(buffer, positions)).is_found(positions)
 
-    def of_fibres(self, fibres: Iterable[Fibre]) -> ElementLocation:
-        """Return the conditions that positions lie in these fibres."""
+    def of_fibers(self, fibers: Iterable[Fiber]) -> ElementLocation:
+        """Return the conditions that positions lie in these fibers."""
         place = ElementLocation()
-        for fibre in fibres:
-            place.add(*self._conditions(fibre))
+        for fiber in fibers:
+            place.add(*self._conditions(fiber))
         return place
 
     def of_window(self, node: Search, extent: Expr) -> Iterator[Compare]:
-        """Yield the conditions, unless implied, for the window of a search to lie in its fibre."""
+        """Yield the conditions, unless implied, for the window of a search to lie in its fiber."""
         end, begin = build.add(extent, build.ONE), build.integer_value(node.begin)
         if begin is None or begin < 0:
             yield self._storage.checks.compare("ge", node.begin, end)
@@ -70,9 +70,9 @@ class FibreConditions:
         rest = combine(form, other, -1)
         return rest.constant if rest.is_constant else None
 
-    def _conditions(self, fibre: Fibre) -> Iterator[Compare]:
-        """Yield the conditions, unless implied, for a position to lie in its fibre."""
-        form, extent = affine_of(fibre.position), fibre.extent()
+    def _conditions(self, fiber: Fiber) -> Iterator[Compare]:
+        """Yield the conditions, unless implied, for a position to lie in its fiber."""
+        form, extent = affine_of(fiber.position), fiber.extent()
         variable, walked = _one_variable(form), None
         if variable is not None and form.constant >= 0:
             walked = self._walked(variable)
@@ -80,19 +80,19 @@ class FibreConditions:
             exceeding = self.exceeds(walked, extent)
             if exceeding is not None and exceeding + form.constant <= 0:
                 return
-        search = found_by_search(fibre.inner(), fibre.start)
+        search = found_by_search(fiber.inner(), fiber.start)
         is_found = None
-        if search is not None and self.exceeds(search.begin, fibre.start) == 0:
-            exceeding = self.exceeds(search.end, fibre.end)
+        if search is not None and self.exceeds(search.begin, fiber.start) == 0:
+            exceeding = self.exceeds(search.end, fiber.end)
             if exceeding is not None and exceeding <= 0:
                 is_found = Compare("ge", search, build.ZERO)
-        check = Check(fibre.inner(), fibre.length(), is_found)
+        check = Check(fiber.inner(), fiber.length(), is_found)
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
         # of an axis above is out of bounds.
-        yield self._storage.checks.proved_by(check, "lt", fibre.position, extent)
+        yield self._storage.checks.proved_by(check, "lt", fiber.position, extent)
         if not is_plain:
-            yield self._storage.checks.proved_by(check, "ge", fibre.position, extent)
+            yield self._storage.checks.proved_by(check, "ge", fiber.position, extent)
 
     def _unchecked(self, expr: Expr) -> Expr:
         """Return the expression with all checks in it resolved to true: the checks along the axes above

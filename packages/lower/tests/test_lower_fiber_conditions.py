@@ -1,4 +1,4 @@
-"""Positions beyond a varied fibre: loads read the fill value and stores stop the program, in the
+"""Positions beyond a varied fiber: loads read the fill value and stores stop the program, in the
 interpreter and after lowering.
 """
 
@@ -76,7 +76,7 @@ READ = {
 
 
 @pytest.mark.parametrize(("body", "expected"), READ.values(), ids=READ)
-def test_a_load_beyond_a_fibre_reads_the_fill_value(body, expected):
+def test_a_load_beyond_a_fiber_reads_the_fill_value(body, expected):
     assert [result and result[1] for result in results(rows(body))] == [expected] * 3
 
 
@@ -92,23 +92,23 @@ STORED = {
 
 
 @pytest.mark.parametrize(("body", "c"), STORED.values(), ids=STORED)
-def test_a_store_beyond_a_fibre_stops_the_program(body, c):
+def test_a_store_beyond_a_fiber_stops_the_program(body, c):
     assert list(results(rows(body), c)) == [None] * 3
 
 
-def test_a_predicate_keeps_a_store_from_what_is_beyond_a_fibre():
+def test_a_predicate_keeps_a_store_from_what_is_beyond_a_fiber():
     body = "T.store(A, vi, C[vi], value=9.0, predicate=C[vi] > 0)"
     assert list(results(rows(body), (0, 1, 0))) == [([1, 2, 9], [0, 0, 0])] * 3
 
 
 WALKED = {
-    "a loop over the fibre": "for j in T.serial(J_indptr[vi + 1] - J_indptr[vi]):\n    A[vi, j] = B[vi]",
-    "the fibre in parts": """
+    "a loop over the fiber": "for j in T.serial(J_indptr[vi + 1] - J_indptr[vi]):\n    A[vi, j] = B[vi]",
+    "the fiber in parts": """
 for j_0 in T.serial((J_indptr[vi + 1] - J_indptr[vi] + 3) // 4):
     for j_1 in T.serial(4):
         if j_0 * 4 + j_1 < J_indptr[vi + 1] - J_indptr[vi]:
             A[vi, j_0 * 4 + j_1] = B[vi]""".strip(),
-    "the fibre backwards": """
+    "the fiber backwards": """
 for j in T.serial(J_indptr[vi + 1] - J_indptr[vi]):
     A[vi, J_indptr[vi + 1] - J_indptr[vi] - 1 - j] = B[vi]""".strip(),
     "all but the first": """
@@ -118,16 +118,16 @@ for j in T.serial(1, J_indptr[vi + 1] - J_indptr[vi]):
 
 
 @pytest.mark.parametrize("body", WALKED.values(), ids=WALKED)
-def test_positions_that_are_proved_to_lie_in_their_fibre_are_not_checked(body):
+def test_positions_that_are_proved_to_lie_in_their_fiber_are_not_checked(body):
     assert not contains((Guard, IfThenElse), *lower_buffers(rows(body)).functions[0].body)
 
 
-def test_a_loop_beyond_the_fibre_is_checked():
+def test_a_loop_beyond_the_fiber_is_checked():
     body = "for j in T.serial(J_indptr[vi + 1] - J_indptr[vi] + 1):\n    B[vi] = B[vi] + A[vi, j]"
     assert [result and result[1] for result in results(rows(body))] == [[0, 4, -1]] * 3
 
 
-def test_a_search_beyond_a_fibre_stops_the_program():
+def test_a_search_beyond_a_fiber_stops_the_program():
     text = ROWS.replace(
         'J = T.sp.dense_varied(I, (nnz, nnz), indptr, "int64")',
         (
@@ -178,9 +178,9 @@ def test_indices_in_indices_are_looked_up_as_written(depth):
     offsets, elements = [0, 2, 5, 5], np.array([1, 3, 2, -1, 0])
     expected = []
     for row in range(3):
-        fibre, position = elements[offsets[row] : offsets[row + 1]], row
+        fiber, position = elements[offsets[row] : offsets[row + 1]], row
         for _ in range(depth):
-            position = int(fibre[position]) if 0 <= position < len(fibre) else 1
+            position = int(fiber[position]) if 0 <= position < len(fiber) else 1
         expected.append(position)
     for stage in stages(nested(depth)):
         given = {

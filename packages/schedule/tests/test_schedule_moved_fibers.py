@@ -1,4 +1,4 @@
-"""A cached copy over nested fibres moves into a tile of these fibres."""
+"""A cached copy over nested fibers moves into a tile of these fibers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder
 
-FIBRES = """
+FIBERS = """
 @T.prim_func
 def copy(p: T.handle, q: T.handle, x: T.handle, y: T.handle, n: T.int64, c: T.int64, z: T.int64):
     T.func_attr({"sparse_tir_level": 0})
@@ -35,8 +35,8 @@ def copy(p: T.handle, q: T.handle, x: T.handle, y: T.handle, n: T.int64, c: T.in
 
 
 @pytest.mark.parametrize("lengths", [[], [0, 0], [3, 0, 9, 1, 8, 0]])
-def test_fibres_end_where_their_row_says(lengths):
-    builder = ScheduleBuilder(parse_module(FIBRES))
+def test_fibers_end_where_their_row_says(lengths):
+    builder = ScheduleBuilder(parse_module(FIBERS))
     builder.cache_write("copy", buffer="Y", scope="local")
     builder.split("j", factors=(None, 4))
     builder.reverse_compute_at("copy_Y_local", loop="j_0")
@@ -71,7 +71,7 @@ def rows(a: T.handle, b: T.handle, indptr: T.handle, m: T.int64, nnz: T.int64) -
 @pytest.mark.parametrize(
     ("primitive", "stored"), [("cache_read", ("B", "")), ("cache_inplace", ("A", ", vj"))]
 )
-def test_a_loop_beyond_the_fibre_has_no_copy_of_it(extent, primitive, stored):
+def test_a_loop_beyond_the_fiber_has_no_copy_of_it(extent, primitive, stored):
     builder = ScheduleBuilder(parse_module(LONGER % (extent, *stored)))
     with pytest.raises(ScheduleError) as caught:
         getattr(builder, primitive)("b", buffer="A", scope="local")
