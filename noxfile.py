@@ -261,7 +261,7 @@ def tests(session: nox.Session, part: str) -> None:
         return
     distribution = BY_SHORT[part]
     install(session, [distribution], *group_requirements("parallel"), extra="test")
-    measured = ["-p", "tests.executed", "--executed", distribution.package]
+    measured = ["-p", "tests.support.executed", "--executed", distribution.package]
     options = [*measured, "--executed-least", str(COVERED)]
     run_tests(session, f"{distribution.path}/tests", options, env=env, is_wired=part == "gossamer")
 
@@ -279,7 +279,7 @@ def run_tests(
     if session.posargs:
         session.run(*pytest, path, *session.posargs, env=env)
         return
-    wired = ("-p", "tests.wire") if is_wired else ()
+    wired = ("-p", "tests.support.wire") if is_wired else ()
     folder = ROOT / path
     plain = [str(file) for name in UNWIRED for file in sorted(folder.glob(f"test_{name}.py"))]
     if plain:
@@ -297,11 +297,13 @@ def generate(session: nox.Session) -> None:
 
 @nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
-    """Run the tests that serialize everything that packages exchange; see tests/wire.py."""
+    """Run the tests that serialize everything that packages exchange; see tests/support/wire.py."""
     install(session, DISTRIBUTIONS, *group_requirements("test"))
     places = session.posargs or ["packages/gossamer/tests", "tests", *WIRED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
-    session.run("python", "-m", "pytest", "-q", *PARALLEL, "-p", "tests.wire", *places, env=env)
+    session.run(
+        "python", "-m", "pytest", "-q", *PARALLEL, "-p", "tests.support.wire", *places, env=env
+    )
 
 
 @nox.session(requires=["build"])
@@ -333,7 +335,9 @@ def wheels(session: nox.Session, part: str) -> None:
     with session.chdir(session.create_tmp()):
         env = {"GOSSAMER_CACHE_DIR": os.path.abspath("cache")}
         readme = distribution.folder / "README.md"
-        session.run("python", "-W", "error", str(ROOT / "tests/examples.py"), str(readme), env=env)
+        session.run(
+            "python", "-W", "error", str(ROOT / "tests/support/examples.py"), str(readme), env=env
+        )
 
 
 INSTALLED = """

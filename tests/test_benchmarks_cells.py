@@ -17,7 +17,7 @@ from benchmarks.harness.process import ContenderStart
 from benchmarks.harness.progress import progress_bar
 from benchmarks.peers.peer import Prepared, UnavailableError
 from benchmarks.variants import load_variants
-from tests.benchmark_cases import QUICK, problem, run_of, task
+from tests.support.benchmark_cases import QUICK, problem, run_of, task
 
 
 class Local:

@@ -13,7 +13,7 @@ from benchmarks import (
 )
 from benchmarks.harness import tasks
 from benchmarks.harness.process import Remote
-from tests.benchmark_cases import CSR, cell, run_of
+from tests.support.benchmark_cases import CSR, cell, run_of
 
 
 def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):

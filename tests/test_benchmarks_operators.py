@@ -21,7 +21,7 @@ from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.peer import UnavailableError
 from gossamer.cli.bench import mkl
 from gossamer_ir.errors import ArgumentError
-from tests.benchmark_cases import CSR, EMPTY, exact, problem
+from tests.support.benchmark_cases import CSR, EMPTY, exact, problem
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -16,7 +16,7 @@ from benchmarks import (
 )
 from benchmarks.harness import tasks
 from benchmarks.operators import OPERATORS
-from tests.benchmark_cases import QUICK, problem, task
+from tests.support.benchmark_cases import QUICK, problem, task
 
 
 def test_a_missing_matrix_is_named_with_its_path(monkeypatch, tmp_path):

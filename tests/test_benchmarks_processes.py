@@ -18,7 +18,7 @@ from benchmarks import (
 from benchmarks.harness import cells
 from benchmarks.harness.process import ContenderStart, Process, Remote
 from benchmarks.peers.peer import UnavailableError
-from tests.benchmark_cases import problem
+from tests.support.benchmark_cases import problem
 
 
 @pytest.fixture(scope="module")

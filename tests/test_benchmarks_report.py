@@ -17,7 +17,7 @@ from benchmarks import (
     report,
 )
 from benchmarks.operators import OPERATORS
-from tests.benchmark_cases import cell, figure, run_of
+from tests.support.benchmark_cases import cell, figure, run_of
 
 
 def test_ratios_are_of_medians():

@@ -13,7 +13,7 @@ from benchmarks.harness.meter import Reading
 from benchmarks.harness.progress import progress_bar
 from benchmarks.harness.rounds import Sample, Samples
 from benchmarks.peers.peer import UnavailableError
-from tests.benchmark_cases import QUICK
+from tests.support.benchmark_cases import QUICK
 
 
 @pytest.mark.parametrize(

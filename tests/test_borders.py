@@ -18,7 +18,7 @@ from gossamer_backend import Artifact
 from gossamer_ir.core.build import index
 from gossamer_ir.interchange.records import Schedule, Signature, Stats, Step, Target
 from gossamer_ir.nodes import InRange, Module, Monotone
-from tests.wire import BORDERS, CROSSED, Border, forced, through
+from tests.support.wire import BORDERS, CROSSED, Border, forced, through
 
 DATA = re.compile(
     r"\b(Module|Target|Trace|Schedule|ScheduleReport|Stats|Signature|Intrinsic|FormatDescription|Artifact)\b"
@@ -86,7 +86,7 @@ def test_every_border_of_the_code_is_in_the_table(distributions):
     missing = [
         f"{owner.__name__ if owner else ''}.{name}" for owner, name in needed - set(listed())
     ]
-    assert missing == [], "tests/wire.py has a table of borders; these are not in it"
+    assert missing == [], "tests/support/wire.py has a table of borders; these are not in it"
 
 
 def test_the_table_has_every_border_once():
@@ -131,7 +131,16 @@ def test_a_call_is_forced_through_bytes_there_and_back():
 
 def test_a_run_that_crosses_no_border_fails_and_says_so(root, tmp_path):
     (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.wire", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.support.wire",
+        "-p",
+        "no:cacheprovider",
+    ]
     done = subprocess.run(
         [*command, str(tmp_path)], cwd=root, capture_output=True, text=True, check=False
     )

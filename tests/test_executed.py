@@ -1,4 +1,4 @@
-"""The plugin of tests/executed.py counts statements that were reached, and never one that was not."""
+"""The plugin of tests/support/executed.py counts statements that were reached, and never one that was not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.executed import MARKS, instrument, ranges
+from tests.support.executed import MARKS, instrument, ranges
 
 SOURCE = '''"""A module."""
 from __future__ import annotations
@@ -127,7 +127,14 @@ def test_a_run_fails_if_too_little_was_executed(tmp_path, parallel, least, statu
         "def test_one():\n    assert sign(4) == 1\n"
         "def test_two():\n    assert [sign(-4), sign(0)] == [-1, 0]\n"
     )
-    measured = ["-p", "tests.executed", "--executed", "sample_package", "--executed-least", least]
+    measured = [
+        "-p",
+        "tests.support.executed",
+        "--executed",
+        "sample_package",
+        "--executed-least",
+        least,
+    ]
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *parallel, *measured],
         cwd=tmp_path,

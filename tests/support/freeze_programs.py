@@ -1,6 +1,6 @@
 """Stores programs of every stage with data and the results of NumPy; run as a program.
 
-    python tests/freeze_programs.py
+    python tests/support/freeze_programs.py
 
 Writes `packages/ir/tests/samples/programs/VERSION-NAME.json.gz` for each program that has no file of this
 version yet. Existing files are not changed, because files of earlier versions must stay readable. The
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "packages" / "ir" / "tests" / "samples" / "programs"
 TESTS = ROOT / "packages" / "gossamer" / "tests"
 MOST = 400

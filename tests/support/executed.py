@@ -1,6 +1,6 @@
 """A pytest plugin that counts which statements of a package its tests execute.
 
-    python -m pytest -p tests.executed --executed gossamer_lower packages/lower/tests
+    python -m pytest -p tests.support.executed --executed gossamer_lower packages/lower/tests
 
 The modules of the package are compiled from their sources, with a mark before each statement that may leave
 a block. A tracer like that of coverage.py makes Python call a function for each line, which makes a test
@@ -140,7 +140,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     package = early_config.known_args_namespace.executed
     loaded = [name for name in sys.modules if name.partition(".")[0] == package]
     if loaded:
-        raise pytest.UsageError(f"-p tests.executed comes too late: {loaded[0]!r} is imported")
+        raise pytest.UsageError(
+            f"-p tests.support.executed comes too late: {loaded[0]!r} is imported"
+        )
     sys.meta_path.insert(0, MarkingFinder(package))
 
 
