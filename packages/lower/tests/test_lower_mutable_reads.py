@@ -188,14 +188,14 @@ for i in T.serial(S[0], S[0] + 4):
     else:
         S[0] = S[0] - 1
 """,
-    "a loop whose last iteration is apart and that starts where its body changes": """
-for i in T.serial(S[0], S[0] + 4, annotations={"last": "apart"}):
+    "a loop whose last iteration is peeled and that starts where its body changes": """
+for i in T.serial(S[0], S[0] + 4, annotations={"peel": "last"}):
     S[T.max(T.min(i, 3), 0)] = 2
     if i + 1 < S[1]:
         Y[T.max(T.min(i, 3), 0)] = 1.0
 """,
-    "a loop whose last iteration is apart and whose start its body writes": """
-for i in T.serial(S[0], S[0] + 2, annotations={"last": "apart"}):
+    "a loop whose last iteration is peeled and whose start its body writes": """
+for i in T.serial(S[0], S[0] + 2, annotations={"peel": "last"}):
     Y[T.max(T.min(i, 3), 0)] = 1.0
     S[0] = 2
 """,

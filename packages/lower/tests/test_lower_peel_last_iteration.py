@@ -19,7 +19,7 @@ def tiles(x: T.handle, y: T.handle, n: T.int64) -> None:
     Y = T.match_buffer(y, (n, {width}), "float32")
     Z = T.decl_buffer((n, {width}), "float32", scope="local")
     for i in T.serial(n):
-        for t in T.{kind}({tiles}, annotations={{"last": "apart"}}):
+        for t in T.{kind}({tiles}, annotations={{"peel": "last"}}):
             for k_0 in T.serial(2):
                 for k_1 in T.vectorized(4):
                     if t * 8 + k_0 * 4 + k_1 < {width} and X[i, 0] > 0.0:

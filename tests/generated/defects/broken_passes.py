@@ -33,7 +33,7 @@ DEFECTS = (
         line='"le" if self.search.kind == "upper" else "lt"', instead='"lt"',
     ),
     Defect(
-        "the last iteration apart is the one before it",
+        "the peeled last iteration is the one before it",
         of="peel_last_iteration", home="loops.peel_last_iteration",
         line="most = build.index(count - 1)", instead="most = build.index(count - 2)",
     ),

@@ -186,7 +186,7 @@ class Bodies:
             scope.variables.append(Variable(name, bound))
             body = self.body(depth + 1)
         if kind == "serial" and bound.startswith("T.int64(") and scope.chance(0.3):
-            span += ', annotations={"last": "apart"}'
+            span += ', annotations={"peel": "last"}'
         return under(f"for {name} in T.{kind}({span}):", body)
 
     def bound(self) -> str:

@@ -18,13 +18,13 @@ from gossamer_lower.statements.rebuild import (
     with_hoisted_start,
 )
 
-LAST_APART = ("last", "apart")
+PEEL_LAST = ("peel", "last")
 """The annotation of a loop to peel: a serial loop with a constant trip count."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
 def peel_last_iteration(module: Module) -> Module:
-    """Peel the last iteration of loops with the annotation `last="apart"`, and remove the conditions that
+    """Peel the last iteration of loops with the annotation `peel="last"`, and remove the conditions that
     hold in all others.
 
     It runs before vectorization, which would turn the conditions into masks.
@@ -32,7 +32,7 @@ def peel_last_iteration(module: Module) -> Module:
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
     >>> before = program('''
-    ... for i in T.serial(5, annotations={"last": "apart"}):
+    ... for i in T.serial(5, annotations={"peel": "last"}):
     ...     for j in T.vectorized(4):
     ...         if i * 4 + j < 18:
     ...             Y[i * 4 + j] = X[i * 4 + j]
@@ -49,7 +49,7 @@ def peel_last_iteration(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    if not any(LAST_APART in loop.annotations for loop in nodes_of_kind(function, For)):
+    if not any(PEEL_LAST in loop.annotations for loop in nodes_of_kind(function, For)):
         return function
     return with_body(function, _LastIterationPeeler(function).body(function.body))
 
@@ -59,13 +59,13 @@ class _LastIterationPeeler(PointVisitor):
 
     def statement(self, stmt: Stmt) -> Iterable[Stmt]:
         inner = self.inside(stmt)
-        if isinstance(inner, For) and LAST_APART in inner.annotations:
+        if isinstance(inner, For) and PEEL_LAST in inner.annotations:
             return self._peeled(inner)
         return (inner,)
 
     def _peeled(self, loop: For) -> Iterator[Stmt]:
         count = build.integer_value(loop.extent)
-        kept = tuple(annotation for annotation in loop.annotations if annotation != LAST_APART)
+        kept = tuple(annotation for annotation in loop.annotations if annotation != PEEL_LAST)
         if loop.kind != "serial" or count is None or count < 2:
             yield msgspec.structs.replace(loop, annotations=kept)
             return

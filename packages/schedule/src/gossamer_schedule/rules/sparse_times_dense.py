@@ -253,7 +253,7 @@ def _several_tiles(tiling: Tiling, tile: str) -> tuple[Decision, ...]:
         return (Decision("a loop over tiles", why),)
     plan = Plan()
     if tiling.tiles > UNROLLED_TILES:
-        plan.add("annotate", name=tile, key="last", value="apart")
+        plan.add("annotate", name=tile, key="peel", value="last")
         why = f"only the last tile needs masks, and more than {UNROLLED_TILES} copies are too much code"
         return (Decision("a loop over whole tiles, with the last tile peeled", why, plan.steps),)
     plan.add("unroll", loop=tile)
