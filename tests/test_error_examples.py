@@ -126,4 +126,4 @@ def vector(a: T.handle, m: T.int64) -> None:
 """)
     with pytest.raises(UnsupportedError) as caught:
         check_storage(Storage(description, {"m": 3}, {"a": np.zeros(3, np.float32)}))
-    assert caught.value.code == "formats.size"
+    assert caught.value.code == "format.size"

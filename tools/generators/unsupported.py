@@ -108,8 +108,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "little-endian machine",
         "backend.relation": "a declared relation at the loop stage that cannot be checked: `covers`, "
         "or a relation of index arrays of which one is not sorted",
-        "formats.size": "a size in a format description that is not arithmetic on its parameters",
-        "formats.several_buffers": "a tensor whose description has several buffers of values",
+        "format.size": "a size in a format description that is not arithmetic on its parameters",
+        "format.value_buffers": "a tensor whose description has several buffers of values",
     },
     "Reference interpreter": {
         "interpret.missing_parent": "an axis without its parent before it",

@@ -186,7 +186,7 @@ def test_a_size_that_is_no_arithmetic_is_refused_by_name(arrays):
     description = msgspec.structs.replace(csr(), axes=(axis, csr().axes[1]))
     with pytest.raises(UserError, match="VScale") as caught:
         SparseTensor(Storage(description, {"m": 4, "n": 5, "nnz": 6}, arrays))
-    assert caught.value.code == "formats.size"
+    assert caught.value.code == "format.size"
 
 
 def test_contents_are_asked_of_a_check_and_the_culprit_is_still_named(arrays):

@@ -95,7 +95,7 @@ def test_sizes_are_evaluated(text, value):
 def test_a_size_that_is_none_of_a_format_is_refused_by_name():
     with pytest.raises(UnsupportedError, match="VScale") as caught:
         evaluate(VScale(), SIZES)
-    assert caught.value.code == "formats.size"
+    assert caught.value.code == "format.size"
 
 
 def test_a_size_that_is_divided_by_zero_is_refused():

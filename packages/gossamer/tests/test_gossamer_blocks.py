@@ -180,7 +180,7 @@ def test_what_is_bound_to_blocks_is_checked():
     cases = {
         "operand.shape": np.ones((3, 2), np.float32),
         "operand.dtype": np.ones((4, 2)),
-        "operand.contiguous": np.ones((2, 4), np.float32).T,
+        "operand.contiguity": np.ones((2, 4), np.float32).T,
         "operand.overlap": whole[:4],
     }
     for code, dense in cases.items():

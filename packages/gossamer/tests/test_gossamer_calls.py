@@ -303,7 +303,7 @@ WRONG_FACTORS = {
     "operand.out": {"beta": 1.0},
     "operand.kind": {"alpha": "2"},
     "operand.shape": {"beta": 1.0, "out": np.ones((2, 2), np.float32)},
-    "operand.readonly": {"beta": 2.0, "out": np.broadcast_to(np.float32(1), (ROWS, FEATURES))},
+    "operand.read_only": {"beta": 2.0, "out": np.broadcast_to(np.float32(1), (ROWS, FEATURES))},
 }
 
 

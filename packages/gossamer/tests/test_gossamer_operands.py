@@ -86,14 +86,14 @@ BAD_OUT = [
     ("operand.dtype", np.zeros((2, 4), dtype=">f4"), "'out' has the dtype >f4"),
     ("operand.shape", np.zeros((4, 2), dtype=np.float32), "(4, 2); expected (2, 4)"),
     ("operand.shape", np.zeros(8, dtype=np.float32), "(8,); expected (2, 4)"),
-    ("operand.contiguous", np.zeros((2, 8), dtype=np.float32)[:, ::2], "strides (32, 8)"),
-    ("operand.contiguous", np.zeros((4, 2), dtype=np.float32).T, "strides (4, 8)"),
+    ("operand.contiguity", np.zeros((2, 8), dtype=np.float32)[:, ::2], "strides (32, 8)"),
+    ("operand.contiguity", np.zeros((4, 2), dtype=np.float32).T, "strides (4, 8)"),
     (
         "operand.alignment",
         np.frombuffer(bytearray(33), "uint8")[1:].view("float32").reshape(2, 4),
         "multiple of 4 bytes",
     ),
-    ("operand.readonly", read_only(), "'out' is read-only"),
+    ("operand.read_only", read_only(), "'out' is read-only"),
 ]
 
 

@@ -262,7 +262,7 @@ def test_a_bound_operator_refuses_what_it_would_have_to_copy():
     matrix = sparse.eye_array(4, format="csr")
     with pytest.raises(ArgumentError) as caught:
         gs.spmm.bind(matrix, np.ones((6, 4)).T[:, :3], out=np.empty((4, 3)))
-    assert caught.value.code == "operand.contiguous"
+    assert caught.value.code == "operand.contiguity"
 
 
 @pytest.mark.parametrize("name", operators.NAMES)

@@ -338,7 +338,7 @@ def test_a_description_of_two_buffers_that_share_axes():
     assert diagnostics_of_format(found) == ()
     with pytest.raises(UnsupportedError) as caught:
         check_storage(Storage(found, {}, {}))
-    assert caught.value.code == "formats.several_buffers"
+    assert caught.value.code == "format.value_buffers"
 
 
 def test_axes_of_the_second_buffer_are_checked():

@@ -337,13 +337,13 @@ BAD_OUT = [
     ("operand.dtype", np.zeros(3, dtype=">f4"), "'out' has the dtype >f4"),
     ("operand.shape", np.zeros((2, 3), dtype=np.float32), "(2, 3); expected (3,)"),
     ("operand.shape", np.zeros(4, dtype=np.float32), "(4,); expected (3,)"),
-    ("operand.contiguous", np.zeros(6, dtype=np.float32)[::2], "strides (8,)"),
+    ("operand.contiguity", np.zeros(6, dtype=np.float32)[::2], "strides (8,)"),
     (
         "operand.alignment",
         np.frombuffer(bytearray(13), "uint8")[1:].view("float32"),
         "multiple of 4 bytes",
     ),
-    ("operand.readonly", read_only(), "'out' is read-only"),
+    ("operand.read_only", read_only(), "'out' is read-only"),
 ]
 
 
@@ -380,8 +380,8 @@ BAD_BINDINGS = [
     ("operator.operands", "spmv", (X, Y), "operands of spmv is 3; expected 2: A, x"),
     ("operator.operands", "sddmm", (X,), "operands of sddmm is 2; expected 3: A, X, Y"),
     ("operator.operands", "sddmm", (X, Y, Y), "is 4"),
-    ("operand.contiguous", "sddmm", (X, np.asfortranarray(Y)), "strides (4, 12)"),
-    ("operand.contiguous", "sddmm", (np.ones((2, 8), "float32")[:, ::2], Y), "strides (32, 8)"),
+    ("operand.contiguity", "sddmm", (X, np.asfortranarray(Y)), "strides (4, 12)"),
+    ("operand.contiguity", "sddmm", (np.ones((2, 8), "float32")[:, ::2], Y), "strides (32, 8)"),
     ("operand.kind", "sddmm", (X.tolist(), Y), "'X' has the type 'list'"),
 ]
 

@@ -92,7 +92,7 @@ CASES = {
     # reducers
     "verify.reducer.arity": (larger(identity=(HALF, HALF)), REDUCER),
     "verify.reducer.dtype": (larger(identity=(ZERO,)), (*REDUCER, "identity", 0)),
-    "verify.reducer.open": (
+    "verify.reducer.impure": (
         larger(results=(Load("X", (ZERO,), "float32"),)), (*REDUCER, "results", 0)
     ),
     "verify.combine.reducer": (combining(INTO_X, name="h"), BODY),
@@ -103,7 +103,7 @@ CASES = {
     "verify.combine.predicate": (
         combining(Store("X", (ZERO,), HALF, TRUE)), (*BODY, "stores", 0)
     ),
-    "verify.combine.apart": (combining(Store("X", (ZERO,), Load("X", (N,), "float32"))), BODY),
+    "verify.combine.alias": (combining(Store("X", (ZERO,), Load("X", (N,), "float32"))), BODY),
     # declarations
     "verify.axis.parent": (
         sparse(axes=(*AXES, DenseFixed("M", N, "nowhere"))), ("functions", 0, "axes", 4)
@@ -228,7 +228,7 @@ CASES = {
     "verify.for.kind": (module(loop(kind="sideways")), BODY),
     "verify.for.thread": (module(loop(kind="thread_binding")), BODY),
     "verify.thread.tag": (module(loop(kind="thread_binding", thread="threadIdx.w")), BODY),
-    "verify.thread.twice": (
+    "verify.thread.duplicate": (
         module(on_threads("i", on_threads("j", extent=N))), (*BODY, "body", 0)
     ),
     "verify.thread.extent": (

@@ -21,7 +21,7 @@ NOT_KEPT_BY_THE_GENERATOR = {
     "verify.atomic.shared",
     "verify.handle.alias",
     "verify.handle.conflict",
-    "verify.thread.twice",
+    "verify.thread.duplicate",
     "verify.thread.extent",
     "verify.flat.argument",
     "verify.flat.arguments",

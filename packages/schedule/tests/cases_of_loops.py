@@ -212,7 +212,7 @@ CASES = [
     ("lift_loop.not_proved", STOPPING, "lift_loop", {"loop": "j"}),
     ("bind.thread", COPY, "bind", {"loop": "i", "thread": "threadIdx.w"}),
     ("bind.start", LATE, "bind", {"loop": "i", "thread": "blockIdx.x"}),
-    ("bind.twice", BLOCKS, "bind", {"loop": "i", "thread": "threadIdx.x"}),
+    ("bind.duplicate", BLOCKS, "bind", {"loop": "i", "thread": "threadIdx.x"}),
     ("bind.extent", IN_BLOCKS, "bind", {"loop": "j", "thread": "threadIdx.x"}),
     ("bind.extent", SYMBOLIC, "bind", {"loop": "i", "thread": "threadIdx.x"}),
     ("bind.race", SUM, "bind", {"loop": "j", "thread": "blockIdx.x"}),

@@ -165,7 +165,7 @@ for i in T.serial(8):
 """)
     with pytest.raises(ScheduleError) as caught:
         parallel(module, "i", accumulate=form)
-    assert caught.value.code == "schedule.parallel.no_sum"
+    assert caught.value.code == "schedule.parallel.no_reduction"
 
 
 def test_an_order_that_wraps_around_is_none(program):

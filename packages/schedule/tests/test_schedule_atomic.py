@@ -124,8 +124,8 @@ for i in T.serial(8):
 REFUSED = [
     ("not_atomic", scatter("*"), {}),
     ("parts", scatter(), {"parts": 4}),
-    ("no_sum", scatter(operands=(OPERANDS[0], "Y[0, 0]")), {}),
-    ("no_sum", scatter("-"), {}),
+    ("no_reduction", scatter(operands=(OPERANDS[0], "Y[0, 0]")), {}),
+    ("no_reduction", scatter("-"), {}),
     ("grain", scatter(), {"grain": 0}),
     ("weight", scatter(), {"weight": "T.int64(P[i])"}),
 ]
@@ -241,7 +241,7 @@ ILLEGAL = {
 def test_what_is_shared_is_only_accumulated(name):
     with pytest.raises(ScheduleError, match="more to them") as caught:
         parallel(several(*ILLEGAL[name]), "i", accumulate="atomic")
-    assert caught.value.code == "schedule.parallel.no_sum"
+    assert caught.value.code == "schedule.parallel.no_reduction"
 
 
 def test_a_sum_under_another_name_is_the_same_sum():
@@ -249,7 +249,7 @@ def test_a_sum_under_another_name_is_the_same_sum():
     module = several(ACCUMULATING, "Z[i] = Y2[i]", other=other)
     with pytest.raises(ScheduleError) as caught:
         parallel(module, "i", accumulate="atomic")
-    assert caught.value.code == "schedule.parallel.no_sum"
+    assert caught.value.code == "schedule.parallel.no_reduction"
 
 
 def test_the_hint_names_the_step_that_helps():

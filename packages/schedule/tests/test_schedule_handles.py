@@ -30,7 +30,7 @@ def test_a_handle_of_several_loops_is_refused_and_they_are_listed():
     builder = ScheduleBuilder(examples.SPMM)
     (*_, k) = builder.get_loops()
     builder.split(k, factors=(None, 8))
-    assert code_of(builder.unroll, k) == "schedule.handle.several"
+    assert code_of(builder.unroll, k) == "schedule.handle.ambiguous"
     with pytest.raises(ScheduleError, match="'k_0', 'k_1'"):
         builder.unroll(k)
 
@@ -39,7 +39,7 @@ def test_a_handle_of_what_is_gone_is_refused(spmm):
     builder = ScheduleBuilder(spmm(8)).cache_write("csrmm", buffer="C", scope="local")
     row = builder.get_loops("csrmm_C_local")[0]
     builder.reverse_compute_at("csrmm_C_local", loop="i")
-    assert code_of(builder.unroll, row) == "schedule.handle.gone"
+    assert code_of(builder.unroll, row) == "schedule.handle.invalidated"
 
 
 def test_a_name_that_is_used_anew_is_not_what_the_handle_stood_for(spmm):

@@ -84,7 +84,7 @@ def test_terms_are_those_of_one_iteration_of_the_loops_around():
 REFUSED = [
     ("accumulate", scatter(), {"loop": "i_1", "accumulate": "privatized"}),
     ("accumulate", scatter(), {"loop": "i_1", "accumulate": "atomic", "rest": "masked"}),
-    ("no_sum", scatter("A[vk, vi]"), {"loop": "i_1", "accumulate": "atomic"}),
+    ("no_reduction", scatter("A[vk, vi]"), {"loop": "i_1", "accumulate": "atomic"}),
     ("extent", scatter(), {"loop": "i_0", "accumulate": "atomic"}),
 ]
 

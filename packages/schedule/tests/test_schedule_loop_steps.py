@@ -160,7 +160,7 @@ def test_bound_loops_compute_the_same(require_spmm, features):
     builder.bind("i", thread="blockIdx.x").bind("k_1", thread="threadIdx.x")
     require_spmm(builder.module, features)
     assert loop_named(builder.module, "k_1").thread == "threadIdx.x"
-    assert code_of(builder.bind, "k_0", thread="threadIdx.x") == "schedule.bind.twice"
+    assert code_of(builder.bind, "k_0", thread="threadIdx.x") == "schedule.bind.duplicate"
 
 
 def test_what_is_started_has_as_many_threads_everywhere():

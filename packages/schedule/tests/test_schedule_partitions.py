@@ -152,7 +152,7 @@ def test_whatever_a_loop_holds_is_copied_under_other_names(program, points):
     use = builder.get_blocks()[1]
     builder.loop_partition("i", points=points)
     assert same(builder, module)
-    assert code_of(builder.annotate, use, key="note", value=1) == "handle.several"
+    assert code_of(builder.annotate, use, key="note", value=1) == "handle.ambiguous"
 
 
 @pytest.mark.parametrize("target", ["i", "j", "k", "fill", "use"])

@@ -75,7 +75,7 @@ def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
         raise FormatError("format.shape", "A size of the format is divided by zero.") from None
     except NotArithmeticError as error:
         raise UnsupportedError(
-            "formats.size",
+            "format.size",
             f"A size of a format description cannot be an expression of kind '{error}'.",
         ) from None
 

@@ -106,7 +106,7 @@ class Registry:
         if len(candidates) > 1:
             owners = ", ".join(sorted(item.distribution for item in candidates))
             raise PluginError(
-                "plugin.twice", f"Several distributions install a backend '{name}': {owners}."
+                "plugin.duplicate", f"Several distributions install a backend '{name}': {owners}."
             )
         return load_plugin(name, candidates[0].value)
 

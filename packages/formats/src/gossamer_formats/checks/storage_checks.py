@@ -70,7 +70,7 @@ def _require_one_buffer(description: FormatDescription) -> None:
     """Refuse descriptions with several value buffers: a tensor has one."""
     if description.more_buffers:
         raise UnsupportedError(
-            "formats.several_buffers",
+            "format.value_buffers",
             f"The description '{description.name}' has several value buffers; expected one.",
             hint="Describe each tensor by itself; they may share index arrays.",
         )

@@ -245,7 +245,7 @@ def _is_plain(array: Array) -> bool:
 def _require_writable(out: Array) -> None:
     if not out.flags.writeable:
         raise ArgumentError(
-            "operand.readonly", "'out' is read-only.", hint="Pass an array that can be written to."
+            "operand.read_only", "'out' is read-only.", hint="Pass an array that can be written to."
         )
     if not out.flags.aligned:
         raise ArgumentError(
@@ -255,7 +255,7 @@ def _require_writable(out: Array) -> None:
         )
     if not _is_plain(out):
         raise ArgumentError(
-            "operand.contiguous",
+            "operand.contiguity",
             f"'out' has the strides {out.strides}; expected a C-contiguous array.",
             hint=f"Pass numpy.empty({out.shape}, dtype='{out.dtype.name}').",
         )

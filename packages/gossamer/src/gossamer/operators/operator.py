@@ -258,7 +258,7 @@ def _require_itself(operand: Array, dense: Array) -> None:
     reach."""
     if operand is not dense and not np.shares_memory(operand, dense):
         raise ArgumentError(
-            "operand.contiguous",
+            "operand.contiguity",
             f"A dense operand has the strides {dense.strides}; expected a C-contiguous array.",
             hint="Copy it with numpy.ascontiguousarray, and write to the copy.",
         )

@@ -76,7 +76,7 @@ def _check_part(
 def _require_closed(ctx: VerifyContext, reducer: Reducer, result: Expr, *, at: At) -> None:
     if contains(READS, result):
         ctx.report(
-            "verify.reducer.open",
+            "verify.reducer.impure",
             f"The reducer '{reducer.name}' reads memory, but its results may use only its operands.",
             at,
             hint="Add a component, and read its value where elements are combined.",
@@ -133,7 +133,7 @@ def _require_apart(ctx: VerifyContext, node: Combine, at: At) -> None:
     is_read = any(reads_buffer(part, buffer) for part in parts for buffer in buffers)
     if is_read or len(buffers) < len(node.stores):
         ctx.report(
-            "verify.combine.apart",
+            "verify.combine.alias",
             f"'{node.reducer}' combines two elements of one buffer, or reads a buffer that it combines "
             "into, so that the result would depend on the order.",
             at,

@@ -123,7 +123,7 @@ def _bind_thread(ctx: VerifyContext, node: For, at: At) -> None:
         ctx.threads = {}
     if node.thread in ctx.bound:
         ctx.report(
-            "verify.thread.twice",
+            "verify.thread.duplicate",
             f"Loop '{node.var}' is bound to {node.thread}, as is an enclosing loop.",
             at,
         )

@@ -80,19 +80,20 @@ def loop_names(module: Module) -> frozenset[str]:
 def current_name(handle: Handle, given: Module, results: Sequence[Result]) -> str:
     """Return the one name that a handle stands for.
 
-    Raises `ScheduleError`: `schedule.handle.gone`, `schedule.handle.several`, `schedule.handle.foreign`.
+    Raises `ScheduleError`: `schedule.handle.invalidated`, `schedule.handle.ambiguous`,
+    `schedule.handle.foreign`.
     """
     names = forwarded_names(handle, given, results)
     if len(names) == 1:
         return names[0]
     if not names:
         raise schedule_error(
-            "handle.gone",
+            "handle.invalidated",
             f"The statement of the handle '{handle}' no longer exists.",
             hint=listing("names", sorted(_addressable_names(results[-1].module) - {""})),
         )
     raise schedule_error(
-        "handle.several",
+        "handle.ambiguous",
         f"The handle '{handle}' stands for several loops.",
         hint=f"Pass one of {quoted(names)}.",
     )

@@ -20,7 +20,7 @@ def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:
 
     Requires that these updates are atomic reductions and that all other written buffers are race-free.
 
-    Raises `.not_atomic` and `.no_sum`.
+    Raises `.not_atomic` and `.no_reduction`.
     """
     shared = tuple(name for name in accesses_below(cursor) if not is_race_free(cursor, name))
     for name in shared:
@@ -51,7 +51,7 @@ def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
                 place=cursor.place,
             )
     return schedule_error(
-        f"{cursor.primitive}.no_sum",
+        f"{cursor.primitive}.no_reduction",
         f"Iterations of loop '{loop.var}' may share elements of '{buffer}', and do more to them than "
         "one reduction X[...] = X[...] op value.",
         hint=_accumulation_hint(cursor, buffer),

@@ -36,7 +36,7 @@ def required_loop_reduction(cursor: Cursor) -> LoopReduction:
     reduction = None if block is None else reduction_of(block)
     if block is None or reduction is None or block.init or not _is_only_use(cursor, reduction):
         raise schedule_error(
-            f"{cursor.primitive}.no_sum",
+            f"{cursor.primitive}.no_reduction",
             f"Loop '{cursor.node.var}' is not a single reduction X[...] = X[...] op value.",
             hint="Apply decompose_reduction to a block with an init.",
             place=cursor.place,

@@ -74,7 +74,7 @@ def block_attr(ctx: ParserContext, call: ast.Call) -> None:
             "outside_block", "This is allowed only directly in a block or iteration.", call
         )
     if ctx.parts.annotations is not None:
-        raise ctx.error("repeated", "The attributes are given twice.", call)
+        raise ctx.error("duplicate", "The attributes are given twice.", call)
     ctx.parts.annotations = read_annotations(ctx, node)
 
 

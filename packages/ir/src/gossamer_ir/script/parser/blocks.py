@@ -54,7 +54,7 @@ def where(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.where(predicate)`."""
     parts = require_parts(ctx, call)
     if parts.predicate is not None:
-        raise ctx.error("repeated", "T.where is given twice.", call)
+        raise ctx.error("duplicate", "T.where is given twice.", call)
     parts.predicate = expr(ctx, bind(ctx, call, "predicate", required=1)["predicate"], "bool")
 
 
@@ -62,7 +62,7 @@ def reads(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.reads(A[i, 0:n], ...)`."""
     parts = require_parts(ctx, call)
     if parts.reads is not None:
-        raise ctx.error("repeated", "T.reads is given twice.", call)
+        raise ctx.error("duplicate", "T.reads is given twice.", call)
     parts.reads = _regions(ctx, call)
 
 
@@ -70,7 +70,7 @@ def writes(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.writes(C[i, k])`."""
     parts = require_parts(ctx, call)
     if parts.writes is not None:
-        raise ctx.error("repeated", "T.writes is given twice.", call)
+        raise ctx.error("duplicate", "T.writes is given twice.", call)
     parts.writes = _regions(ctx, call)
 
 

@@ -184,7 +184,7 @@ def read_call(ctx: ParserContext, call: ast.Call) -> Stmt | None:
     if name in FUNCTION_DECLARATIONS:
         if not ctx.is_top:
             raise ctx.error(
-                "not_top", f"T.{name} is allowed only at the top level of a function.", call
+                "nested", f"T.{name} is allowed only at the top level of a function.", call
             )
         FUNCTION_DECLARATIONS[name](ctx, call)
         return None

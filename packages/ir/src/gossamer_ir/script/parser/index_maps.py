@@ -18,7 +18,7 @@ def declare_map(ctx: ParserContext, call: ast.Call) -> None:
 def set_map(ctx: ParserContext, node: ast.expr) -> None:
     """Set a lambda as the map of the format."""
     if ctx.function.map is not None:
-        raise ctx.error("repeated", "The map is given twice.", node)
+        raise ctx.error("duplicate", "The map is given twice.", node)
     ctx.function.map = _read(ctx, node)
 
 

@@ -48,7 +48,7 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
             )
             raise _at(source, "stage", message, node)
         if any(function.name == other.name for other in functions):
-            raise _at(source, "repeated", f"There are two functions '{function.name}'.", node)
+            raise _at(source, "duplicate", f"There are two functions '{function.name}'.", node)
         functions.append(function)
         stages.append(stage)
     entry = functions[_entry(source, nodes)].name

@@ -101,9 +101,7 @@ def _assign(ctx: ParserContext, node: ast.Assign) -> Stmt | None:
 
 def _declare(ctx: ParserContext, target: str, name: str, call: ast.Call) -> None:
     if not ctx.is_top:
-        raise ctx.error(
-            "not_top", f"T.{name} is allowed only at the top level of a function.", call
-        )
+        raise ctx.error("nested", f"T.{name} is allowed only at the top level of a function.", call)
     own = ctx.fresh(target)
     if name in AXES:
         axis = ctx.mark(AXES[name](ctx, own, call), call)
@@ -194,7 +192,7 @@ def _init(ctx: ParserContext, node: ast.With) -> None:
         message = "T.init is allowed only directly in a block or iteration."
         raise ctx.error("outside_block", message, node)
     if ctx.parts.init is not None:
-        raise ctx.error("repeated", "T.init is given twice.", node)
+        raise ctx.error("duplicate", "T.init is given twice.", node)
     ctx.parts.init = read_body(ctx, node.body)
 
 

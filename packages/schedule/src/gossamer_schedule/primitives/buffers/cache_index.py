@@ -61,7 +61,7 @@ def cache_index(
     Raises `ScheduleError` with a code `schedule.cache_index.*`:
 
     * `.scope`: unknown scope
-    * `.nothing`: there is no such lookup
+    * `.no_reuse`: there is no such lookup
     * `.domain`: a lookup or its condition depends on more than iterators, or on a buffer that the nest writes
     * `.not_proved`: the elements that a lookup reads may not exist for all values of these iterators
     * `.shape`, `.race`: as for `reindex_cache_read`
@@ -111,7 +111,7 @@ def _required_lookups(cursor: Cursor, buffer: str | None) -> list[Expr]:
     if not lookups:
         where = "" if buffer is None else f" of '{buffer}'"
         raise schedule_error(
-            "cache_index.nothing",
+            "cache_index.no_reuse",
             f"No index{where} in block '{block.name}' contains a load or search that has the same value in "
             "several iterations.",
         )

@@ -40,7 +40,7 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
     Raises `ScheduleError` with a code `schedule.bind.*`:
 
     * `.thread`: not a thread axis
-    * `.twice`: a loop around or inside is bound to the axis
+    * `.duplicate`: a loop around or inside is bound to the axis
     * `.extent`: another loop on the axis has another extent, the extent varies within the kernel, or the
       threads of a block are not a constant number from 1 to 1024
     * `.start`: the loop does not start at 0
@@ -100,7 +100,7 @@ def _require_no_nested_axis(cursor: Cursor, *, thread: str) -> None:
     for statement in (*cursor.loops, *addressable_statements(cursor.node.body)):
         if isinstance(statement, For) and statement.thread == thread:
             raise schedule_error(
-                "bind.twice",
+                "bind.duplicate",
                 f"Loops '{cursor.node.var}' and '{statement.var}' are nested and cannot both be bound to "
                 f"'{thread}'.",
                 hint="Choose another thread axis.",

@@ -83,7 +83,7 @@ def parallel(
     * `.accumulate`: none of the forms, or parts with a weight or grain
     * `.parts`: fewer than two, too many, or with "atomic"
     * `.not_atomic`: another reducer, or not numbers
-    * `.no_sum`: the loop contains more than a reduction, or other accesses to shared elements
+    * `.no_reduction`: the loop contains more than a reduction, or other accesses to shared elements
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text

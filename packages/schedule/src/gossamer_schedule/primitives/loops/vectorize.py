@@ -64,7 +64,7 @@ def vectorize(
     * `.not_proved`: lanes may write the same element, or lanes of a reduction different ones
     * `.not_reducer`: a block of a reduction loop is not a reduction
     * `.accumulate`: not "atomic", or with `rest`
-    * `.no_sum`: the loop contains more than one reduction
+    * `.no_reduction`: the loop contains more than one reduction
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.loops.split import split

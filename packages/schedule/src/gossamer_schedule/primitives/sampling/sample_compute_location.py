@@ -43,7 +43,7 @@ def sample_compute_location(
 
     * `.name`: not an identifier
     * `.move`: neither primitive
-    * `.nowhere`: the block may move into no loop
+    * `.no_candidate`: the block may move into no loop
     * `.decision`: the block may not move into that loop
 
     >>> from gossamer_schedule import ScheduleBuilder
@@ -63,7 +63,7 @@ def sample_compute_location(
     possible = list(_possible_loops(root.function, cursor, move=move))
     if not possible:
         raise schedule_error(
-            "sample_compute_location.nowhere",
+            "sample_compute_location.no_candidate",
             f"There is no loop into which {move} may move block '{block}'.",
         )
     chosen = Random(f"{seed}/{name}").choice(possible) if decision is None else decision
