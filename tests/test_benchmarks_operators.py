@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from benchmarks import (
     case,
@@ -17,10 +16,7 @@ from benchmarks import (
 )
 from benchmarks.harness import cells, tasks
 from benchmarks.operators import OPERATORS
-from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.peer import UnavailableError
-from gossamer.cli.bench import mkl
-from gossamer_ir.errors import ArgumentError
 from tests.support.benchmark_cases import CSR, EMPTY, exact, problem
 
 
@@ -95,18 +91,3 @@ def test_a_case_is_the_same_after_it_was_written(op, tmp_path):
     if given.bsr is not None:
         np.testing.assert_array_equal(found.bsr.data, given.bsr.data)
     assert np.isnan(found.out).all()
-
-
-@pytest.mark.skipif(mkl.library_path() is None, reason="MKL is not installed beside this Python")
-@pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_mkl_multiplies_blocks(dtype, optimize):
-    random = np.random.default_rng(1)
-    mask = np.kron(random.random((5, 7)) < 0.5, np.ones((4, 4)))
-    dense = (random.integers(-3, 4, (20, 28)) * mask).astype(dtype)
-    blocks = sparse.bsr_array(dense, blocksize=(4, 4))
-    operand, out = random.integers(-3, 4, (28, 5)).astype(dtype), np.empty((20, 5), dtype)
-    MklBlocks(blocks, features=5, optimize=optimize).product(operand, out)()
-    np.testing.assert_array_equal(out, dense @ operand)
-    with pytest.raises(ArgumentError, match="4 x 2"):
-        MklBlocks(sparse.bsr_array(dense, blocksize=(4, 2)), features=5)

@@ -38,12 +38,13 @@ def test_a_contender_runs_in_a_process_of_its_own(remote, tmp_path):
     assert remote.process.process.pid != os.getpid()
 
 
-def test_a_peer_in_an_environment_of_its_own_needs_numpy_and_scipy_only():
-    code = """
+@pytest.mark.parametrize("peer", ["scipy", "mkl"])
+def test_a_peer_in_an_environment_of_its_own_needs_numpy_and_scipy_only(peer):
+    code = f"""
 import sys
-hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "msgspec", "rich")
+hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "msgspec", "rich", "numba")
 sys.modules.update(dict.fromkeys(hidden))
-import benchmarks.peers.scipy, benchmarks.worker
+import benchmarks.peers.{peer}, benchmarks.worker
 """
     root = Path(__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)

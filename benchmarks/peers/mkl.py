@@ -1,4 +1,4 @@
-"""MKL's inspector-executor products, through the `mkl` wheel and the bindings of gossamer."""
+"""MKL's inspector-executor products, through its wheel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from functools import partial
 from benchmarks.case import OperatorCase
 from benchmarks.peers import numba
 from benchmarks.peers.mkl_blocks import MklBlocks
-from benchmarks.peers.peer import Prepared, UnavailableError
-from gossamer.cli.bench import mkl
-from gossamer_formats import from_scipy
-from gossamer_ir.errors import ArgumentError
+from benchmarks.peers.mkl_library import MklHandle, MklMatrix, set_num_threads
+from benchmarks.peers.peer import Prepared
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:
@@ -26,10 +24,10 @@ def prepare_plain(case: OperatorCase, threads: int) -> Prepared:
     return prepared(case, threads, lambda: matrix_of(case, optimize=False))
 
 
-def matrix_of(case: OperatorCase, *, optimize: bool) -> mkl.MklMatrix:
+def matrix_of(case: OperatorCase, *, optimize: bool) -> MklMatrix:
     """Returns the handle of the matrix."""
     features = case.features if case.operands[0].ndim > 1 else None
-    return mkl.MklMatrix(from_scipy(case.csr), features=features, optimize=optimize)
+    return MklMatrix(case.csr, features=features, optimize=optimize)
 
 
 def prepare_attention(case: OperatorCase, threads: int) -> Prepared:
@@ -37,19 +35,16 @@ def prepare_attention(case: OperatorCase, threads: int) -> Prepared:
     MKL's product."""
     q, k, v = case.operands
     shares = numba.shares_call(case, q, k)
-    try:
-        mkl.set_num_threads(threads)
-        matrix = matrix_of(case, optimize=False)
-        product = matrix.product(v, case.out)
-    except ArgumentError as error:
-        raise UnavailableError(str(error)) from None
+    set_num_threads(threads)
+    matrix = matrix_of(case, optimize=False)
+    product = matrix.product(v, case.out)
 
     def call() -> None:
         shares(matrix.values)
         product()
 
     def activate() -> None:
-        mkl.set_num_threads(threads)
+        set_num_threads(threads)
         numba.set_threads(threads)
 
     return Prepared(call, activate)
@@ -60,11 +55,8 @@ def prepare_blocks(case: OperatorCase, threads: int) -> Prepared:
     return prepared(case, threads, lambda: MklBlocks(case.bsr, features=case.features))
 
 
-def prepared(case: OperatorCase, threads: int, make: Callable[[], mkl.MklHandle]) -> Prepared:
+def prepared(case: OperatorCase, threads: int, make: Callable[[], MklHandle]) -> Prepared:
     """Returns a call of MKL with a number of threads, for which it is also optimized."""
-    try:
-        mkl.set_num_threads(threads)
-        call = make().product(case.operands[0], case.out)
-    except ArgumentError as error:
-        raise UnavailableError(str(error)) from None
-    return Prepared(call, partial(mkl.set_num_threads, threads))
+    set_num_threads(threads)
+    call = make().product(case.operands[0], case.out)
+    return Prepared(call, partial(set_num_threads, threads))

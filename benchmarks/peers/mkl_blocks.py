@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.cli.bench import mkl
+from benchmarks.peers import mkl_library
+from benchmarks.peers.peer import UnavailableError
 
 
-class MklBlocks(mkl.MklHandle):
+class MklBlocks(mkl_library.MklHandle):
     """A SciPy `bsr_array` or `bsr_matrix` of square blocks in MKL's BSR; arguments as those of `MklMatrix`.
 
-    Blocks that are not square are refused with `ArgumentError` (`peers.mkl`).
+    Blocks that are not square are refused with `UnavailableError`.
     """
 
     def __init__(self, matrix: Any, *, features: int | None, optimize: bool = True) -> None:
         height, width = matrix.blocksize
         if height != width:
-            raise mkl.mkl_error(f"The blocks are {height} x {width}, and MKL's are square.")
+            raise UnavailableError(f"the blocks are {height} x {width}, and MKL's are square")
         rows, columns = matrix.shape
         super().__init__(
-            mkl.mkl_arrays(matrix.indptr, matrix.indices, matrix.data), (rows, columns)
+            mkl_library.mkl_arrays(matrix.indptr, matrix.indices, matrix.data), (rows, columns)
         )
-        self._create("create_bsr", mkl.ROW_MAJOR, rows // height, columns // width, height)
+        self._create("create_bsr", mkl_library.ROW_MAJOR, rows // height, columns // width, height)
         if optimize:
             self._optimize(features)

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from gossamer.cli.bench import mkl
 from tools import ROOT
 
 GOLDEN = ROOT / "tests/golden/errors.json"
@@ -67,7 +66,7 @@ def current_examples(folder: Path) -> list[Row]:
         if not is_covered(code, patterns):
             continue
         again = record[code][row["test"]]
-        is_kept = shown(row) in again or code in codes_of_missing_packages()
+        is_kept = shown(row) in again
         example = row if is_kept else shortest_example(code, {row["test"]: again})
         if example is not None:
             rows[code] = example
@@ -158,11 +157,6 @@ def shortest_example(code: str, tests: Mapping[str, Iterable[Shown]]) -> Row | N
 def _order(row: Row) -> tuple[bool, int, str]:
     text, program = shown(row)
     return not program, len(program) + len(text), row["test"]
-
-
-def codes_of_missing_packages() -> tuple[str, ...]:
-    """Return the codes whose examples need packages that this environment does not have."""
-    return () if mkl.library_path() is not None else ("peers.mkl",)
 
 
 def codes_of_source(kind: str = "Error") -> set[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer.cli.bench import accuracy, mkl
+from gossamer.cli.bench import accuracy
 from gossamer.cli.bench.accuracy import BLOCK_ELEMENTS, compare
 from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.graphs import power_law
@@ -174,37 +174,3 @@ def test_competitors_take_turns():
     times = interleaved(calls, rounds=3, after_round=lambda: order.append("-"))
     assert "".join(order) == "aabb" + 3 * "ab-"
     assert all(found > 1e3 * SAMPLE_SECONDS for found in times.values())
-
-
-@pytest.mark.skipif(mkl.library_path() is None, reason="MKL is not installed beside this Python")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_mkl_agrees_with_the_oracle(dtype):
-    graph = power_law(300, 2000, dtype=dtype)
-    dense = np.random.default_rng(1).standard_normal((300, 5)).astype(dtype)
-    out = np.empty((300, 5), dtype=dtype)
-    mkl.set_num_threads(2)
-    mkl.MklMatrix(graph, features=5).product(dense, out)()
-    assert compare("spmm", graph, (dense,), out).is_within
-    x, y = dense[:, 0].copy(), np.empty(300, dtype=dtype)
-    mkl.MklMatrix(graph, features=None, optimize=False).product(x, y)()
-    assert compare("spmv", graph, (x,), y).is_within
-    x, y = np.empty(0, dtype=dtype), np.empty(300, dtype=dtype)
-    for left, right in ((dense[:, ::2], out), (dense, y), (x, y)):
-        with pytest.raises(UserError) as caught:
-            mkl.MklMatrix(graph, features=5).product(left, right)
-        assert caught.value.code == "peers.mkl"
-
-
-def test_without_mkl_the_error_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(mkl, "library_path", lambda: None)
-    mkl.load_mkl.cache_clear()
-    with pytest.raises(UserError, match="pip install mkl"):
-        mkl.set_num_threads(1)
-
-
-def test_an_unknown_threading_layer_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(mkl, "library_path", lambda: tmp_path / "libmkl_rt.so")
-    monkeypatch.setenv("MKL_THREADING_LAYER", "fast")
-    mkl.load_mkl.cache_clear()
-    with pytest.raises(UserError, match="MKL_THREADING_LAYER is 'fast'"):
-        mkl.set_num_threads(1)

@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gossamer.cli.bench import mkl
 from gossamer.cli.bench.graphs import power_law
 from gossamer.cli.bench.timing import Call, interleaved
 from gossamer.cli.bench.workload import Workload, prepare
@@ -75,8 +74,6 @@ def demo(
             progress.update(job, description=f"timing {work.op}")
             times[work.op] = _median_times(work, after_round=lambda: progress.advance(job))
     console.print(_times_table(times, features=features))
-    if not any("MKL" in medians for medians in times.values()):
-        console.print("MKL is not installed beside this Python (pip install mkl): not measured.")
 
 
 class _Progress(Progress):
@@ -146,16 +143,7 @@ def _check(console: Console, work: Workload) -> None:
 
 def _median_times(work: Workload, *, after_round: Call) -> dict[str, float]:
     calls: dict[str, Call] = {"gossamer": work.run, "SciPy": work.scipy}
-    if mkl.library_path() is not None:
-        mkl.set_num_threads(get_num_threads())
-        calls["MKL"] = _mkl_call(work)
     return interleaved(calls, rounds=ROUNDS, after_round=after_round)
-
-
-def _mkl_call(work: Workload) -> Call:
-    matrix = mkl.MklMatrix(work.tensor, features=work.features)
-    (dense,) = work.dense
-    return matrix.product(dense, work.out.copy())
 
 
 def _times_table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
@@ -165,16 +153,9 @@ def _times_table(times: Mapping[str, Mapping[str, float]], *, features: int) -> 
         title_justify="left",
     )
     table.add_column("operator")
-    for heading in ("gossamer", "SciPy", "MKL", "SciPy / gossamer", "MKL / gossamer"):
+    for heading in ("gossamer", "SciPy", "SciPy / gossamer"):
         table.add_column(heading, justify="right")
     for op, medians in times.items():
-        ours, scipy, peer = medians["gossamer"], medians["SciPy"], medians.get("MKL")
-        table.add_row(
-            op,
-            f"{ours:.3g}",
-            f"{scipy:.3g}",
-            "-" if peer is None else f"{peer:.3g}",
-            f"{scipy / ours:.2f}",
-            "-" if peer is None else f"{peer / ours:.2f}",
-        )
+        ours, scipy = medians["gossamer"], medians["SciPy"]
+        table.add_row(op, f"{ours:.3g}", f"{scipy:.3g}", f"{scipy / ours:.2f}")
     return table

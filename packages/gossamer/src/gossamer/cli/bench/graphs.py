@@ -1,4 +1,8 @@
-"""Generated graphs whose degrees follow a power law."""
+"""Generated graphs whose degrees follow a power law.
+
+`gossamer demo` runs on one if it is not given a matrix, so they are part of the installed command. The
+benchmarks use them, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intel's MKL from its wheel, through ctypes: inspector-executor products of a sparse matrix."""
+"""Bindings to Intel's MKL in its wheel, through ctypes: inspector-executor products of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from gossamer_formats import Array, SparseTensor
-from gossamer_ir.errors import ArgumentError, InternalError
+from benchmarks.case import Array
+from benchmarks.peers.peer import UnavailableError
 
 NON_TRANSPOSE, GENERAL, ROW_MAJOR, INDEX_BASE_ZERO = 10, 20, 101, 0
 EXPECTED_CALLS = 10_000
@@ -52,18 +53,18 @@ def load_mkl() -> ctypes.CDLL:
     """Load MKL with 32-bit integers and GNU threads (`MKL_THREADING_LAYER` overrides this). A second OpenMP
     runtime in the process, whose threads spin, would slow down all others.
 
-    `ArgumentError` (`peers.mkl`) if it is not installed or does not accept the layer.
+    `UnavailableError` if it is not installed or does not accept the layer.
     """
     path = library_path()
     if path is None:
-        raise mkl_error("MKL is not installed.", hint="pip install mkl.")
+        raise UnavailableError("MKL is not installed (pip install mkl)")
     layer = os.environ.get("MKL_THREADING_LAYER", "gnu").lower()
     if layer not in THREADING_LAYERS:
-        raise mkl_error(f"MKL_THREADING_LAYER is '{layer}'; expected intel or gnu.")
+        raise UnavailableError(f"MKL_THREADING_LAYER is '{layer}'; expected intel or gnu")
     library = ctypes.CDLL(str(path))
     library.MKL_Set_Interface_Layer(0)
     if library.MKL_Set_Threading_Layer(THREADING_LAYERS[layer]) != THREADING_LAYERS[layer]:
-        raise mkl_error(f"MKL does not take the threading layer '{layer}'.")
+        raise UnavailableError(f"MKL does not take the threading layer '{layer}'")
     return library
 
 
@@ -82,7 +83,7 @@ class MklHandle:
     def __init__(self, arrays: tuple[Array, Array, Array], shape: tuple[int, int]) -> None:
         self._library = load_mkl()
         if max(*shape, arrays[2].size) >= 2**31:
-            raise mkl_error("The matrix is too large for MKL's int32 indices.")
+            raise UnavailableError("the matrix is too large for MKL's int32 indices")
         self._dtype, self._shape = str(arrays[2].dtype), shape
         self._letter, self._scalar = LETTERS[self._dtype]
         self._arrays = arrays
@@ -96,7 +97,7 @@ class MklHandle:
     def product(self, dense: Array, out: Array) -> Callable[[], None]:
         """Return a function without arguments that writes A times dense to out; it keeps all three alive.
 
-        Both arrays must be C-contiguous and of the matrix's dtype (`ArgumentError`, `peers.mkl`).
+        Both arrays must be C-contiguous and of the matrix's dtype (`ValueError`).
         """
         self._require_fitting(dense, out)
         one, zero, plain = self._scalar(1), self._scalar(0), c_int(NON_TRANSPOSE)
@@ -144,7 +145,7 @@ class MklHandle:
         for array, length in ((dense, self._shape[1]), (out, self._shape[0])):
             fits = array.dtype == self._dtype and array.shape[0] == length
             if not (fits and array.flags.c_contiguous and array.shape[1:] == dense.shape[1:]):
-                raise mkl_error("The operands do not fit the matrix.")
+                raise ValueError("the operands do not fit the matrix")
 
     def _function(self, operation: str) -> Any:
         return getattr(self._library, f"mkl_sparse_{self._letter}_{operation}")
@@ -152,22 +153,20 @@ class MklHandle:
     @staticmethod
     def _require_ok(status: int, operation: str) -> None:
         if status:
-            raise InternalError(f"MKL's {operation} returned the status {status}.")
+            raise RuntimeError(f"MKL's {operation} returned the status {status}")
 
 
 class MklMatrix(MklHandle):
-    """A tensor with int32 indices in MKL's CSR, for products with `features` columns (None: vectors).
+    """A SciPy matrix in MKL's CSR, for products with `features` columns (None: vectors).
 
     With `optimize`, MKL gets hints about the calls and may rearrange the matrix beforehand.
     """
 
     def __init__(
-        self, tensor: SparseTensor, *, features: int | None, optimize: bool = True
+        self, matrix: sparse.csr_matrix, *, features: int | None, optimize: bool = True
     ) -> None:
-        arrays = tensor.arrays
-        shape = (tensor.shape[0], tensor.shape[1])
-        super().__init__(mkl_arrays(arrays["indptr"], arrays["indices"], arrays["data"]), shape)
-        self._create("create_csr", *shape)
+        super().__init__(mkl_arrays(matrix.indptr, matrix.indices, matrix.data), matrix.shape)
+        self._create("create_csr", *matrix.shape)
         if optimize:
             self._optimize(features)
 
@@ -180,8 +179,3 @@ def mkl_arrays(indptr: Array, indices: Array, data: Array) -> tuple[Array, Array
 def _pointer(array: Array) -> c_void_p:
     """Return a pointer to an array, which keeps the array alive."""
     return array.ctypes.data_as(c_void_p)
-
-
-def mkl_error(message: str, *, hint: str = "") -> ArgumentError:
-    """Return the error of a call of MKL with arguments that it does not accept."""
-    return ArgumentError("peers.mkl", message, hint=hint)
