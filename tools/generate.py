@@ -27,6 +27,7 @@ NAMES = (
     "language",
     "accepted",
     "passes",
+    "rules",
     "command_line",
     "pictures",
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gossamer_lower.lower_to_flat import LISTED
 from gossamer_lower.lowering_pass import PassRecord
-from tools import ROOT
+from tools import ROOT, with_table
 
 PIPELINE = tuple(record for record in LISTED if not record.on_request)
 HEADERS = {
@@ -46,16 +46,13 @@ def by_stage() -> Iterator[str]:
         yield f"| {stage} | {', '.join(passes)} |"
 
 
-def with_table(path: Path) -> str:
-    """The text of a document with its table of passes as it should be."""
-    header = HEADERS[path]
-    before, _, rest = path.read_text().partition(header + "\n")
-    _, _, after = rest.partition("\n\n")
-    rows = described() if "does" in header else by_stage()
-    rule = "|" + "---|" * (header.count("|") - 1)
-    return before + "\n".join([header, rule, *rows]) + "\n\n" + after
-
-
 def files() -> dict[Path, str]:
     """Return the documents with their tables as they should be."""
-    return {path: with_table(path) for path in HEADERS}
+    return {
+        path: with_table(
+            path.read_text(),
+            header=header,
+            rows=described() if "does" in header else by_stage(),
+        )
+        for path, header in HEADERS.items()
+    }

@@ -17,9 +17,9 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.cost.machine import machine_of
 from gossamer_schedule.rules.cost.register_tiles import best_tile
+from gossamer_schedule.rules.patterns.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.recognize.block_reduction import block_reduction
 
 PARAMETERS = """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_schedule.rules import choose, explain
+from gossamer_schedule.rules import RULES, choose, explain, patterns
 from gossamer_schedule.rules.recognize.row_reduction import sparse_reduction
 
 TARGET = Target("generic-cpu")
@@ -416,3 +417,9 @@ def test_results_that_exceed_the_caches_are_stored_around_them(shared):
         steps = product_steps(Stats(rows, 100, 9 * rows, 50, 0), target=target, f=128)
         assert ("store_nontemporal" in steps) == is_stored
     assert "store_nontemporal" not in product_steps(None, target=target, f=128)
+
+
+def test_every_rule_of_the_folder_is_in_the_list():
+    (folder,) = patterns.__path__
+    files = {path.stem for path in Path(folder).glob("[!_]*.py")}
+    assert {rule.name for rule in RULES} == {*files, "fused_rows"}

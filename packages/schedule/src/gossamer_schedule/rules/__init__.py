@@ -11,26 +11,15 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
-from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused
 from gossamer_schedule.rules.cost.machine import machine_of
-from gossamer_schedule.rules.elementwise import elementwise
 from gossamer_schedule.rules.fused_rows import fused_rows
-from gossamer_schedule.rules.sddmm import sddmm
-from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
-from gossamer_schedule.rules.spmv_rows import spmv_rows
+from gossamer_schedule.rules.patterns import PATTERN_RULES
+from gossamer_schedule.rules.schedule_rule import rules_among
 
-RULES = (
-    spmv_rows,
-    sparse_times_dense,
-    bsr_times_dense,
-    sddmm,
-    elementwise,
-    fused_rows,
-)
-"""The rules in the order in which they are tried; the first that matches is used. Each takes the module, the
-machine and the statistics of the data."""
+RULES = (*PATTERN_RULES, *rules_among([fused_rows]))
+"""The rules in the order in which they are tried; the first that matches is used."""
 
 
 @typed
@@ -65,7 +54,7 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Sched
     machine = machine_of(target)
     for form, decisions in _forms(module):
         for rule in RULES:
-            choice = rule(form, machine, stats)
+            choice = rule.function(form, machine, stats)
             if choice is not None:
                 return replace(choice, decisions=(*decisions, *choice.decisions))
     return ScheduleReport("", "not a pattern of any rule: the program runs as written")

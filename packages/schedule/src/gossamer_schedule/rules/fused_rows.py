@@ -8,7 +8,6 @@ pattern. The loop over rows, which they share, runs in parallel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_com
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
 from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.elementwise import elementwise_by_rows
+from gossamer_schedule.rules.patterns import PATTERN_RULES
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
     Fiber,
@@ -29,10 +28,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     names_of,
     slots_before,
 )
-from gossamer_schedule.rules.rowwise_dense import rowwise_dense
-from gossamer_schedule.rules.sddmm import sddmm
-from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
-from gossamer_schedule.rules.spmv_rows import spmv_rows
+from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 
 PREFETCH = PrefetchThresholds(least_row=128, least_operand=2, with_alignment=True)
 """When prefetching pays. Several computations per row keep the hardware prefetcher from reaching the next
@@ -44,19 +40,24 @@ rows lose to store-forwarding stalls, since a vector load waits for the scalar s
 (measured: scalar code is 1.1 to 2.1 times as fast, and 0.85 at 7 elements), and to mispredicted exits of the
 loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
 
-PARTS = (
-    partial(spmv_rows, short_row=SHORT_ROW),
-    partial(sparse_times_dense, prefetch=PREFETCH, is_part=True),
-    partial(sddmm, prefetch=PREFETCH, short_row=SHORT_ROW),
-    partial(elementwise_by_rows, short_row=SHORT_ROW),
-    rowwise_dense,
-)
+PART = RowPart(short_row=SHORT_ROW, prefetch=PREFETCH)
+"""The thresholds for each part."""
+
+PART_RULES = tuple(rule for rule in PATTERN_RULES if rule.has_parts)
 """The rules that are tried for each part, in this order."""
 
 WORK_PER_ROW = 16
 """Cost of a row besides its elements, in elements."""
 
 
+@schedule_rule(
+    pattern=("several iterations that all begin with the same rows, each of a pattern above"),
+    programs="attention (SDDMM, softmax, SpMM), softmax of rows",
+    schedule=(
+        "one loop over rows, in which each part is scheduled as it would be alone; intermediate results "
+        "are buffers of one row, one per thread, sized for its longest row"
+    ),
+)
 def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> ScheduleReport | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""
     found = _iterations(module)
@@ -126,8 +127,8 @@ def _part(
     """Return the decisions of the rule for an iteration by itself, without those on the loop over rows; None
     if no rule matches."""
     alone = replace(module, functions=(replace(function, body=(iteration,)),))
-    for rule in PARTS:
-        choice = rule(alone, machine, stats)
+    for rule in PART_RULES:
+        choice = rule.function(alone, machine, stats, part=PART)
         if choice is not None:
             return tuple(_within_rows(choice, row=iteration.vars[0]))
     return None

@@ -35,6 +35,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     reduced_buffer,
     single_iteration,
 )
+from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group. The remainder of a row runs one nonzero at a time."""
@@ -50,6 +51,9 @@ UNROLLED_VECTORS = 33
 PREFETCH = PrefetchThresholds(least_row=128, least_operand=2)
 """When prefetching pays: an operand of this size exceeds the private caches of a core (measured on graphs:
 1.1 to 1.4 times faster)."""
+
+ALONE = RowPart(short_row=0.0, prefetch=PREFETCH)
+"""The thresholds for a program of its own, in which groups pay for rows of any length."""
 
 WORK_PER_ROW = 4
 """Cost of a row besides its nonzeros, in nonzeros."""
@@ -84,22 +88,27 @@ class SampledProducts(msgspec.Struct, frozen=True):
         )
 
 
+@schedule_rule(
+    pattern=('`out[i, j] = out[i, j] + ...` over row, fiber and features (`[I, J, K]`, "SSR")'),
+    programs="SDDMM over CSR and ragged rows",
+    schedule=(
+        "groups of a row's elements, one vector of partial sums for each, one transpose-reduce for the "
+        "group; rows of a cache-resident operand are read by aligned cache lines, those of a larger one "
+        "are prefetched"
+    ),
+)
 def sddmm(
-    module: Module,
-    machine: Machine,
-    stats: Stats | None,
-    *,
-    prefetch: PrefetchThresholds = PREFETCH,
-    short_row: float = 0.0,
+    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
 ) -> ScheduleReport | None:
     """Return the schedule for such a product; None for any other program.
 
-    Elements run one at a time if the mean row has at most `short_row` of them.
+    Elements of a part run one at a time if its rows are short.
     """
     pattern = pattern_of(module)
     if pattern is None or pattern.features == 0:
         return None
-    decisions = _decisions(pattern, machine, stats, prefetch=prefetch, short_row=short_row)
+    thresholds = ALONE if part is None else part
+    decisions = _decisions(pattern, machine, stats, thresholds)
     return ScheduleReport("sddmm", pattern.text, decisions)
 
 
@@ -107,9 +116,7 @@ def _decisions(
     pattern: SampledProducts,
     machine: Machine,
     stats: Stats | None,
-    *,
-    prefetch: PrefetchThresholds,
-    short_row: float,
+    thresholds: RowPart,
 ) -> tuple[Decision, ...]:
     if pattern.features == 1:
         scalar = Decision("one product at a time", "a single feature needs no reduction")
@@ -122,6 +129,7 @@ def _decisions(
     if pattern.is_padded:
         why = "each slot is tested for padding, so groups would branch as often"
         return Decision("one element at a time", why), _dot_products(pattern, lanes), rows
+    prefetch, short_row = thresholds.prefetch, thresholds.short_row
     if stats is not None and stats.mean_row <= short_row:
         why = f"rows have {stats.mean_row:.3g} elements on average; groups pay above {short_row}"
         sums = _sums(pattern, machine, stats, prefetch=prefetch, loop=pattern.position)

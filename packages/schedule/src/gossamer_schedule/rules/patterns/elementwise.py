@@ -12,6 +12,7 @@ from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, Machin
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
+from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 
 SHORT_ROW = 4
 """Maximum length of all rows for scalar code, in a loop over rows."""
@@ -20,27 +21,32 @@ WORK_PER_ROW = 4
 """Cost of a row besides its elements, in elements."""
 
 
-def elementwise(module: Module, machine: Machine, stats: Stats | None) -> ScheduleReport | None:
-    """Return the schedule for a value per stored element; None for any other program."""
+@schedule_rule(
+    pattern='`out[i, j] = ...` over row and fiber (`[I, J]`, "SS")',
+    programs="element-wise programs",
+    schedule=(
+        "one loop over all elements in vectors, or a loop over rows if a value depends on the row"
+    ),
+)
+def elementwise(
+    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
+) -> ScheduleReport | None:
+    """Return the schedule for a value per stored element; None for any other program.
+
+    A part always has a loop over rows. Its elements run one at a time if its rows are short.
+    """
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
     lanes = machine.lanes(pattern.dtype)
-    chosen = _flat(pattern, lanes) if pattern.is_flat else _by_rows(pattern, lanes, stats)
-    return ScheduleReport("elementwise", pattern.text, chosen)
-
-
-def elementwise_by_rows(
-    module: Module, machine: Machine, stats: Stats | None, *, short_row: float
-) -> ScheduleReport | None:
-    """Like `elementwise`, but always with a loop over rows, and with one element at a time if the mean row
-    has at most `short_row` elements."""
-    pattern = elementwise_pattern(module)
-    if pattern is None:
-        return None
-    chosen = _by_rows(pattern, machine.lanes(pattern.dtype), stats)
-    if stats is not None and stats.mean_row <= short_row:
-        why = f"rows have {stats.mean_row:.3g} elements on average; vectors pay above {short_row}"
+    if part is None and pattern.is_flat:
+        return ScheduleReport("elementwise", pattern.text, _flat(pattern, lanes))
+    chosen = _by_rows(pattern, lanes, stats)
+    if part is not None and stats is not None and stats.mean_row <= part.short_row:
+        why = (
+            f"rows have {stats.mean_row:.3g} elements on average; "
+            f"vectors pay above {part.short_row}"
+        )
         chosen = (Decision("one element at a time", why), *chosen[1:])
     return ScheduleReport("elementwise", pattern.text, chosen)
 

@@ -13,6 +13,7 @@ from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.row_reduction import SparseReduction, sparse_reduction
+from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 
 MIDDLE_ROW = 16
 """Minimum mean number of gathered terms per row for vectors to pay. Where gathers are fast, the remainder
@@ -43,12 +44,22 @@ WORK_PER_ROW = 4
 """Cost of a row besides its terms, in terms."""
 
 
+@schedule_rule(
+    pattern='`out[i] = out[i] + ...` over row and fiber (`[I, J]`, "SR")',
+    programs=(
+        "CSR, ELL, DCSR and bucketed rows times a vector; sums and extrema of rows and segments"
+    ),
+    schedule=(
+        "a row's result in a register; vectors of partial results if rows are long enough or terms "
+        "are contiguous"
+    ),
+)
 def spmv_rows(
-    module: Module, machine: Machine, stats: Stats | None, *, short_row: float = 0.0
+    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
 ) -> ScheduleReport | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
-    Contiguous terms also run one at a time if the mean row has at most `short_row` terms.
+    Contiguous terms of a part also run one at a time if its rows are short.
     """
     pattern = sparse_reduction(module)
     if pattern is None or pattern.feature:
@@ -56,6 +67,7 @@ def spmv_rows(
     rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
     vectors = _vectors(pattern, machine, stats)
     mean = _mean_row(pattern, stats)
+    short_row = 0.0 if part is None else part.short_row
     if pattern.is_contiguous and mean is not None and mean <= short_row:
         vectors = _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
     decisions = (_in_register(pattern), vectors, rows)

@@ -19,6 +19,7 @@ from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
 from gossamer_schedule.rules.plan import AccumulatorLoops, Plan, VectorLoops
 from gossamer_schedule.rules.recognize.block_reduction import BlockReduction, block_reduction
+from gossamer_schedule.rules.schedule_rule import schedule_rule
 
 UNROLLED_PANELS = 8
 """Maximum number of panels that are unrolled if the last one is partial, so that no row is masked. (Masks of
@@ -39,6 +40,14 @@ class _Loops(NamedTuple):
     features: VectorLoops
 
 
+@schedule_rule(
+    pattern=(
+        "a sum over dense blocks of the fiber "
+        '(`[IO, JO, II, JI, K]`, "SRSRS", in any order; K may be missing)'
+    ),
+    programs="BSR times a matrix or a vector",
+    schedule="a tile of rows and features in registers",
+)
 def bsr_times_dense(
     module: Module, machine: Machine, _stats: Stats | None
 ) -> ScheduleReport | None:

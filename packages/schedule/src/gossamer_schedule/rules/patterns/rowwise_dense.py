@@ -12,12 +12,20 @@ from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import axes_of, single_iteration
+from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 
 
-def rowwise_dense(module: Module, machine: Machine, _stats: Stats | None) -> ScheduleReport | None:
+@schedule_rule(
+    pattern='`out[i, k] = ...` over row and features (`[I, K]`, "SS"); K may be missing',
+    programs="a value per row, or per row and feature, as a part of `fused_rows` only",
+    schedule="features in vectors, unrolled if they are few",
+)
+def rowwise_dense(
+    module: Module, machine: Machine, _stats: Stats | None, *, part: RowPart | None = None
+) -> ScheduleReport | None:
     """Return the schedule of one row of such a part; None for any other program."""
     found = single_iteration(module)
-    if found is None:
+    if part is None or found is None:
         return None
     function, iteration = found
     axes = axes_of(function, iteration)

@@ -32,6 +32,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     single_iteration,
     sparse_reduction,
 )
+from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 
 UNROLLED_TILES = 4
 """Maximum number of tiles that are unrolled if the last one is partial; this is fewer than 64 vectors of
@@ -52,19 +53,23 @@ WORK_PER_ROW = 4
 """Cost of a row besides its nonzeros, in nonzeros."""
 
 
+@schedule_rule(
+    pattern=('`out[i, k] = out[i, k] + ...` over row, fiber and features (`[I, J, K]`, "SRS")'),
+    programs="the same times a matrix; segments of features",
+    schedule=(
+        "features in tiles of vector registers, aligned to the cache lines of the dense operand if it "
+        "stays in the shared cache; rows of a larger operand are prefetched; large results are stored "
+        "around the caches"
+    ),
+)
 def sparse_times_dense(
-    module: Module,
-    machine: Machine,
-    stats: Stats | None,
-    *,
-    prefetch: PrefetchThresholds = PREFETCH,
-    is_part: bool = False,
+    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
 ) -> ScheduleReport | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program.
 
-    Vectors of a part of several computations on the same rows are not aligned: the row is an iterator of the
-    block around all parts. Its result is not stored around the caches: the next part may read it (measured on
-    attention: 1.4 to 8 times slower).
+    Vectors of a part are not aligned: the row is an iterator of the block around all parts. The result of a
+    part is not stored around the caches: the next part may read it (measured on attention: 1.4 to 8 times
+    slower).
     """
     program, pattern = single_iteration(module), sparse_reduction(module)
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
@@ -77,10 +82,8 @@ def sparse_times_dense(
         decisions = (_single_feature(pattern), _parallel(pattern, 1))
     else:
         gather = _gather(*program, pattern)
-        has_rows = not is_part and _has_rows_and_init(*program)
-        decisions = _in_tiles(
-            pattern, gather, machine, stats, prefetch=prefetch, has_rows=has_rows, is_part=is_part
-        )
+        has_rows = part is None and _has_rows_and_init(*program)
+        decisions = _in_tiles(pattern, gather, machine, stats, has_rows=has_rows, part=part)
     return ScheduleReport("sparse_times_dense", pattern.text, decisions)
 
 
@@ -90,11 +93,11 @@ def _in_tiles(
     machine: Machine,
     stats: Stats | None,
     *,
-    prefetch: PrefetchThresholds,
     has_rows: bool,
-    is_part: bool,
+    part: RowPart | None,
 ) -> tuple[Decision, ...]:
     """Return the decisions for tiles of features in registers."""
+    prefetch = PREFETCH if part is None else part.prefetch
     alignment = _alignment(gather, machine, stats, has_rows=has_rows)
     is_aligned = bool(alignment.steps)
     why_not = why_not_prefetched(gather, machine, stats, prefetch, is_aligned=is_aligned)
@@ -112,7 +115,7 @@ def _in_tiles(
         in_registers,
         _vectors(loops, init, copy.loops),
         *_several_tiles(tiling, loops.tile),
-        *(() if is_part else _around_caches(pattern, copy.block, machine, stats)),
+        *(_around_caches(pattern, copy.block, machine, stats) if part is None else ()),
         prefetching,
         _parallel(pattern, tiling.vectors * (tiling.tiles or 1)),
     )

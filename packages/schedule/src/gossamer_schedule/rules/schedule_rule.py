@@ -1,0 +1,79 @@
+"""What a rule is: a function that recognizes a pattern and schedules it, and what it declares of itself.
+
+A rule is a function with the decorator `schedule_rule` in a file of its name. `patterns/__init__.py` lists
+the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from inspect import signature
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from gossamer_ir.interchange.records import ScheduleReport
+from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
+
+Rule = TypeVar("Rule", bound=Callable[..., ScheduleReport | None])
+
+
+class RowPart(NamedTuple):
+    """The thresholds for an iteration that is one of several over the same rows, which share a loop.
+
+    Elements of a row run one at a time if the mean row has at most `short_row` of them.
+    """
+
+    short_row: float
+    prefetch: PrefetchThresholds
+
+
+class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule and what it declares, from which the table of rules in `docs/architecture.md` is generated."""
+
+    function: Callable[..., ScheduleReport | None]
+    pattern: str
+    """The form of the programs that it recognizes."""
+    programs: str
+    """Programs of this form."""
+    schedule: str
+    """What the schedule does, and where that pays."""
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def has_parts(self) -> bool:
+        """True if the rule also schedules one of several iterations over the same rows: it then takes an
+        argument `part`, a `RowPart` for such an iteration and None for a program of its own."""
+        return "part" in signature(self.function).parameters
+
+
+def schedule_rule(*, pattern: str, programs: str, schedule: str) -> Callable[[Rule], Rule]:
+    """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
+
+    A rule takes the module, the `Machine` and the `Stats` of the data (None if unknown). It returns a report,
+    or None for a program that it does not recognize.
+    """
+
+    def decorate(function: Rule) -> Rule:
+        record = RuleRecord(
+            function=function, pattern=pattern, programs=programs, schedule=schedule
+        )
+        vars(function)["schedule_rule"] = record
+        return function
+
+    return decorate
+
+
+def rules_among(objects: Iterable[object]) -> tuple[RuleRecord, ...]:
+    """Return the records of the rules among some objects, in order.
+
+    >>> from gossamer_schedule.rules.patterns.sddmm import sddmm
+    >>> [record] = rules_among([sddmm, print])
+    >>> record.name, record.has_parts, record.programs
+    ('sddmm', True, 'SDDMM over CSR and ragged rows')
+    """
+    records = (getattr(found, "schedule_rule", None) for found in objects)
+    return tuple(record for record in records if isinstance(record, RuleRecord))
