@@ -1,4 +1,4 @@
-"""The LLVM passes between emission and code generation, chosen by measurement (`benchmarks/compile_time.py`).
+"""The LLVM passes between emission and code generation, chosen by measurement (`benchmarks/codegen_time.py`).
 
 They do what the emitter leaves undone. Others seldom find anything: code generation does strength reduction
 of address computations itself, and the emitter rotates loops and shares equal computations. (NewGVN would

@@ -1,6 +1,7 @@
-"""Where the time of a compilation goes: milliseconds of each step, medians of several runs.
+"""Milliseconds of each step of the backend generic-cpu, from a flat module to a loaded kernel: medians of
+several runs in one process. `compile_time.py` measures the whole way from a script, in fresh processes.
 
-Run as `python plugins/generic-cpu/benchmarks/compile_time.py [FEATURES]`.
+    python -m benchmarks.codegen_time [FEATURES]
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
+ROOT = Path(__file__).parents[1]
 ROUNDS = 21
 STEPS = ("emit", "parse", "optimize", "codegen", "load")
 
 
 def hand_built() -> dict[str, Module]:
-    """The modules of the tests: SpMM for the given features, and SpMV."""
-    path = Path(__file__).parents[1] / "tests" / "conftest.py"
+    """Returns the modules of the backend's tests: SpMM for the given features, and SpMV."""
+    path = ROOT / "plugins" / "generic-cpu" / "tests" / "conftest.py"
     spec = importlib.util.spec_from_file_location("hand_built", path)
     assert spec is not None
     assert spec.loader is not None
@@ -32,7 +34,7 @@ def hand_built() -> dict[str, Module]:
 
 
 def measure(module: Module) -> dict[str, float]:
-    """The median of each step."""
+    """Returns the median of each step."""
     backend = GenericCpu()
     times: dict[str, list[float]] = {step: [] for step in STEPS}
     for _ in range(ROUNDS):
