@@ -13,43 +13,88 @@ decorator of each pass declares. Passes that are declared `on_request` are not p
 
 # To the position stage and to the loop stage.
 from gossamer_lower.iterations.lower_iterations import lower_iterations as lower_iterations
+# After the iterations are loops: the place of an element in storage is computed from their
+# positions.
 from gossamer_lower.buffers.lower_buffers import lower_buffers as lower_buffers
 
 # On request, before the loop stage is lowered.
+# Blocks mark what an inspector computes, so this runs before `lower_blocks` removes them.
 from gossamer_lower.inspector.extract_inspector import extract_inspector as extract_inspector
+# After the inspector was extracted: it replaces the marked blocks by reads of the inspector's
+# results.
 from gossamer_lower.inspector.use_inspector_results import use_inspector_results as use_inspector_results
+# Before everything below, so that each later pass can use the constants.
 from gossamer_lower.specialize.specialize_buffer import specialize_buffer as specialize_buffer
+# After specialization, which is what leaves arguments unused.
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args as remove_unused_args
 
 # To plain statements.
+# First, so that no pass below needs a case for `Combine`.
 from gossamer_lower.blocks.expand_reducers import expand_reducers as expand_reducers
+# Before `contract_buffers`: only the final place of an init tells where a buffer is first written.
 from gossamer_lower.blocks.lower_blocks import lower_blocks as lower_blocks
+# After `lower_blocks`: with the inits still in blocks, the accumulator of a row in spmv would
+# remain an array of all rows. Before the bounds checks, so that those are of the indices into the
+# small buffers.
 from gossamer_lower.memory.contract_buffers import contract_buffers as contract_buffers
 
 # Conditions of whole loops, and loops that need none: before vectors turn conditions into masks.
+# Before `insert_bounds_checks`: an access that is the same in all lanes is not masked, so under a
+# condition that is still inside the lanes it is refused (`lower.unmasked_lane`, as sddmm would be).
 from gossamer_lower.loops.unswitch_uniform_conditions import unswitch_uniform_conditions as unswitch_uniform_conditions
+# Before anything is peeled, unrolled or vectorized: each access is proved once, with scalar
+# indices.
 from gossamer_lower.bounds.insert_bounds_checks import insert_bounds_checks as insert_bounds_checks
+# Before `peel_remainder`, which leaves a group alone if a guard stands before its bound, and before
+# copies of a loop would each hoist a check of their own.
 from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks as hoist_bounds_checks
+# Before `vectorize_loops`, which would make masks of the conditions that peeling removes.
 from gossamer_lower.loops.peel_last_iteration import peel_last_iteration as peel_last_iteration
+# Before `vectorize_loops` for the same reason, and before `unroll_loops`, since it needs the loop.
 from gossamer_lower.loops.peel_remainder import peel_remainder as peel_remainder
 
 # Vectors and copies. Lane reductions into consecutive elements come from copies of unrolled loops.
+# Before `unroll_loops`: partial results are kept across an unrolled loop, which must still be one.
 from gossamer_lower.vector.vectorize_loops import vectorize_loops as vectorize_loops
+# Before the passes below: the copies have constant indices, which prove masks, and adjacent
+# elements.
 from gossamer_lower.loops.unroll_loops import unroll_loops as unroll_loops
+# After `unroll_loops`, since a mask often holds in all copies but one. Before
+# `hoist_invariant_loads`: a load stays in the loop if its mask varies, even if the mask is always
+# true.
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks as eliminate_redundant_masks
+# After `unroll_loops`: the stores to adjacent elements are those of the copies.
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions as combine_lane_reductions
+# After `unroll_loops`, so that equal loads of several copies share one register and count once.
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads as hoist_invariant_loads
 
 # Searches are hoisted and merged as expressions, before they become loops.
+# After all passes that match the shape of a body: a let before a vectorized loop hides the loop
+# from `vectorize_loops`, and a let among stores disables the common subexpressions of
+# `unroll_loops`.
 from gossamer_lower.search.hoist_searches import hoist_searches as hoist_searches
+# After `hoist_searches`, since it needs each search as the value of a let, and before
+# `expand_search`, which would expand a search in a loop into a cursor that also handles values that
+# decrease.
 from gossamer_lower.search.merge_searches import merge_searches as merge_searches
+# Last of the three: it takes every search that is left.
 from gossamer_lower.search.expand_search import expand_search as expand_search
+# After the searches: the two loops would each get a cursor and walk the window again from its
+# begin. After `hoist_invariant_loads`, so that both loops use the vectors that were loaded before
+# the first.
 from gossamer_lower.loops.split_index_set import split_index_set as split_index_set
 
 # Functions of the flat stage, each run by one thread.
+# After all passes that prove something: an outlined function keeps facts about the buffers that it
+# gets, but not the conditions around its loop.
 from gossamer_lower.host.outline_parallel import outline_parallel as outline_parallel
+# After `outline_parallel`: a buffer of a parallel iteration can leave the serial loop over a chunk,
+# so that it is allocated once per chunk instead of once per iteration.
 from gossamer_lower.memory.hoist_allocations import hoist_allocations as hoist_allocations
+# After `outline_parallel`: what the outlined function allocates is private to a thread. After
+# `vectorize_loops`: accumulations of vectors become one atomic operation for each lane.
 from gossamer_lower.host.lower_atomics import lower_atomics as lower_atomics
+# Last, because it clones whole loops: any later pass would have to do its work twice.
 from gossamer_lower.loops.unswitch_on_alignment import unswitch_on_alignment as unswitch_on_alignment
 
 # On request, for a target.

@@ -88,16 +88,21 @@ class _BoundsCheckHoister:
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         with self._point.inside(loop):
             body = self.body(loop.body)
+        # Names that are bound inside do not exist before the loop.
         inner = frozenset((*bound_variables(body), *_allocated(body)))
         leaving: dict[Guard, None] = {}
         kept: list[Stmt] = []
         is_first = True
         for stmt in body:
+            # Only a prefix of guards leaves. A guard after one that stays might read, in its own
+            # condition, what the one that stays protects.
             new = self._outside(stmt, loop, inner) if isinstance(stmt, Guard) and is_first else None
             if new is None:
                 kept.append(stmt)
                 is_first = is_first and not isinstance(stmt, Guard)
             else:
+                # A dict, because guards of several copies of one access may become equal before the
+                # loop.
                 leaving[new] = None
         return (*leaving, with_body(loop, tuple(kept)))
 
@@ -110,6 +115,8 @@ class _BoundsCheckHoister:
         condition, extent = guard.condition, loop.extent
         if {guard.buffer, *free_vars(condition)} & inner or contains(Search, condition):
             return None
+        # The loop may write what the condition reads, and then each iteration has another
+        # condition.
         if not self._point.is_unchanging(condition, loop.start, extent):
             return None
         parts = self._parts(tuple(build.conjuncts(condition)), loop)
@@ -118,6 +125,8 @@ class _BoundsCheckHoister:
             return None
         count = build.integer_value(extent)
         runs = Compare("gt", extent, build.ZERO)
+        # A loop without iterations checks nothing, so the hoisted guard must not stop the kernel
+        # either.
         return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)
 
     def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
@@ -128,6 +137,8 @@ class _BoundsCheckHoister:
             if loop.var not in free_vars(part):
                 result.append(part)
             elif isinstance(part, Compare) and part.op == "ge" and part.rhs == build.ZERO:
+                # `index >= 0` alone cannot be moved: it is covered by the `<` of the same index,
+                # which must follow.
                 indices[part.lhs] = None
             elif isinstance(part, Compare) and part.op == "lt":
                 progression = self._progression(part.lhs, loop)
@@ -137,6 +148,7 @@ class _BoundsCheckHoister:
                 result += _range_conditions(progression, loop.extent, part.rhs)
             else:
                 return None
+        # A lower bound without its upper bound remains: the index might wrap between the two ends.
         return None if indices else result
 
     def _progression(self, index: Expr, loop: For) -> _Progression | None:
@@ -145,6 +157,8 @@ class _BoundsCheckHoister:
             return None
         step, rest = parts
         stride = expr_of(step)
+        # With a negative step, the first iteration has the largest index, and the conditions
+        # differ.
         if not self._point.is_nonnegative(stride):
             return None
         first = combine(rest, affine_of(build.mul(stride, loop.start)), 1)
@@ -155,6 +169,8 @@ class _BoundsCheckHoister:
         may, inside the loop as outside."""
         if loop.var in free_vars(size) or not self._point.is_unchanging(size):
             return False
+        # These are what `_range_conditions` computes; size + 1 must fit so that `size - 1 - first`
+        # cannot wrap.
         parts = (progression.step, build.sub(size, loop.extent), build.add(size, build.ONE))
         return self._point.is_exact(*parts)
 
@@ -167,10 +183,13 @@ def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
 def _range_conditions(progression: _Progression, extent: Expr, size: Expr) -> Iterator[Expr]:
     """Yield the conditions that the indices of `extent` > 0 iterations lie in a dimension."""
     yield Compare("ge", progression.first, build.ZERO)
+    # first + (extent - 1) < size, written without the sum, which may overflow for a large first.
     if progression.step == build.ONE:
         yield Compare("le", progression.first, build.sub(size, extent))
         return
     yield Compare("lt", progression.first, size)
     room = Binary("sub", build.sub(size, build.ONE), progression.first)
+    # first + step * (extent - 1) < size as a quotient: the product may overflow. A single iteration
+    # has extent - 1 == 0, for which the step does not matter.
     steps = build.floordiv(room, build.sub(extent, build.ONE))
     yield IfThenElse(Compare("gt", extent, build.ONE), Compare("le", progression.step, steps), TRUE)

@@ -66,10 +66,14 @@ class _LastIterationPeeler(PointVisitor):
     def _peeled(self, loop: For) -> Iterator[Stmt]:
         count = build.integer_value(loop.extent)
         kept = tuple(annotation for annotation in loop.annotations if annotation != PEEL_LAST)
+        # Other kinds have no last iteration in time, and one iteration leaves nothing to simplify;
+        # the annotation is only a request, so it is dropped.
         if loop.kind != "serial" or count is None or count < 2:
             yield msgspec.structs.replace(loop, annotations=kept)
             return
         most = build.index(count - 1)
+        # The start is evaluated again for the last iteration, after the loop may have written what
+        # it reads.
         starts, loop = with_hoisted_start(loop, self.function, self.namer)
         yield from starts
         whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
@@ -87,6 +91,7 @@ class _LastIterationPeeler(PointVisitor):
         match stmt:
             case For():
                 return (self._without_conditions(stmt),)
+            # Not into `else`: it runs where the condition fails, which the proof would exclude.
             case If():
                 parts = build.conjuncts(stmt.condition)
                 left = [part for part in parts if not self.point.proves(part)]

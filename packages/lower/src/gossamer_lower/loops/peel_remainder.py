@@ -101,6 +101,8 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
         if slack is None:
             return False
         rest = combine(self.slack, slack, -1)
+        # `self.slack` has the bound without the variable: the rest must be the variable of one loop
+        # alone.
         if rest.constant or len(rest.terms) != 1:
             return False
         ((atom, factor),) = rest.terms.items()
@@ -136,17 +138,23 @@ class _RemainderPeeler:
     def _group_of(self, stmt: Stmt, unrolled: frozenset[str]) -> _UnrolledGroup | None:
         """Return the group of an unrolled loop; None if there is none. Each iteration must evaluate the
         bound unconditionally, and still depend on it once the enclosing loops are unrolled."""
+        # With another start, the iterations of the group would not be 0, ..., count - 1.
         if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
             return None
+        # Straight-line copies under their own conditions are cheap: they become masks or short
+        # branches.
         if not any(isinstance(inner, For) for inner in statements(stmt.body)):
             return None
         count = build.integer_value(stmt.extent)
         for inner in stmt.body:
+            # A guard before the bound runs even in iterations past the bound, and may stop the
+            # kernel there.
             if isinstance(inner, Guard) or count is None or count < 2:
                 return None
             if isinstance(inner, If):
                 condition = next(build.conjuncts(inner.condition))
                 group = _group(condition, stmt.var, count)
+                # Otherwise unrolling decides the condition at compile time.
                 if group is not None and free_vars(condition) - {stmt.var} - unrolled:
                     return group if self._is_as_computed(group) else None
         return None
@@ -167,11 +175,15 @@ class _RemainderPeeler:
         ]
         first, last = bounded[0], bounded[-1] + 1
         before, run, after = body[:first], body[first:last], body[last:]
+        # After the choice, a name that one branch binds no longer exists.
         if _bound_names(run) & _used_names(after):
             return None
+        # The condition is now evaluated before the run, each copy evaluated it for itself.
         if not is_invariant(group.whole, run, self._function):
             return None
         outside = _used_names((*before, *after))
+        # Buffers that only the run uses move into both versions, so that each can keep them in
+        # registers.
         private = [
             stmt
             for stmt in before
@@ -179,6 +191,7 @@ class _RemainderPeeler:
         ]
         every = (*private, *run)
         main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
+        # Names are unique in a function, so the second version needs its own.
         remainder = simplify_body(
             tuple(_rolled(stmt, group) for stmt in with_fresh_names(every, self._namer))
         )
@@ -236,6 +249,7 @@ def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -
     if not isinstance(stmt, If) or stmt.else_body:
         return isinstance(stmt, (Allocate, Let))
     first = next(build.conjuncts(stmt.condition))
+    # A conditional conjunction evaluates its condition first, so that is the part that decides.
     while isinstance(first, IfThenElse) and first.if_false == FALSE:
         first = next(build.conjuncts(first.condition))
     return group.bounds(first, counts)

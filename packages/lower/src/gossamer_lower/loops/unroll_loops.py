@@ -74,13 +74,16 @@ def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
             "lower.unroll", f"The loop '{loop.var}' is unrolled, but its extent is not constant.",
             hint="Split it by a constant first.",
         )  # fmt: skip
+    # The innermost loops first, so that the size that is checked is the final one.
     unrolled = _body(loop.body, function, namer)
     _require_few(loop, extent * sum(map(_nodes, walk(*unrolled))))
     lets, body = cse_unrolled(unrolled, loop.var, namer=namer)
+    # Without an iteration, the loads of the lets may be out of bounds.
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
         values = {loop.var: build.add(loop.start, build.index(at))}
         result += (
+            # The first copy takes the place of the original, so it may keep its names.
             with_fresh_names(body, namer, values=values) if at else substitute_body(body, values)
         )
     return tuple(result)

@@ -89,6 +89,7 @@ def _unswitched_loop(loop: For, function: Function) -> Stmt:
     match loop.body:
         case (If(else_body=()) as inner,):
             parts = list(build.conjuncts(inner.condition))
+            # Each part on its own: `and` evaluates both operands, so none protects another one.
             moved = [
                 part for part in parts if is_known_before(part, loop, function, is_in_each=True)
             ]
@@ -116,6 +117,7 @@ def _split_body(body: tuple[Stmt, ...], lanes: set[str]) -> tuple[Stmt, ...]:
     lane."""
     result: list[Stmt] = []
     for stmt in body:
+        # A let of a lane-dependent value depends on the lane itself, also in conditions after it.
         if isinstance(stmt, Let) and free_vars(stmt.value) & lanes:
             lanes = {*lanes, stmt.var.name}
         result.append(_split(stmt, lanes))

@@ -75,6 +75,9 @@ def contract_buffers(module: Module) -> Module:
 
 def _contract_function(function: Function) -> Function:
     planned = _with_contracted_buffers(function)
+    # Planned first without checks, because most buffers are accessed in bounds: the plan tells
+    # which few buffers need checks of the declared shape. With the checks in place, contraction
+    # runs again.
     unseen = _shrunk_unseen(function, planned)
     guarded = guard_accesses(function, unseen) if unseen else function
     return planned if guarded is function else _with_contracted_buffers(guarded)
@@ -85,6 +88,7 @@ def _with_contracted_buffers(function: Function) -> Function:
     for buffer in function.buffers:
         if buffer.handle is None and isinstance(buffer, Buffer):
             body = _body_with_allocation(body, buffer, function)
+    # Buffers with a handle belong to the caller, who has allocated them.
     kept = tuple(declared for declared in function.buffers if declared.handle is not None)
     return msgspec.structs.replace(function, body=body, buffers=kept)
 
@@ -145,6 +149,8 @@ def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
 def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
     """Return the body with its allocations, and those of inner bodies, moved to where they are live."""
     result: tuple[Stmt, ...] = ()
+    # From the last statement to the first: an allocation needs the statements after it, already
+    # rewritten.
     for stmt in reversed(body):
         if isinstance(stmt, Allocate):
             result = _body_with_allocation(result, stmt.buffer, function)
@@ -162,12 +168,16 @@ def _body_with_allocation(
         return body
     first, last = users[0], users[-1] + 1
     only = body[first]
+    # Not into a vectorized or unrolled loop: an allocation has no vector form, and each copy of an
+    # unrolled body would allocate.
     if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
         inside = index_ranges_of(buffer, only.body, function)
         if _is_private(only, buffer, inside, function):
             inner = _body_with_allocation(only.body, buffer, function, known=inside)
             placed = msgspec.structs.replace(only, body=inner)
             return (*body[:first], placed, *body[last:])
+    # Moving the buffer into the only branch that uses it saves the allocation if the branch is not
+    # taken.
     if len(users) == 1 and isinstance(only, If) and _is_in_one_side(only, buffer.name):
         sides = (
             _body_with_allocation(only.then_body, buffer, function),
@@ -175,6 +185,8 @@ def _body_with_allocation(
         )
         return (*body[:first], If(only.condition, *sides), *body[last:])
     live = body[first:last]
+    # Ranges that were computed for the enclosing loop body are valid here only if it is the same
+    # body: fewer statements may allow a tighter range.
     if known is None or len(live) < len(body):
         known = index_ranges_of(buffer, live, function)
     compacted, live = _contracted(buffer, live, known)
@@ -196,6 +208,7 @@ def _is_in_one_side(stmt: If, name: str) -> bool:
 def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
     """Return whether different iterations access different elements, along the dimensions for which the
     range of one iteration is known."""
+    # An index `i + c` alone makes the iterations disjoint, so the other dimensions need no proof.
     if any(interval is not None and _is_variable(interval, loop) for interval in intervals):
         return True
     known = [
@@ -231,6 +244,7 @@ need no mask if the elements exist, and accesses out of bounds, which a guard fi
 
 def _is_short(interval: Interval | None, extent: Expr) -> bool:
     """Return whether contraction does not make a dimension much longer than it is."""
+    # A symbolic length is that of a loop or of a condition, which the masked lanes do not exceed.
     if interval is None or interval.lengths:
         return True
     size = max(build.integer_value(extent) or 0, 0)
@@ -247,7 +261,10 @@ def _contracted(
         if interval is None:
             shape.append(extent)
         elif interval.lengths:
+            # A loop with a negative extent has no iteration, but an allocation of negative size is
+            # an error.
             shape.append(Binary("max", expr_of(interval.lengths[0]), build.ZERO))
+        # A range of one element drops the dimension, and `contracted_indices` drops its index.
         elif interval.high > interval.low:
             shape.append(build.index(interval.high - interval.low + 1))
 

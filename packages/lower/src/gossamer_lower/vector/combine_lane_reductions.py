@@ -40,6 +40,7 @@ from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
+# With 16 lanes, two reductions take 8 shuffles combined or apart; four take 10 instead of 16.
 MIN_VALUES = 4
 """Fewer reductions are not combined."""
 
@@ -101,7 +102,9 @@ class _LaneReductionCombiner:
         self._changing = changing
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        # Inner bodies first; groups never extend across the border of a body.
         body = map_statements(body, lambda stmt: (with_bodies(stmt, self.body),))
+        # Most bodies have no group, and the rewrites below are quadratic in the length of a body.
         if sum(1 for stmt in body if _ends_in_sum(stmt)) < MIN_VALUES:
             return body
         direct = self._forwarded(self._without_starts(list(body)))
@@ -116,6 +119,8 @@ class _LaneReductionCombiner:
         for run in _consecutive_runs(self._sums(body)):
             for group in _power_of_two_groups(run):
                 if self._may_move(body, group):
+                    # At the last member all values are known. The earlier ones are delayed, which
+                    # `_may_move` permits.
                     placed |= {member.at: () for member in group}
                     placed[group[-1].at] = (_combined_store(group),)
         if not placed:
@@ -127,11 +132,17 @@ class _LaneReductionCombiner:
         own = {member.at for member in group}
         stored = self._where(group[0].store.buffer)
         later: set[str] = set()
+        # Backwards, so that `later` holds what is written between a member and the place it moves
+        # to.
         for at in range(group[-1].at, group[0].at - 1, -1):
             read = set(self._read((body[at],)))
+            # A statement between reads the elements, or a member reads what is overwritten before
+            # the last member.
             if stored in read or (at in own and not read.isdisjoint(later)):
                 return False
             written = set(self._written((body[at],)))
+            # Another store to the buffer may be to one of the elements, and the order of the two
+            # would change.
             if at not in own and stored in written:
                 return False
             later |= written - ({stored} if at in own else set())
@@ -158,6 +169,7 @@ class _LaneReductionCombiner:
         dropped: set[int] = set()
         local = {stmt.buffer.name for stmt in body if isinstance(stmt, Allocate)}
         for at, stmt in enumerate(body):
+            # Only scratch of this body: the stored value of any other buffer is visible after it.
             if not isinstance(stmt, Store) or stmt.buffer not in local or not self._is_sum(stmt):
                 continue
             after = self._next_access(body, at, stmt)
@@ -166,6 +178,8 @@ class _LaneReductionCombiner:
                 continue
             between = body[at + 1 : after]
             is_last = self._next_access(body, after, stmt) is None
+            # The reduction is now evaluated at the user, so nothing in between may change its
+            # operands, and no other statement may load the element that is no longer stored.
             if is_last and set(self._read((stmt,))).isdisjoint(self._written(between)):
                 dropped.add(at)
                 body[after] = msgspec.structs.replace(user, value=stmt.value)
@@ -186,6 +200,7 @@ class _LaneReductionCombiner:
         if not isinstance(store.value, LaneReduce) or not self._is_scalar(store):
             return False
         kind = DType.parse(dtype_of(store.value.value))
+        # `TransposeReduce` halves vectors, so the number of lanes must be a known power of two.
         return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
 
     def _hands_on(self, user: Store, stored: Store) -> bool:
@@ -220,6 +235,7 @@ class _LaneReductionCombiner:
     def _may_be(self, node: Load | Store | Search | Prefetch, store: Store) -> bool:
         if self._where(node.buffer) != self._where(store.buffer):
             return False
+        # A search reads a range of elements; another buffer in the same memory has another shape.
         if isinstance(node, Search) or node.buffer != store.buffer:
             return True
         return not any(
@@ -297,6 +313,7 @@ def _is_consecutive(after: _LaneSum, before: _LaneSum) -> bool:
 def _power_of_two_groups(run: list[_LaneSum]) -> Iterator[list[_LaneSum]]:
     """Yield parts of a run, each with a power of two of stores."""
     while len(run) >= MIN_VALUES:
+        # The largest power of two first: 7 sums become a group of 4, and 3 that stay single.
         count = min(MAX_VALUES, 1 << (len(run).bit_length() - 1))
         yield run[:count]
         run = run[count:]

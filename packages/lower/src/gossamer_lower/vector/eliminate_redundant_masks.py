@@ -69,6 +69,8 @@ class _MaskEliminator:
 
     def __init__(self, function: Function) -> None:
         self._point = ProgramPoint(function)
+        # All variables at once: the rule below visits comparisons wherever they are, without
+        # entering loops.
         self._point.overflow.bind_all(function.body)
         self._lane = build.index_var(namer_of(function).fresh("lane"))
         self._loops = _loops_of_constant_range(function)
@@ -81,9 +83,12 @@ class _MaskEliminator:
     def rule(self, node: Any) -> Expr | None:
         """Return true in all lanes for a comparison that is proved."""
         match node:
+            # A scalable number of lanes has no constant range to prove the comparison for.
             case Compare(lhs=Ramp(lanes=Lanes(scalable=False) as lanes)):
                 if node not in self._holding:
                     self._holding[node] = self._holds(node, lanes)
+                # Simplification turns a select, or a predicate, of all-true lanes into the plain
+                # value.
                 return Broadcast(TRUE, lanes) if self._holding[node] else None
         return None
 

@@ -64,6 +64,8 @@ class _LoadHoister(PointVisitor):
     def __init__(self, function: Function, most_vectors: int) -> None:
         super().__init__(function)
         self._most_vectors = most_vectors
+        # A buffer that is written may change between iterations. Scratch (without a handle) is in
+        # registers.
         written = self.point.written
         self._shapes = {
             buffer.name: buffer.shape
@@ -81,6 +83,8 @@ class _LoadHoister(PointVisitor):
         kept = rewrite(loop, lambda node: _variable(node, lets))
         runs = Compare("gt", loop.extent, build.ZERO)
         both: tuple[Stmt, ...] = (*lets.values(), self.inside(kept))
+        # A speculated load must not happen if the loop has no iteration: it is in bounds only given
+        # one.
         return both if build.integer_value(loop.extent) else (If(runs, both),)
 
     def _lets(self, loop: For) -> dict[Load, Let]:
@@ -94,6 +98,7 @@ class _LoadHoister(PointVisitor):
             hoisted = [load for load in hoisted if self._exists(load)]
         return (
             {load: self._let(load) for load in hoisted}
+            # All or none: nothing here tells which of them deserve a register.
             if len(hoisted) <= self._most_vectors
             else {}
         )
@@ -110,6 +115,7 @@ class _LoadHoister(PointVisitor):
 
     def _is_same(self, load: Load, around: tuple[For]) -> bool:
         """Return whether a load is loop invariant, and none of its indices is loaded."""
+        # An index that is itself loaded would need a bounds check before the loop.
         return self.point.is_invariant(load, around) and len(collect(Load, load)) == 1
 
     def _exists(self, load: Load) -> bool:
@@ -132,6 +138,7 @@ class _LoadHoister(PointVisitor):
 
 def _is_serial(loop: For) -> bool:
     """Return whether a loop and all loops inside it are serial, and thus stay in one function."""
+    # A parallel loop inside becomes a function of its own, to which a vector cannot be passed.
     return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
 
 

@@ -83,11 +83,14 @@ class _LoopVectorizer(PointVisitor):
         return (self.inside(stmt),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        # Parallel iterations would race for the partial results.
         is_ordered = loop.kind in ("serial", "unrolled")
         partial = self._reducer.with_partial_results(loop) if is_ordered else None
         if partial is not None:
             return partial
         inner = self.inside_loop(loop)
+        # Lanes of one store may name one element, as in `Y[P[i]] += X[i]`: a scatter would keep the
+        # last only.
         return (with_body(inner, self._in_turn(inner.body, loop)) if is_atomic(loop) else inner,)
 
     def _in_turn(self, body: tuple[Stmt, ...], loop: For) -> tuple[Stmt, ...]:
@@ -103,6 +106,7 @@ class _LoopVectorizer(PointVisitor):
         return rewrite_body(body, rule)
 
     def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
+        # First, since the general form below refuses a store to one element from all lanes.
         reduction = lane_reduction(loop)
         if reduction is not None:
             return reduced_at_once(loop, reduction, self.namer)
