@@ -19,6 +19,8 @@ ABI_VERSION = 1
 
 SYMBOL = "gossamer_kernel"
 
+# Statuses of a kernel. They are compiled into artifacts
+# on disk: a change needs another `ABI_VERSION`.
 OK = 0
 OUT_OF_BOUNDS = 1
 OUT_OF_MEMORY = 2

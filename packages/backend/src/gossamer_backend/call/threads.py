@@ -15,6 +15,8 @@ VARIABLE = "GOSSAMER_NUM_THREADS"
 OPENMP_VARIABLE = "OMP_NUM_THREADS"
 """A number, or a list of numbers for nested regions, of which the first counts."""
 
+# Also the limit in the code of the parallel regions, whose counters have 12 bits for the threads
+# that may still enter. No machine of today has as many CPUs.
 LIMIT = 4096
 
 # Each assignment is atomic, so no lock is needed (a lock could be held while another thread forks).
@@ -81,6 +83,7 @@ def _openmp_number() -> int | None:
 
 
 def _thread_count(text: str) -> int | None:
+    # isdigit() is true for digits such as '²', which int() refuses.
     is_number = text.isascii() and text.isdigit() and len(text) < 100
     return int(text) if is_number and 1 <= int(text) <= LIMIT else None
 
@@ -93,6 +96,7 @@ def available_cpus() -> int:
 
 def _runnable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
+        # The affinity mask, not the number of CPUs: taskset and containers restrict it.
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 

@@ -17,6 +17,8 @@ COMMANDS = (
 )
 """Commands in the order in which they are tried. Compilers come first: they find their C library."""
 
+# A link takes a fraction of a second. The limit is for
+# a compiler wrapper that waits for input or a server.
 SECONDS = 60
 
 
@@ -38,6 +40,7 @@ def link_shared(object_file: Path, library: Path) -> Linked:
         failure = _link_failure([path, *named, "-o", str(library), str(object_file)])
         if failure is None and library.is_file():
             return Linked(is_done=True)
+        # A failed linker may leave a part of the library.
         library.unlink(missing_ok=True)
         reason = f"{program} failed: {failure or 'it wrote nothing'}"
     return Linked(is_done=False, reason=reason)

@@ -8,6 +8,7 @@ from gossamer_backend.artifact import Artifact
 from gossamer_ir.errors import ArgumentError
 
 PREFIX = "gossamer_"
+# The name is also that of files, to which suffixes are added; file systems allow 255 bytes.
 LONGEST = 200
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -108,6 +108,8 @@ class ArtifactCache:
         with directory:
             keys, data = self._follow(directory, key)
             if data is None:
+                # The chain ends nowhere, so links that lead
+                # there would be followed in vain each time.
                 for link in keys[:-1]:
                     directory.remove(link + _SUFFIX)
                 return None

@@ -23,8 +23,11 @@ HAS_OWNERS = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
 MOST_SYMBOLIC_LINKS = 40
 """The number of symbolic links that are followed above the cache, as in Linux."""
 
+# The block of ext4, XFS, APFS and NTFS by default. A
+# file system with larger ones says so by `fstatvfs`.
 BLOCK = 4096
 
+# O_PATH needs no permission to read, so a home directory that can only be searched works as well.
 _SEARCHED = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _LISTED = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0)
@@ -75,6 +78,7 @@ class Directory:
         at = self.path if self.descriptor is None else self.descriptor
         with contextlib.suppress(OSError), os.scandir(at) as entries:
             for item in entries:
+                # Another process may remove the entry between the listing and this call.
                 with contextlib.suppress(FileNotFoundError):
                     yield item.name, item.stat(follow_symlinks=False)
 
@@ -156,12 +160,14 @@ def _without_links(path: Path, *, create: bool) -> str:
     while names:
         above, entry = os.stat(at), os.path.join(at, names.pop())
         _require_sticky(above, at)
+        # lstat: the owner of a symbolic link counts, since that user chose where it leads.
         status = _level_status(entry, create=create)
         if above.st_mode & stat.S_IWOTH and status.st_uid not in (0, os.geteuid()):
             raise UnsafeDirectoryError(f"{entry} belongs to another user")
         if not stat.S_ISLNK(status.st_mode):
             at = entry
             continue
+        # A cycle of links would otherwise be followed for ever.
         followed += 1
         if followed > MOST_SYMBOLIC_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -201,6 +207,8 @@ def _open_level(above: str | int, path: Path, *, flags: int, create: bool) -> in
     except FileNotFoundError:
         if not create:
             raise
+        # Another process may create the same level at the same
+        # time; what exists then is checked as any level is.
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=at)
         status = os.stat(name, dir_fd=at, follow_symlinks=False)

@@ -14,9 +14,11 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["artifact", "link"]
 
 MAGIC = b"gossamer"
+# Grows when the layout below changes: entries of another version are misses, never errors.
 FORMAT = 1
 _KINDS: tuple[Kind, ...] = ("artifact", "link")
 _HEADER = struct.Struct("<8sHH32sQ")
+# The bytes of a SHA-256.
 _DIGEST = 32
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
@@ -45,5 +47,7 @@ def unpack_entry(key: str, data: bytes) -> tuple[Kind, bytes] | None:
     digest = hashlib.sha256(data[: _HEADER.size] + payload).digest()
     if digest != data[_HEADER.size : start]:
         return None
+    # The checksum proves that the file is complete, not who wrote
+    # it: a link becomes a file name, so it is checked again.
     is_sound = _KINDS[kind] != "link" or _KEY.fullmatch(payload) is not None
     return (_KINDS[kind], payload) if is_sound else None

@@ -19,6 +19,9 @@ from gossamer_backend.store.directory import BLOCK, Directory, space_of
 from gossamer_backend.store.safe_files import PARTIAL
 
 COUNTER = "written"
+# Entries are listed whenever an eighth of the limit was written, so
+# an eighth of it stays unused. A larger number wastes less space and
+# lists the directory more often. The value was chosen, not measured.
 SHARE = 8
 MARGIN = 64
 """The share of the limit for what is not counted: the counter itself takes a 32768th of it, and the list of
@@ -32,6 +35,8 @@ def make_room(directory: Directory, length: int, *, suffix: str, limit: int) -> 
     """Count a file that is about to be written, and remove old entries when enough was written; return
     whether the file fits into the limit."""
     needed = directory.allocated(length)
+    # What may be written before the next eviction is subtracted: other writers do not wait for this
+    # one. The two blocks are those of the counter and of the directory itself.
     size = limit - limit // SHARE - limit // MARGIN - 2 * BLOCK - needed
     if size < 0:
         return False
@@ -39,6 +44,7 @@ def make_room(directory: Directory, length: int, *, suffix: str, limit: int) -> 
         written = _count_blocks(directory, needed // BLOCK) * BLOCK
     except OSError:
         written = limit  # If writes cannot be counted, the directory is listed.
+    # Only one writer can remove the counter, so only one lists the directory.
     if written * SHARE >= limit and directory.remove(COUNTER):
         evict_entries(directory, suffix=suffix, size=size)
     return True
@@ -48,6 +54,7 @@ def evict_entries(directory: Directory, *, suffix: str, size: int) -> None:
     """Remove the least recently used entries until the directory takes at most `size` bytes on disk, and the
     temporary files of killed writers."""
     abandoned_before = time.time() - ABANDONED_AFTER
+    # The list of files takes blocks, too, which a directory keeps after files are removed.
     total, entries = directory.space(), []
     for name, status in directory.files():
         if name.endswith(suffix):
@@ -58,6 +65,7 @@ def evict_entries(directory: Directory, *, suffix: str, size: int) -> None:
     for _, name, space in sorted(entries):
         if total <= size:
             break
+        # A file that cannot be removed still takes its space.
         total -= space if directory.remove(name) else 0
 
 

@@ -23,9 +23,12 @@ def read_own_file(directory: Directory, name: str) -> bytes | None:
     """
     descriptor = directory.open(name, os.O_RDONLY)
     try:
+        # Of the open file: the name may lead to another one by now.
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or is_foreign(status):
             return None
+        # Not at every use: a write per read wears out disks and is slow on network file systems.
+        # `abs`, since the clock may have been set back.
         if os.utime in os.supports_fd and abs(time.time() - status.st_mtime) > TOUCHED_EVERY:
             with contextlib.suppress(OSError):
                 os.utime(descriptor)

@@ -10,7 +10,9 @@ from gossamer_ir.errors import ArgumentError
 VARIABLE = "GOSSAMER_CACHE_DIR"
 LIMIT_VARIABLE = "GOSSAMER_CACHE_LIMIT"
 MEGABYTE = 1_000_000
+# Room for some ten thousand kernels of a few dozen kilobytes. It was chosen, not measured.
 DEFAULT_LIMIT = 512 * MEGABYTE
+# A petabyte. int() of a string of 4,300 digits or more raises an error of its own.
 _MOST_DIGITS = 9
 
 

@@ -27,6 +27,7 @@ from gossamer_ir.support.index_arrays import FactChecker
 if TYPE_CHECKING:
     pass
 
+# The row pointer of so many rows takes 8 MB, which every machine has that runs NumPy.
 _FEW_ROWS = 1 << 20
 
 
@@ -151,6 +152,7 @@ def _values(values: Array, dtype: str | None) -> Array:
             "format.dtype",
             f"The matrix has values of dtype {dtype_of_values}; expected real numbers.",
         )
+    # A float64 that is too large for float32 becomes infinite, as in NumPy's own conversion.
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=dtype or dtype_of_values.newbyteorder("="))
 
@@ -201,4 +203,5 @@ def _used_slots(indptr: Array, indices: Array) -> int:
     """Return the number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
     is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
     last = int(indptr[-1]) if is_plain else -1
+    # An invalid last offset is left to the check of the row pointer, which reports it.
     return last if 0 <= last <= indices.size else indices.size

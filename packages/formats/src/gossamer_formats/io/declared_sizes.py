@@ -9,6 +9,8 @@ from gossamer_formats.arrays.available_memory import available_memory
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
+# Small files compress best: a matrix with one value repeated shrinks more than 256 times. Half a
+# gigabyte can be read without harm on machines that SciPy is used on.
 SMALLEST_DEFAULT = 512 << 20
 DEFAULT_RATIO = 256
 """The default of `max_bytes` is this many times the size of the file, but at least `SMALLEST_DEFAULT`.
@@ -33,6 +35,7 @@ class DeclaredSizes(NamedTuple):
 
     def memory(self) -> int:
         """Return about how many bytes reading takes at its peak."""
+        # SciPy chooses the narrower index type if all coordinates and offsets fit.
         index = 4 if max(self.rows, self.columns, self.entries) < 2**31 else 8
         csr = index * (self.rows + 1) + (8 + index) * self.entries
         return self.bytes_read + _CSR_COPIES * csr

@@ -29,10 +29,13 @@ FIELDS = {"real": 1, "double": 1, "integer": 1, "pattern": 0}
 """The number of values after the coordinates of an entry, by the field of the header."""
 
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
+# An entry is below 100 characters; comments may be long. Without a limit, a compressed file could
+# decompress to a single line that fills the memory.
 _LONGEST_LINE = 1 << 16
 _BLOCK = 1 << 16
 """The number of characters that are split into lines at once."""
 
+# The headers of the SuiteSparse collection have a few kilobytes; a megabyte is skipped in no time.
 _LONGEST_COMMENTS = 1 << 20
 _LONGEST_ENTRY = 256
 """Before the sizes, comments and blank lines may have `_LONGEST_COMMENTS` characters in all. After them, the
@@ -100,6 +103,7 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
     if entries.size < header.entries:
         entry_count = counted(entries.size, "entry", "entries")
         raise ValueError(f"it holds {entry_count}; expected {header.entries}")
+    # As SciPy does: half of the memory for coordinates.
     index = np.int32 if max(header.rows, header.columns) < 2**31 else np.int64
     row = _coordinates("row", entries["row"], length=header.rows).astype(index)
     column = _coordinates("column", entries["column"], length=header.columns).astype(index)
@@ -111,6 +115,7 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
 
 
 def _read_line(stream: TextIO) -> str:
+    # A longer line is cut, and its parts are refused as sizes or as entries.
     line = stream.readline(_LONGEST_LINE)
     if not line:
         raise ValueError("it ends before its entries")
@@ -170,6 +175,7 @@ def _with_mirror_entries(
     """Return the entries of a symmetric matrix together with those of the triangle that the file omits."""
     if header.rows != header.columns:
         raise ValueError(f"it is {header.symmetry}; expected as many rows as columns")
+    # The diagonal is stored once and has no mirror image.
     is_off = row != column
     sign = -1.0 if header.symmetry == "skew-symmetric" else 1.0
     return (

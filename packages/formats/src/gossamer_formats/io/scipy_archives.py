@@ -24,7 +24,9 @@ _NAMES = ("format", "_is_array", "shape", "data", *_POSITIONS)
 """The arrays that SciPy reads. Other members of an archive are never decompressed."""
 
 _START = b"PK\x03\x04"
+# SciPy's archives have six members at most, so their directory is below a kilobyte.
 _LARGEST_READ = 1 << 17
+# NumPy's own limit of dimensions from version 2 on.
 _MOST_DIMENSIONS = 64
 
 

@@ -16,6 +16,7 @@ from gossamer.cli.streams import (
 )
 from gossamer_ir.errors import CodedError
 
+# 2 as argparse and click use it, and 128 + SIGINT as shells do.
 BAD_INPUT, INTERRUPTED = 2, 130
 
 

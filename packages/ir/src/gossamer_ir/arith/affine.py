@@ -27,6 +27,7 @@ from gossamer_ir.traversal.rewrite import map_children
 MAX_TERMS = 16
 """A product of two sums that would have more terms is not expanded, since terms multiply with each
 factor."""
+# `_PART` is a power of two, so that parts of a large number are products that int64 can represent.
 _LEAST, _PART = -(2**63), 2**62
 
 

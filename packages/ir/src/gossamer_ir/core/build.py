@@ -33,6 +33,7 @@ def index(value: int) -> Const:
     return Const("int64", str(value))
 
 
+# Shared objects, so that comparing with them mostly ends at the identity check.
 ZERO = index(0)
 ONE = index(1)
 

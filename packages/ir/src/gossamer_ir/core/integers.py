@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from gossamer_ir.nodes import BinaryOp
 
+# Indices are int64, and folding computes in them before it narrows.
 _WORD = 64
 
 

@@ -12,6 +12,7 @@ from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 ON = Value("true", "bool")
 OFF = Value("false", "bool")
 """The predicates of all lanes, and of no lane, for any number of lanes."""
+# Of int64: a base plus the lanes below this bound cannot wrap.
 _LARGEST = (1 << 63) - 1
 
 

@@ -67,6 +67,7 @@ class _AccessGuarder:
 
     def _move_past(self, stmt: Stmt) -> None:
         """Record what holds after a statement, up to the end of the body."""
+        # Conditions on such a variable become masks, too.
         if isinstance(stmt, Let) and free_vars(stmt.value) & self._unproved.lane_vars:
             self._unproved.lane_vars.add(stmt.var.name)
         if isinstance(stmt, Allocate) and self._names is None:
@@ -91,6 +92,8 @@ class _AccessGuarder:
             case For():
                 return self._loop(stmt)
             case While():
+                # The condition is evaluated again after each
+                # iteration, when the values in it may have changed.
                 again = self._guards_before(stmt)
                 return with_body(stmt, (*self.body(stmt.body), *again))
             case If():
@@ -114,6 +117,8 @@ class _AccessGuarder:
         """Return the guards for the expressions of a statement itself, innermost loads first."""
         if isinstance(stmt, For):
             self._require_proved_weight(stmt)
+            # The weight is not evaluated by the loop but
+            # by load balancing; it has just been proved.
             stmt = replace(stmt, weight=None)
         guards = GuardList()
         effects = effects_of(stmt)
@@ -125,9 +130,11 @@ class _AccessGuarder:
 
     def _guard(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
         """Append the guards of an expression; `unless` is the condition under which it is not evaluated."""
+        # Only the side that is chosen is evaluated, so each side is guarded under its condition.
         if type(node) is IfThenElse:
             self._guard_sides(node, unless, guards)
             return
+        # Operands before the access: their guards must stop the program before the index is loaded.
         for child in children(node):
             if type(child) not in LEAVES:
                 self._guard(child, unless, guards)
@@ -149,6 +156,8 @@ class _AccessGuarder:
                 if lanes is None
                 else self._unproved.in_all_lanes_of(node, lanes)
             )
+            # A scalar access under a false predicate does not
+            # happen. For vectors, the check has the mask inside.
             if node.predicate is not None and lanes is None:
                 unless = disjunction(unless, Unary("not", node.predicate))
             if condition is not None:
@@ -169,6 +178,8 @@ class _AccessGuarder:
         if loop.weight is None or self._names is not None:
             return
         with self._point.scope():
+            # One more than the extent: load balancing also evaluates the
+            # weight at the end of the range, to know the total work.
             self._point.assume_range(loop, build.add(loop.extent, build.ONE))
             guards = GuardList()
             self._guard(loop.weight, None, guards)

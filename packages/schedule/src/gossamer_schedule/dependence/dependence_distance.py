@@ -45,6 +45,8 @@ def dependence_distance(
     return None if None in distances else (known or {1}).pop()
 
 
+# Distances are at least 1, so these are free. 0 is
+# also what `dependence_distance` returns for "never".
 _NEVER_SAME, _ALWAYS_SAME = 0, -1
 
 
@@ -71,10 +73,13 @@ def _index_distance(
         or abs(offset.constant) > _MAX_COEFFICIENT**2
     ):
         return None
+    # The index ignores the loop: it repeats in each iteration, or never.
     if step == 0:
         return _NEVER_SAME if offset.constant else _ALWAYS_SAME
     distance, remainder = divmod(-offset.constant, step)
     extent = integer_value(loop.extent)
+    # A negative distance is a dependence in the other
+    # direction, for which the caller asks separately.
     is_reached = remainder == 0 and distance > 0 and (extent is None or distance < extent)
     return distance if is_reached else _NEVER_SAME
 

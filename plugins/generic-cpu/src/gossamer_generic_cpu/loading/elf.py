@@ -30,6 +30,8 @@ from gossamer_generic_cpu.loading.object_file import (
 )
 from gossamer_generic_cpu.target.architecture import architecture
 
+# Machine, section types and relocations of the sources above: 17 is a group of sections, 14 to 16
+# are initializers, 1 is R_X86_64_64, 2 and 4 are R_X86_64_PC32 and PLT32.
 _X86_64 = 62
 _GROUP, _DYNAMIC_KINDS = 17, frozenset({14, 15, 16})
 _ABSOLUTE_64, _DISTANCES_32 = 1, frozenset({2, 4})
@@ -75,6 +77,8 @@ def _is_code(symbol: Symbol, sections: list[Section]) -> bool:
 def _load_sections(object_file: ObjectFile, entry: Symbol) -> int:
     _require_plain(object_file)
     offsets, size = _section_offsets(object_file.sections)
+    # A copy that is relocated here and written at once,
+    # so that no page is ever writable and executable.
     image = bytearray(size)
     for section, at in zip(object_file.sections, offsets, strict=True):
         if at is not None and section.kind != NO_BITS:
@@ -114,6 +118,7 @@ def _section_offsets(sections: list[Section]) -> tuple[list[int | None], int]:
             offsets.append(None)
             continue
         align = max(section.alignment, 1)
+        # mmap aligns to pages only.
         if align > mmap.PAGESIZE:
             raise _Foreign
         end = -(-end // align) * align
@@ -133,6 +138,7 @@ def _relocate(image: bytearray, base: int, row: Relocation, *, at: int, to: int 
         raise _Foreign
     if row.kind == _ABSOLUTE_64:
         struct.pack_into("<Q", image, at, base + to + row.addend)
+    # PLT32 like PC32: the symbol is in this image, so no procedure linkage table is between.
     elif row.kind in _DISTANCES_32:
         struct.pack_into("<i", image, at, to + row.addend - at)
     else:

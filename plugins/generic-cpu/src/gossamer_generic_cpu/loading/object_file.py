@@ -27,6 +27,7 @@ from gossamer_backend.elf_records import (
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
 
+# `sh_type`, `sh_flags` and special section indices of the ELF specification.
 STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9
 IN_MEMORY, EXECUTABLE, THREAD_LOCAL = 0x2, 0x4, 0x400
 FIRST_RESERVED, ABSOLUTE = 0xFF00, 0xFFF1
@@ -34,10 +35,13 @@ FIRST_RESERVED, ABSOLUTE = 0xFF00, 0xFFF1
 MOST_ZEROS = 1 << 26
 """The most bytes of memory that an object may take beyond those in its file."""
 
+# The largest page of supported systems (64 KiB on
+# AArch64). The linker would reserve padding for more.
 MOST_ALIGNMENT = 1 << 16
 
 _MAGIC = b"\x7fELF"
 _VERSION = b"\x01"
+# SHT_NULL: linkers skip such a section.
 _UNUSED = 0
 _KINDS = frozenset({1, 2, 3, 4, 7, 8, 9, 14, 15, 16, 17})
 """The types of sections in a relocatable file: 1 is contents, 7 notes, 14 to 16 initializers, 17 groups."""
@@ -184,6 +188,7 @@ def _parse_object(code: bytes) -> ObjectFile:
             _require_relocations(section, entries, sections, header)
             if section.link != at or any(row.symbol >= len(symbols) for row in entries):
                 _refuse("a relocation has no symbol")
+            # Relocations of debugging data may name sections that are not loaded.
             if sections[section.info].flags & IN_MEMORY:
                 for row in entries:
                     _require_in_memory(symbols[row.symbol], sections)
@@ -193,6 +198,7 @@ def _parse_object(code: bytes) -> ObjectFile:
 
 def _require_sections(code: bytes, header: FileHeader, sections: list[Section]) -> None:
     names = _string_table(code, sections, header.section_names)
+    # The specification reserves index 0 for "undefined"; a loader may index it unchecked.
     if any(sections[0][1:]):
         _refuse("its first section is not empty")
     zeros = 0
@@ -204,12 +210,15 @@ def _require_sections(code: bytes, header: FileHeader, sections: list[Section]) 
             _refuse("a section lies outside the file")
         if section.name >= len(names):
             _refuse("the name of a section lies outside the table of names")
+        # Only a linked file has addresses; LLVM's linker would place the section there.
         if section.address:
             _refuse("a section has an address")
         if section.alignment.bit_count() != 1:
             _refuse("the alignment of a section is not a power of two")
         if section.alignment > MOST_ALIGNMENT:
             _refuse(f"a section is aligned to {section.alignment} bytes")
+        # Alignment counts as well: many tiny sections with
+        # a large one would reserve gigabytes of padding.
         zeros += section.alignment + (0 if is_stored else section.size)
     if zeros > MOST_ZEROS:
         _refuse(f"it takes more than {MOST_ZEROS} bytes of zeros")

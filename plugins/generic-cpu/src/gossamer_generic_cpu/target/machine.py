@@ -9,6 +9,7 @@ import llvmlite.binding as llvm
 from gossamer_backend.fork import compiling
 from gossamer_generic_cpu.target.llvm_cpu import Cpu
 
+# `-O2`, the default of LLVM.
 CODEGEN_LEVEL = 2
 
 # No thread may be inside LLVM when the process forks or ends. All code of gossamer that calls LLVM holds

@@ -44,6 +44,7 @@ _LARGEST = {
     "float32": float.fromhex("0x1.fffffep127"),
     "float64": float.fromhex("0x1.fffffffffffffp1023"),
 }
+# Five digits: far beyond any register, and small enough that the dtype of a vector is a short name.
 _MAX_LANES = 99_999
 _SEARCHES = ("exact", "lower", "upper")
 

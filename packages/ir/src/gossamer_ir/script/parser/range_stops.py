@@ -5,6 +5,7 @@ from __future__ import annotations
 from gossamer_ir.core.build import ZERO, index, integer_value
 from gossamer_ir.nodes import Binary, Const, Expr, Range
 
+# A stop beyond int64 could not be printed as a constant that parses.
 _LIMIT = 2**63
 
 

@@ -35,8 +35,10 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script.printer.writer import Writer
 
 EXPLICIT = ""
+# Above every level of `_INFIX`: names, calls and literals need no parentheses.
 _ATOM = 20
 
+# Levels of precedence, those of Python.
 _INFIX: Mapping[str, tuple[str, int]] = {
     "or": ("or", 1), "and": ("and", 2), "bitor": ("|", 5), "bitxor": ("^", 6), "bitand": ("&", 7),
     "shl": ("<<", 8), "shr": (">>", 8), "add": ("+", 9), "sub": ("-", 9), "mul": ("*", 10),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gossamer_lower.math.helpers import coefficients as known
 from gossamer_lower.math.helpers.term_builder import Term
 
+# Fields of a float64: the mask of its fraction, the bits of 1.0, and the bits of sqrt(1/2).
 _FRACTION = (1 << 52) - 1
 _ONE = 0x3FF0000000000000
 _ROOT_OF_HALF = 0x3FE6A09E667F3BCD
@@ -78,10 +79,13 @@ def with_edge_cases(x: Term, result: Term) -> Term:
 def exponent_and_fraction(x: Term) -> MantissaExponent:
     """Return the exponent and the fraction of a positive finite number."""
     code = x.code
+    # A subnormal number has no leading one: scaled by 2^54, it is normal.
     is_small = x < 2.0**-1022
     bits = code.select(is_small, x * 2.0**54, x).bits() + (_ONE - _ROOT_OF_HALF)
     biased = ((bits >> 52) | _BITS_OF_52).read_as("float64") - (2.0**52 + 1023)
     exponent = code.select(is_small, biased - 54.0, biased)
+    # The offset moves the border between two exponents from 1 to the root of 1/2, so that f is near
+    # 0 on both sides of 1 and log(1) is exact.
     mantissa = ((bits & _FRACTION) + _ROOT_OF_HALF).read_as("float64")
     return MantissaExponent(exponent, mantissa - 1.0)
 

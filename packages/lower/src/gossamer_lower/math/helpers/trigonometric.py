@@ -19,8 +19,12 @@ LARGEST_BY_PARTS = 2.0**20
 """Up to here n has 20 bits, so that its products with numbers of 33 bits are exact."""
 
 _MAGIC = FORMATS["float64"].round
+# The multiplication works with 32-bit limbs in 64-bit integers, so that products and carries fit.
+# Six of them hold the 192 bits that remain after cancellation: 53 for the result, the rest for
+# arguments that are closest to a multiple of pi / 2 (about 61 bits cancel, see Payne and Hanek).
 _WORD = (1 << 32) - 1
 _LIMBS = 6
+# The bits of 2^52: a number below 2^32 put into its fraction is a float64 without a conversion.
 _UNIT = 0x4330000000000000
 
 
