@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from random import Random
 
 from gossamer_schedule import ScheduleBuilder
@@ -33,7 +34,7 @@ class Defect:
         """The builder with the broken primitive."""
         mutation = Mutation(f"gossamer_schedule.{self.home}", self.line, self.instead)
         found: type[ScheduleBuilder] = mutation.imported(
-            "gossamer_schedule.builder", "ScheduleBuilder"
+            "gossamer_schedule.builder", "ScheduleBuilder", loading=_load_primitives
         )
         return found
 
@@ -41,6 +42,11 @@ class Defect:
     def weights(self) -> dict[str, int]:
         """The primitives that are drawn more often than others."""
         return dict.fromkeys((self.of, *self.along), 60)
+
+
+def _load_primitives() -> None:
+    """Import all primitives, which are otherwise imported when they are first used."""
+    tuple(import_module("gossamer_schedule.trace.registry").PRIMITIVES.values())
 
 
 DEFECTS = (

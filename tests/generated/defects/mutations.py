@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,10 +22,15 @@ class Mutation:
     line: str
     instead: str
 
-    def imported(self, module: str, name: str) -> Any:
-        """The object with a name in a module of the package, with the changed line."""
+    def imported(
+        self, module: str, name: str, *, loading: Callable[[], None] = lambda: None
+    ) -> Any:
+        """The object with a name in a module of the package, with the changed line. `loading` imports what
+        the module imports later otherwise."""
         with _imported_anew(self.home.partition(".")[0], _Mutating(self)):
-            return getattr(import_module(module), name)
+            found = getattr(import_module(module), name)
+            loading()
+            return found
 
 
 class _Mutating(MetaPathFinder):

@@ -80,10 +80,12 @@ class Registry(Mapping[str, Callable[..., Result]]):
 
     def __init__(self, homes: Mapping[str, str]) -> None:
         self._homes = homes
+        self._imported: dict[str, Callable[..., Result]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Result]:
-        primitive: Callable[..., Result] = getattr(import_module(self._homes[name]), name)
-        return primitive
+        if name not in self._imported:
+            self._imported[name] = getattr(import_module(self._homes[name]), name)
+        return self._imported[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._homes
