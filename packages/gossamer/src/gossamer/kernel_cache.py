@@ -1,7 +1,7 @@
 """Kernels of modules, from the caches in memory and on disk, or compiled and stored there.
 
 A request key identifies a module with its schedule and target, an object key its flat module: requests with
-equal flat modules share one entry. `docs/architecture.md` describes the cache on disk.
+equal flat modules share one entry. `docs/caching.md` describes the cache on disk.
 """
 
 from __future__ import annotations
