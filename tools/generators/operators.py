@@ -1,9 +1,12 @@
-"""The lists of operators and of other exports in `gossamer/__init__.py`.
+"""The lists of operators and of other exports in `gossamer/__init__.py`, and those of oracles in
+`gossamer_testkit/__init__.py`.
 
 `NAMES` of `gossamer.operators` is the only list of operators that is kept by hand. From it follow the imports
 of operators for type checkers; from all imports for type checkers follow `__all__` and `_HOMES`. They are
 written out, because type checkers and the documentation site read them, and nothing is imported at run time
 until it is used.
+
+The public functions of `oracles.py` are the only list of oracles that is kept by hand.
 """
 
 from __future__ import annotations
@@ -15,13 +18,19 @@ from pathlib import Path
 from tools import ROOT
 
 PACKAGE = ROOT / "packages/gossamer/src/gossamer"
+TESTKIT = ROOT / "packages/testkit/src/gossamer_testkit"
+_ORACLES = re.compile(r"(from gossamer_testkit\.matrices\.oracles import \().*?(\n\))", re.DOTALL)
 _IMPORTS = re.compile(r"(?:    from gossamer\.operators\.\w+ import \w+\n)+")
 _EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
 _HOMES = re.compile(r"_HOMES = \{.*?\}\n", re.DOTALL)
 
 
 def files() -> dict[Path, str]:
-    """Return the text of the package's `__init__.py`."""
+    """Return the text of the `__init__.py` of both packages."""
+    return {**_package_of_operators(), **_package_of_oracles()}
+
+
+def _package_of_operators() -> dict[Path, str]:
     path = PACKAGE / "__init__.py"
     imports = [f"    from gossamer.operators.{name} import {name}\n" for name in operator_names()]
     text = _IMPORTS.sub("".join(sorted(imports)), path.read_text())
@@ -30,6 +39,26 @@ def files() -> dict[Path, str]:
     modules = "".join(f'    "{name}": "{module}",\n' for name, module in homes.items())
     text = _EXPORTS.sub(f"__all__ = [\n{exports}]\n", text)
     return {path: _HOMES.sub(f"_HOMES = {{\n{modules}}}\n", text)}
+
+
+def _package_of_oracles() -> dict[Path, str]:
+    path = TESTKIT / "__init__.py"
+    tree = ast.parse((TESTKIT / "matrices/oracles.py").read_text())
+    oracles = sorted(
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    )
+    listed = "".join(f"\n    {name}," for name in oracles)
+    text = _ORACLES.sub(rf"\1{listed}\2", path.read_text())
+    names = sorted(
+        alias.name
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    )
+    exports = "".join(f'    "{name}",\n' for name in names)
+    return {path: _EXPORTS.sub(f"__all__ = [\n{exports}]\n", text)}
 
 
 def operator_names() -> tuple[str, ...]:

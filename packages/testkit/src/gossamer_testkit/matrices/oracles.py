@@ -43,7 +43,7 @@ class Matrix(Pattern, Protocol):
         """The values of the stored elements."""
 
 
-def rows_of(matrix: Pattern) -> Array:
+def _rows_of(matrix: Pattern) -> Array:
     """Return the row of each stored element."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
@@ -60,7 +60,7 @@ def spmm(matrix: Matrix, dense: Array) -> Array:
     result = np.zeros((matrix.shape[0], dense.shape[1]))
     with np.errstate(invalid="ignore", over="ignore"):
         values = matrix.data.astype(np.float64)[:, None]
-        np.add.at(result, rows_of(matrix), values * dense.astype(np.float64)[matrix.indices])
+        np.add.at(result, _rows_of(matrix), values * dense.astype(np.float64)[matrix.indices])
     return result
 
 
@@ -126,7 +126,7 @@ def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
     """
     x, y = left.astype(np.float64), right.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        products: Array = (x[rows_of(matrix)] * y[matrix.indices]).sum(axis=1)
+        products: Array = (x[_rows_of(matrix)] * y[matrix.indices]).sum(axis=1)
     return products
 
 
