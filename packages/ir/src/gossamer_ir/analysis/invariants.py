@@ -18,12 +18,14 @@ NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 @memoize_by_identity
 def mutable_buffers(function: Function) -> frozenset[str]:
     """Return the buffers that a function writes, including aliases that share a handle."""
+    # Two buffers may be bound to one array: a store to one changes the other.
     return _with_aliases(directly_written(every_statement(function)), function)
 
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
     """Return the buffers and handles that a part of a function writes, including aliases that share a
     handle."""
+    # Only tuples can be memoized by identity; they do not change.
     written = _written_by_body(body) if isinstance(body, tuple) else buffers_written(body)
     return _with_aliases(written, function)
 

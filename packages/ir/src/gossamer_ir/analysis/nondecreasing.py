@@ -40,8 +40,11 @@ def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
 
 
 def _rises(expr: Expr, var: str, point: ProgramPoint) -> bool:
+    # The loop variable itself, or an invariant expression.
     if type(expr) is Var or var not in free_vars(expr):
         return True
+    # The structural rule first. The prover is needed for
+    # i - i // 2, whose operands rise but are subtracted.
     return _operands_rise(expr, var, point) or _is_at_most_next(expr, var, point)
 
 
@@ -53,6 +56,7 @@ def _operands_rise(expr: Expr, var: str, point: ProgramPoint) -> bool:
         case Binary(op="add", lhs=lhs, rhs=rhs):
             return _rises(lhs, var, point) and _rises(rhs, var, point)
         case Binary(op="sub", lhs=lhs, rhs=rhs):
+            # With an invariant subtrahend only: subtracting what rises may fall.
             return var not in free_vars(rhs) and _rises(lhs, var, point)
         case Binary(op="mul", lhs=lhs, rhs=rhs):
             return any(
@@ -63,6 +67,7 @@ def _operands_rise(expr: Expr, var: str, point: ProgramPoint) -> bool:
             return _is_natural(rhs, var, point) and _rises(lhs, var, point)
         case Load(indices=(*outer, last), predicate=None):
             is_fixed = var not in free_vars(*outer)
+            # Another outer index is another row, and rows are not ordered with each other.
             return is_fixed and _is_sorted(expr, point) and _rises(last, var, point)
         case Search(kind="lower" | "upper", prefix=prefix, begin=begin, end=end, value=value):
             is_fixed = var not in free_vars(*prefix, begin, end)

@@ -37,6 +37,7 @@ _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 def overflow_of(function: Function) -> OverflowAnalysis:
     """Return bounds of all variables of a function, and for the index buffers that it does not write."""
     analysis = OverflowAnalysis(function)
+    # Names are unique in a function, so one table serves all points of it.
     analysis.bind_each(every_statement(function))
     return analysis
 
@@ -65,10 +66,13 @@ class OverflowAnalysis(ValueBounds):
 
     def _forget(self, variable: str) -> None:
         super()._forget(variable)
+        # A bound of a variable may be part of any cached answer.
         self._exact.clear()
 
     def is_exact(self, expr: Node) -> bool:
         """Return whether no operation in an integer expression wraps."""
+        # The extents of an array that was passed were
+        # computed by the caller and compared with its shape.
         if type(expr) in LEAVES or expr in self._extents:
             return True
         exact = self._exact.get(expr)
@@ -79,6 +83,8 @@ class OverflowAnalysis(ValueBounds):
     def _is_exact(self, expr: Node) -> bool:
         match expr:
             case Binary(op="add" | "sub" | "mul"):
+                # The bound is of the absolute value, so the least
+                # integer, -2**63, counts as wrapping; this is safe.
                 fits = self.of_unwrapped(expr) < limit_of(dtype_of(expr))
                 return fits and self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
             case Unary(op="neg"):
@@ -94,8 +100,10 @@ class OverflowAnalysis(ValueBounds):
         if type(expr) in LEAVES:
             return True
         match expr:
+            # Modulo 2**bits is a ring homomorphism for these: wraps in between cancel.
             case Binary() if expr.op in _RING:
                 return self.is_sound(expr.lhs) and self.is_sound(expr.rhs)
+            # A wrapped dividend has another quotient, also modulo 2**bits.
             case Binary() if expr.op in _KNOWN:
                 return self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
             case Compare() | Cast():
@@ -105,6 +113,8 @@ class OverflowAnalysis(ValueBounds):
                 return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
             case Search():
                 return all(map(self.is_exact, children(expr)))
+            # The prover relates the element to its index, so the
+            # index must be the number that it reasons about.
             case Load() if expr.buffer in self._facts.ordered:
                 return all(map(self.is_exact, expr.indices))
         return all(map(self.is_sound, children(expr)))

@@ -91,6 +91,7 @@ class ProgramPoint:
         self._function = function
         self._changing = self.written
         self.written_by_others: frozenset[str] = frozenset()
+        # A caller cannot pass an array of negative size.
         for extent in extents_passed(function):
             if build.integer_value(extent) is None:
                 self.prover.assume_nonnegative(extent)
@@ -108,6 +109,8 @@ class ProgramPoint:
 
     def _enter(self, loop: For) -> None:
         self.bind_loop(loop)
+        # Other iterations run at the same time, so a condition
+        # can become false while statements after it run.
         if loop.kind in ("parallel", "thread_binding"):
             self.written_by_others |= written_in(loop.body, self._function)
         self.assume_range(loop, loop.extent)
@@ -117,6 +120,7 @@ class ProgramPoint:
         return _EnteredScope(self, partial(self._assume_before, condition, body))
 
     def _assume_before(self, condition: Expr, body: tuple[Stmt, ...]) -> None:
+        # The condition must stay true inside `body` only; after that, the outer set counts again.
         changing = self._changing
         self.begin(body)
         self.assume(condition)
@@ -125,6 +129,7 @@ class ProgramPoint:
     def after(self, stmt: Stmt) -> None:
         """Move the point past a statement in the same body, and assume what the statement established."""
         match stmt:
+            # Names are unique, so the equation holds to the end of the function.
             case Let() if stmt.var.dtype == "int64":
                 self.overflow.bind(stmt.var.name, stmt.value)
                 self.assume(Compare("eq", stmt.var, stmt.value))
@@ -144,6 +149,7 @@ class ProgramPoint:
         if isinstance(condition, Binary) and condition.op == "and":
             self.assume(condition.lhs)
             self.assume(condition.rhs)
+        # A conjunction that is evaluated lazily.
         elif isinstance(condition, IfThenElse) and condition.if_false == FALSE:
             self.assume(condition.condition)
             self.assume(condition.if_true)
@@ -173,6 +179,7 @@ class ProgramPoint:
     def assume_binding(self, item: BlockIter) -> None:
         """Assume from here on that the variable of an iterator equals its value. This holds where the
         predicate of the block is evaluated; the value may be outside the domain there."""
+        # Not the domain: the predicate may be what excludes values outside of it.
         self.overflow.bind(item.var, item.value)
         self._assume_value(item)
 
@@ -199,6 +206,7 @@ class ProgramPoint:
         not wrap."""
         if type(expr) in LEAVES:
             return True
+        # `is_exact`, since the prover would reason about the number before it wraps.
         return self._changing.isdisjoint(buffers_read(expr)) and self.overflow.is_exact(expr)
 
     def is_unchanging(self, *exprs: Expr) -> bool:
@@ -220,10 +228,13 @@ class ProgramPoint:
     def is_known(self, index: Expr, extent: Expr) -> bool:
         """Return whether a proof of 0 <= index < extent in unbounded integers holds for machine integers. The
         index may wrap in intermediate results; the extent may not."""
+        # If the unbounded index is in [0, extent), the machine
+        # index is equal to it, however it was computed.
         return self.overflow.is_sound(index) and self.is_lasting(extent)
 
     def is_at_most(self, lesser: Expr, greater: Expr) -> bool:
         """Return whether lesser <= greater is proved."""
+        # A comparison of wrapped values says nothing about the unbounded ones.
         if not (self.is_lasting(lesser) and self.is_lasting(greater)):
             return False
         return self.prover.proves_nonnegative(Binary("sub", greater, lesser))
@@ -261,6 +272,7 @@ class _EnteredScope(AbstractContextManager[None]):
         self._enter()
 
     def __exit__(self, *raised: object) -> None:
+        # Bounds of variables stay: their names are unique, so nothing outside can mention them.
         self._scope.__exit__(None, None, None)
         self._point.written_by_others = self._others
 
@@ -290,12 +302,15 @@ def is_known_before(expr: Expr, loop: For, function: Function, *, is_in_each: bo
         return False
     if is_in_each and (build.integer_value(loop.extent) or 0) >= 1:
         return True
+    # If the extent of the loop already reads P[i],
+    # reading P[i] before the loop adds no new failure.
     evaluated = set(_evaluated_partial_operations(loop.start, loop.extent))
     return evaluated.issuperset(_partial_operations(expr))
 
 
 def _evaluated_partial_operations(*exprs: Expr) -> list[Expr]:
     """Return partial operations that are evaluated unconditionally."""
+    # An operation on one side of a choice may never be evaluated.
     return [] if collect(IfThenElse, *exprs) else _partial_operations(*exprs)
 
 

@@ -151,6 +151,7 @@ def _regions(function: Function, body: tuple[Stmt, ...], every: Iterable[Access]
     own = {node.buffer.name for stmt in body for node in collect(Allocate, stmt)}
     boxes = _Boxes(function, body)
     for access in every:
+        # A buffer that is allocated inside does not exist outside, so no region of it can be named.
         if access.buffer not in own:
             boxes.add(access)
     return Regions(boxes.accessed(is_store=False), boxes.accessed(is_store=True))
@@ -165,6 +166,8 @@ class _Boxes:
         self._found: dict[tuple[bool, str], _Box] = {}
 
     def add(self, access: Access) -> None:
+        # Separate boxes: what is only read may be wider
+        # than what is written, and primitives need each.
         key = (access.is_store, access.buffer)
         box, old = self._box(access), self._found.get(key)
         self._found[key] = box if old is None else self._hull(old, box)
@@ -182,7 +185,10 @@ class _Boxes:
         ends, loops = [], access.held.loops
         for at, extent in zip(access.indices, shape, strict=True):
             bounds = self._ends(at, loops)
+            # An access that happens for sure is in bounds. Under a condition or in a loop that may
+            # be empty, its bounds may lie outside of the buffer, so they are clamped.
             if bounds is not None and (not is_certain or _loops_of_index(at, loops)):
+                # A clamped search would be evaluated where the access is not.
                 bounds = None if _is_searched(bounds) else self._bounds.within(*bounds, extent)
             ends.append(bounds)
         is_exact = is_certain and None not in ends and _is_exact(access)
@@ -197,6 +203,7 @@ class _Boxes:
 
     def _hull(self, first: _Box, second: _Box) -> _Box:
         pairs = list(zip(first.ends, second.ends, strict=True))
+        # The bounding box of two exact boxes has gaps unless their union is a box.
         is_exact = first.is_exact and second.is_exact and _is_joined(pairs)
         return _Box(tuple(self._joined(*pair) for pair in pairs), is_exact)
 
@@ -239,6 +246,8 @@ def _is_exact(access: Access) -> bool:
     for at in access.indices:
         names = _loops_of_index(at, access.held.loops)
         used += names
+        # i + j covers an interval, but which elements depends
+        # on both; i and i in two dimensions are a diagonal.
         if isinstance(at, Range) or lanes_of(at) is not None or len(names) > 1:
             return False
         if names and not _steps_by_one(at, *names):
@@ -246,6 +255,7 @@ def _is_exact(access: Access) -> bool:
     ranges = [
         part for loop in access.held.loops if loop.var in used for part in (loop.start, loop.extent)
     ]
+    # A triangle, j < i, is not a box either.
     return len(set(used)) == len(used) and not any(
         _loops_of_index(at, access.held.loops) for at in ranges
     )
@@ -267,6 +277,7 @@ def _touch_or_overlap(first: _Ends, second: _Ends) -> bool:
     if first is None or second is None:
         return False
     gaps = [combine(high, low, -1) for (low, _), (_, high) in ((first, second), (second, first))]
+    # Adjacent: low of one is high of the other plus one.
     return all(gap.is_constant and gap.constant >= -1 for gap in gaps)
 
 
@@ -288,5 +299,7 @@ def _positions(axis: Axis) -> Expr:
         case CompressedFixed():
             return axis.width
         case CompressedVaried(unique=False):
+            # With repeated coordinates, a fibre may have
+            # more elements than the axis has coordinates.
             return axis.nnz or build.index(LARGEST_SIZE)
     return axis.length

@@ -61,6 +61,7 @@ def ends_of(form: Affine, values_of: Callable[[str], range | None]) -> tuple[int
     low = high = form.constant
     for atom, by in form.terms.items():
         values = values_of(atom.name) if isinstance(atom, Var) else None
+        # Unknown, or an empty range, for which there is no value to bound.
         if not values:
             return None
         ends = by * values[0], by * values[-1]
@@ -107,6 +108,8 @@ class Bounds:
             return None
         low: Affine | None = affine_of(expr)
         high = low
+        # Innermost first: the ends of an inner loop contain
+        # the variables of outer ones, which are replaced next.
         for loop in reversed(loops):
             low = low and self._end(low, loop, up=False)
             high = high and self._end(high, loop, up=True)
@@ -131,6 +134,7 @@ class Bounds:
         """Return the greatest (`up`) or least value of a form while a loop runs."""
         result = Affine({}, form.constant)
         for atom, coefficient in form.terms.items():
+            # A negative coefficient turns the directions around.
             part = self._end_of_atom(atom, loop, up=up == (coefficient > 0))
             if part is None:
                 return None
@@ -150,6 +154,8 @@ class Bounds:
             case Binary(op="min" | "max", lhs=lhs, rhs=rhs):
                 ends = [self._end(affine_of(side), loop, up=up) for side in (lhs, rhs)]
                 known = [expr_of(end) for end in ends if end is not None]
+                # Both ends: min(i, n - i) is not monotone in
+                # i, but lies between the ends of its operands.
                 return affine_of(Binary(atom.op, *known)) if len(known) == 2 else None
             case Cast(dtype="int64", value=Load() as load) | (Load() as load):
                 return self._end_of_load(load, loop, up=up)
@@ -157,6 +163,8 @@ class Bounds:
 
     def _end_of_loop(self, loop: For, *, up: bool) -> Affine | None:
         extent = build.without_guard(loop.extent)
+        # The body may change what the range reads; then
+        # the end that is computed later is another one.
         if not self._point.is_unchanging(loop.start, extent):
             return None
         start = affine_of(loop.start)
@@ -168,6 +176,8 @@ class Bounds:
         factors = factors_of(atom)
         moving = [factor for factor in factors if loop.var in free_vars(factor)]
         others = [factor for factor in factors if loop.var not in free_vars(factor)]
+        # i * j with both varying has its extremes at any
+        # corner, and a negative factor exchanges the ends.
         if len(moving) != 1 or not all(map(self._point.prover.proves_nonnegative, others)):
             return None
         result = self._end_of_atom(moving[0], loop, up=up)
@@ -180,8 +190,10 @@ class Bounds:
     ) -> Affine | None:
         """Return the end of a quotient, which is monotone in the dividend, or of a remainder, by its
         divisor."""
+        # The sign of an unknown divisor decides about the direction.
         if divisor is None or divisor <= 0:
             return None
+        # Not monotone: only the range of a remainder is known.
         if atom.op == "floormod":
             return Affine({}, divisor - 1 if up else 0)
         inner = self._end(affine_of(atom.lhs), loop, up=up)
@@ -191,10 +203,13 @@ class Bounds:
         """Return the end of a load: the load at the end of its index if the array never decreases, otherwise
         the end of the range that a fact gives for the array."""
         *outer, last = load.indices
+        # Another outer index is another row, whose elements are not ordered with those of this one.
         is_fixed = all(loop.var not in free_vars(at) for at in outer) and load.predicate is None
         inner = self._end(affine_of(last), loop, up=up)
         length = self._lengths.get(load.buffer) if load.buffer in self._monotone else None
         if length is not None and is_fixed and inner is not None:
+            # Clamped: the end of the range may be one past
+            # the last element, as in an empty row at the end.
             place = expr_of(self.within(inner, inner, length)[up])
             return affine_of(build.widen(Load(load.buffer, (*outer, place), load.dtype)))
         bounds = self._ranges.get(load.buffer)
@@ -209,6 +224,7 @@ def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
     inside = bound_variables(body)
     needed = {name for stmt in body for name in free_vars(stmt)} - inside
     path: list[Stmt] = []
+    # Backwards, so that the variables on which a needed range depends are still found before it.
     for stmt in reversed(list(statements(function.body))):
         if needed & set(effects_of(stmt).binds):
             path.append(stmt)

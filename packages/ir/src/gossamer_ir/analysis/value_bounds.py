@@ -137,6 +137,8 @@ class ValueBounds:
             )  # removed first, so that a cyclic bound ends the recursion
             self._open += 1
             if isinstance(bound, For):
+                # The absolute value of the last iteration;
+                # without an iteration the variable has no value.
                 limit = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
             else:
                 limit = sum(map(self.of, bound))
@@ -179,6 +181,7 @@ class ValueBounds:
                 return self._of_binary(expr)
             case Unary(op="neg"):
                 return self.of(expr.operand)
+            # A float may be anything, and saturates when it is cast.
             case Cast() if DType.parse(dtype_of(expr.value)).is_integer:
                 return self.of(expr.value)
             case Select() | IfThenElse():
@@ -188,6 +191,7 @@ class ValueBounds:
             case VScale():
                 return LARGEST_VSCALE
             case Search():
+                # 1 for the result -1 of a search that finds nothing.
                 return max(self.of(expr.begin), self.of(expr.end), 1)
         return limit_of(dtype_of(expr))
 
@@ -197,12 +201,16 @@ class ValueBounds:
             case "add" | "sub":
                 return lhs + rhs
             case "mul":
+                # The simple product first: of_product looks for
+                # arrays whose size bounds all factors together.
                 return lhs * rhs if lhs * rhs < limit else self.of_product(factors_of(expr))
             case "floordiv":
                 divisor = abs(integer_value(expr.rhs) or 1)
+                # Rounded up: -7 // 2 is -4.
                 return -(-lhs // divisor)
             case "shr":
                 return lhs
+            # The remainder is closer to 0 than the divisor, whatever the dividend.
             case "floormod":
                 return rhs
             case "min" | "max":

@@ -66,6 +66,7 @@ def affine_of(expr: Expr) -> Affine:
             return product(affine_of(expr.lhs), affine_of(expr.rhs)) or Affine({expr: 1}, 0)
     if isinstance(expr, Unary) and expr.op == "neg":
         return scale(affine_of(expr.operand), -1)
+    # Only of constants: the cast of a narrow sum is not the sum of the casts if the sum wraps.
     if isinstance(expr, Cast) and expr.dtype == "int64" and isinstance(expr.value, Const):
         value = build.integer_value(expr.value)
         return Affine({expr: 1}, 0) if value is None else affine_of(build.index(value))
@@ -90,6 +91,8 @@ def normal_form(expr: Expr) -> Affine:
         inner = map_children(node, normal)
         if not isinstance(inner, Load):
             return inner
+        # The order of the terms of a sum is that in which it
+        # was written, and atoms are compared by structure.
         forms = (affine_of(at) for at in inner.indices)
         indices = (
             expr_of(Affine(dict(sorted(form.terms.items(), key=repr)), form.constant))
@@ -106,6 +109,8 @@ def product(lhs: Affine, rhs: Affine) -> Affine | None:
         return scale(lhs, rhs.constant)
     if lhs.is_constant:
         return scale(rhs, lhs.constant)
+    # A chain of such products would grow exponentially,
+    # and the prover is not able to use it anyway.
     if len(lhs.terms) * len(rhs.terms) > MAX_TERMS:
         return None
     result = combine(scale(lhs, rhs.constant), Affine(rhs.terms, 0), lhs.constant)
@@ -117,6 +122,7 @@ def product(lhs: Affine, rhs: Affine) -> Affine | None:
 
 @lru_cache(maxsize=4096)
 def _multiplied(lhs: Expr, rhs: Expr) -> Expr:
+    # In a fixed order, so that i * j and j * i are one atom.
     factors = sorted((*factors_of(lhs), *factors_of(rhs)), key=repr)
     return reduce(lambda left, right: Binary("mul", left, right), factors)
 
@@ -144,6 +150,7 @@ def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
         factor
         for factor in dict.fromkeys(factors)
         if any(factor in product for product in products)
+        # In i * i the factor is bounded by itself: the sum of multipliers would contain it again.
         and all(product.count(factor) < 2 for product in (factors, *products))
     ]
 
@@ -185,6 +192,7 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     True
     >>> quotient(rows, columns)
     """
+    # 0 == q * 0 holds for every q, so there is no quotient.
     if form == by and by != NOTHING:
         return UNIT
     if not by.terms:
@@ -197,6 +205,7 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
             return result
         above, coefficient = _leading(form)
         left = _without(above, below)
+        # Integers have no fractions, so one leading term that does not divide decides for all.
         if left is None or coefficient % count:
             return None
         part = Affine({reduce(_multiplied, left): 1}, 0) if left else UNIT
@@ -248,10 +257,13 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
     factors: list[Expr] = []
     for divisor in sums:
         by = affine_of(divisor)
+        # A constant divisor would divide for ever; repeated
+        # factors are taken out as often as they occur.
         while by.terms and (rest := quotient(form, by)) is not None:
             factors.append(divisor)
             form = rest
     counts = [count for count in (form.constant, *form.terms.values()) if count]
+    # The sign goes with the content, so that `factored(-f)` has the factors of `factored(f)`.
     content = gcd(*counts) if any(count > 0 for count in counts) else -gcd(*counts)
     shared = () if form.constant else _common_factors(form)
     part = Affine({reduce(_multiplied, shared): content}, 0) if shared else Affine({}, content)
@@ -281,6 +293,7 @@ def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
     terms = dict(lhs.terms)
     for atom, coefficient in rhs.terms.items():
         total = terms.get(atom, 0) + factor * coefficient
+        # No coefficient is zero, or equal forms would differ.
         if total:
             terms[atom] = total
         else:
@@ -302,6 +315,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
     apart = combine(affine_of(lhs), affine_of(rhs), -1)
     if apart.terms:
         return None
+    # Modulo 2**bits: both sides may have wrapped, even differently often.
     return wrapped(apart.constant, DType.parse(dtype_of(lhs)).bits)
 
 
@@ -324,6 +338,7 @@ def expr_of(form: Affine) -> Expr:
     True
     """
     result: Expr | None = None
+    # Positive terms first, since the language has a subtraction and `neg` would be one more node.
     for atom, coefficient in sorted(form.terms.items(), key=lambda item: item[1] < 0):
         size = build.mul(atom, _number(abs(coefficient)))
         if result is None:
@@ -332,6 +347,7 @@ def expr_of(form: Affine) -> Expr:
             result = build.add(result, size) if coefficient > 0 else build.sub(result, size)
     if result is None:
         return _number(form.constant)
+    # Not the least integer itself: its absolute value is not an int64.
     if _LEAST < form.constant < 0:
         return build.sub(result, build.index(-form.constant))
     return build.add(result, _number(form.constant))
@@ -343,4 +359,5 @@ def _number(value: int) -> Expr:
     if _LEAST <= value < -_LEAST:
         return build.index(value)
     count, rest = divmod(value, _PART)
+    # Not `build.add`, which would fold, and so wrap, the number that is written here.
     return Binary("add", Binary("mul", _number(count), build.index(_PART)), build.index(rest))

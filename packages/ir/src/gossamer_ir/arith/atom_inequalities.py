@@ -30,8 +30,11 @@ class AtomInequalities:
 
     def about(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
         """Yield forms with an atom that are not negative: constraints, then those from its operands."""
+        # Constraints before derived bounds: conditions
+        # of the program are usually what a proof needs.
         yield from self._constraints.about(atom)
         inner = unwidened(atom)
+        # Facts are about elements; a masked load may yield its passthrough value instead.
         if isinstance(inner, Load) and inner.predicate is None:
             yield from self._arrays.about_load(atom, inner, goal)
         elif isinstance(inner, VScale):
@@ -44,11 +47,14 @@ class AtomInequalities:
             yield from bounds_of_binary(atom, inner)
             if inner.op == "floormod" and not has_constant_form(inner.rhs):
                 yield from self._about_remainder(atom, inner)
+        # Only of widened atoms: bounds of int64 itself
+        # would let the prover assume that nothing wraps.
         if inner is not atom:
             yield from bounds_of_storage(atom, dtype_of(inner))
 
     def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
         last = Binary("sub", inner.rhs, build.ONE)
+        # A divisor of 0 gives the remainder 0, and a negative one a remainder that is not positive.
         if self._holds(last):
             yield Affine({atom: 1}, 0)
             yield affine_of(Binary("sub", last, atom))
@@ -57,10 +63,12 @@ class AtomInequalities:
     def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
         """Yield the inequalities of one factor, times the other factors if these are not negative."""
         factors = factors_of(atom)
+        # Once for all factors: a proof of a sign may be expensive.
         signs = [self._holds(factor) for factor in factors]
         if all(signs):
             yield Affine({atom: 1}, 0)
         for at, factor in enumerate(factors):
+            # An inequality may be multiplied by factors that are not negative only.
             if not all(signs[:at] + signs[at + 1 :]):
                 continue
             for premise in self.about(factor, goal):

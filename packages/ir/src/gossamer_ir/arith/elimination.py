@@ -97,10 +97,14 @@ class Elimination:
     def proves(self, goal: Affine) -> bool:
         """Return whether goal >= 0 is proved."""
         self.begin()
+        # The directed search first: it succeeds for nearly
+        # all goals, and the other one restarts the budget.
         return self._search(goal, MAX_DEPTH) or self._follows_at_once(goal)
 
     def holds(self, expr: Expr) -> bool:
         """Return whether expr >= 0, a side condition of the current proof, is proved within its budget."""
+        # A side condition may need the fact that it is a
+        # condition of: without a limit, this recurses.
         if self._nesting == MAX_NESTING:
             return False
         self._nesting += 1
@@ -122,6 +126,8 @@ class Elimination:
         for premise in {id(premise): premise for premise in self._about_several(goal)}.values():
             atom = next(atom for atom in goal.terms if atom in premise.terms)
             left = eliminate_atom(goal, atom, premise)
+            # Two atoms fewer: each premise tried gets a new
+            # budget, so only ones that simplify much are worth it.
             if left is not None and len(left.terms) <= len(goal.terms) - 2:
                 self.begin()
                 if self._search(left, MAX_DEPTH):
@@ -141,7 +147,10 @@ class Elimination:
         if depth == 0 or self._steps <= 0:
             return False
         self._steps -= 1
+        # Divided by the content of its terms, with the
+        # constant rounded down: 2 x >= 1 becomes x >= 1.
         goal = normalized_goal(goal)
+        # Before the cache of failures, because the lookup costs more than this test.
         if self._is_assumed(goal):
             return True
         key = self.constraints.state, self._nesting, frozenset(goal.terms.items())
@@ -150,6 +159,7 @@ class Elimination:
         if tried >= depth and constant >= goal.constant:
             return False
         is_proved = self._eliminates_any(goal, depth)
+        # A success needs no cache: it ends this branch of the search.
         if not is_proved:
             self._failed[key] = depth, goal.constant
         return is_proved
@@ -163,15 +173,21 @@ class Elimination:
     def _eliminates_any(self, goal: Affine, depth: int) -> bool:
         atoms = list(goal.terms)
         if len(atoms) > 1:
+            # Alternatives at every depth would make the search exponential in MAX_DEPTH.
             choices = ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
             atoms = sorted(atoms, key=self._rank, reverse=True)[:choices]
         return any(self._eliminates(atom, goal, depth) for atom in atoms)
 
     def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
         """Return whether eliminating one atom of a goal yields goals that are proved."""
+        # Variables have neither operands nor facts, only constraints; most atoms are variables.
         if type(atom) is Var:
             return self._follows(self.constraints.about(atom), goal, atom, depth)
+        # To prove the goal, a positive term is replaced by
+        # its least value, a negative one by its greatest.
         is_positive = goal.terms[atom] > 0
+        # First a factor of several products at once, then exact values, then bounds: the earlier
+        # ones lose less, and a bound that was lost cannot be regained deeper in the search.
         if any(self._search(rest, depth - 1) for rest in self._without_factor(atom, goal)):
             return True
         if self._holds_in(cases_of(atom, is_least=is_positive), goal, atom, depth):
@@ -180,6 +196,8 @@ class Elimination:
             return True
         if any(self._search(rest, depth - 1) for rest in self._multiplied_out(goal, atom)):
             return True
+        # The other extreme last: for a maximum with a positive coefficient, the goal must hold on
+        # both sides of a case distinction, which doubles the work.
         sides = cases_of(atom, is_least=not is_positive) if isinstance(atom, Binary) else ()
         return self._holds_in(sides, goal, atom, depth)
 
@@ -187,6 +205,7 @@ class Elimination:
         """Return whether eliminating the atom with one of these inequalities yields a goal that is proved."""
         for premise in premises:
             left = eliminate_atom(goal, atom, premise)
+            # None: the premise bounds the atom from the wrong side.
             if left is not None and self._search(left, depth - 1):
                 return True
         return False
@@ -207,6 +226,7 @@ class Elimination:
         """Yield a goal times the positive divisor d of its quotient q = x // d, by x - d < q * d <= x."""
         if not isinstance(atom, Binary) or atom.op != "floordiv" or has_constant_form(atom.rhs):
             return
+        # Multiplying the goal by a divisor of unknown sign might turn it around.
         if not self.holds(Binary("sub", atom.rhs, build.ONE)):
             return
         divisor = affine_of(atom.rhs)

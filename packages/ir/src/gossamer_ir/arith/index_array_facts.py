@@ -85,6 +85,7 @@ class IndexArrayFacts:
     def about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
         """Yield forms that are not negative, from all facts about a load (`atom`, if it is widened) of a
         goal."""
+        # Equations first: an inequality that is used in their place loses what they relate.
         yield from self._about_prefix_sum(load, goal)
         for other, neighbor in _loads_beside(load, goal):
             if load.buffer in self._table.monotone:
@@ -107,12 +108,15 @@ class IndexArrayFacts:
         """
         value = unwidened(search.value)
         table = self._table
+        # The relation is between whole arrays, fibre by fibre:
+        # only a value from that array is known to occur.
         if not isinstance(value, Load) or (value.buffer, search.buffer) not in table.subsets:
             return False
         if search.kind != "exact" or value.buffer not in table.indptrs:
             return False
         number = self._segment_searched(search)
         indptr = table.indptrs[value.buffer]
+        # Without indptr, arrays over several axes have their segments along the last one.
         if number is None or indptr is None:
             return number is not None and value.indices[:-1] == (number,)
         position = value.indices[-1]
@@ -141,6 +145,7 @@ class IndexArrayFacts:
         if fact.left not in read or fact.right not in read:
             return
         at = load.indices[-1]
+        # The element may be either end of a step: P[q + 1] - P[q] and P[q] - P[q - 1].
         for position in (at, expr_of(affine_of(build.sub(at, build.ONE)))):
             step, *steps = (
                 _step(array, position) for array in (load, read[fact.left], read[fact.right])
@@ -153,6 +158,8 @@ class IndexArrayFacts:
     def _ordered(self, atom: Expr, load: Load, other: Expr, neighbor: Load) -> Iterator[Affine]:
         """`Monotone`: two elements are ordered as their indices are."""
         apart = Binary("sub", load.indices[-1], neighbor.indices[-1])
+        # Both orders are tried: which of the two positions
+        # is greater depends on the goal, not on the loads.
         if self._proves(apart):
             yield affine_of(Binary("sub", atom, other))
         if self._proves(Binary("sub", neighbor.indices[-1], load.indices[-1])):
@@ -170,6 +177,7 @@ class IndexArrayFacts:
                 apart = Binary("sub", end.indices[-1], start.indices[-1])
                 if self._proves(apart) and self._is_one_segment(start, end, fact.indptr):
                     rise = affine_of(Binary("sub", high, low))
+                    # Strictly increasing integers rise by at least one per position.
                     yield combine(rise, affine_of(apart), -1) if fact.unique else rise
 
     def _is_one_segment(self, start: Load, end: Load, indptr: str | None) -> bool:
@@ -192,6 +200,7 @@ class IndexArrayFacts:
         nodes = (node for form in forms for atom in form.terms for node in walk(atom))
         fiber = start.indices[:-1]
         for node in nodes:
+            # A predicated load has another value where the predicate is false.
             if not isinstance(node, Load) or (node.buffer, node.predicate) != (indptr, None):
                 continue
             if node.indices == fiber:
@@ -217,6 +226,7 @@ class IndexArrayFacts:
         offsets = dict.fromkeys(
             node for atom in atoms for node in walk(atom) if _is_offset(node, indptr)
         )
+        # Each candidate costs two side conditions, so deep nests of rows would exhaust the budget.
         for offset in list(offsets)[:MAX_SEGMENTS]:
             yield build.widen(offset), build.widen(next_offset(offset))
 
@@ -244,6 +254,7 @@ def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:
     """Yield other loads of the array in a goal that differ in the last index only."""
     for other in goal.terms:
         inner = unwidened(other)
+        # Loads that differ in outer indices are of different fibres, which no fact relates.
         if not isinstance(inner, Load) or inner == load or inner.predicate is not None:
             continue
         if inner.buffer == load.buffer and inner.indices[:-1] == load.indices[:-1]:

@@ -40,6 +40,7 @@ def slack_of(condition: Expr) -> Affine | None:
     """
     if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
         return None
+    # Narrower types wrap earlier than the forms, which callers check as int64.
     if dtype_of(condition.lhs) != "int64":
         return None
     sides = [affine_of(condition.lhs), affine_of(condition.rhs)]
@@ -53,6 +54,7 @@ def widened(condition: Compare) -> tuple[Expr, Expr] | None:
     lhs, rhs = condition.lhs, condition.rhs
     if dtype_of(lhs) == "int64":
         return lhs, rhs
+    # uint64 cannot be widened: its upper half would be negative.
     if not _is_narrow(dtype_of(lhs)):
         return None
     return _as_int64(lhs), _as_int64(rhs)
@@ -95,6 +97,7 @@ def negated(condition: Expr) -> Expr | None:
             return operand
         case Binary(op="and" | "or") as connective:
             lhs, rhs = negated(connective.lhs), negated(connective.rhs)
+            # Both sides: the negation of an `and` is an `or`, and half of it would be stronger.
             if lhs is not None and rhs is not None:
                 return Binary("and" if connective.op == "or" else "or", lhs, rhs)
     return None
@@ -120,6 +123,7 @@ def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affin
         case Binary(op="and", lhs=lhs, rhs=rhs):
             yield from implied_by(lhs, holds)
             yield from implied_by(rhs, holds)
+        # De Morgan. `not (a and b)` is a disjunction, which implies nothing alone.
         case Unary(op="not", operand=Binary(op="or") as either):
             yield from implied_by(Unary("not", either.lhs), holds)
             yield from implied_by(Unary("not", either.rhs), holds)
@@ -143,6 +147,8 @@ def _implied_by_comparison(
         case "ne":
             for low, high in ((lhs, rhs), (rhs, lhs)):
                 apart = Binary("sub", high, low)
+                # i != n alone is a disjunction, i < n or i
+                # > n, which one affine form cannot express.
                 if holds(apart):
                     yield affine_of(Binary("sub", apart, build.ONE))
                     return

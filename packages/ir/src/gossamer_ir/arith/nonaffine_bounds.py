@@ -20,6 +20,7 @@ def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
     it; empty if no such values are known."""
     match atom:
         case Search(kind="exact"):
+            # A miss is -1, which is below any position, so the greatest value needs both cases.
             absent = (TRUE, build.index(-1))
             return (absent,) if is_least else (absent, (TRUE, build.sub(atom.end, build.ONE)))
         case Search():
@@ -27,6 +28,7 @@ def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
             return (begin,) if is_least else (begin, (TRUE, atom.end))
         case Binary(op="min" | "max"):
             return _sides(atom) if is_least == (atom.op == "min") else ()
+        # Exact in both cases, so both the least and the greatest value are these.
         case Select() | IfThenElse():
             opposite = Unary("not", atom.condition)
             return (atom.condition, atom.if_true), (opposite, atom.if_false)
@@ -47,12 +49,14 @@ def bounds_of_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
             yield from _about_quotient(atom, inner.lhs, build.integer_value(inner.rhs))
         case "shr":
             bits = build.integer_value(inner.rhs)
+            # A shift by 63 or more is defined (0 or -1), but 1 << 63 is not an int64.
             divisor = 1 << bits if bits is not None and 0 <= bits < 63 else None
             yield from _about_quotient(atom, inner.lhs, divisor)
         case "floormod":
             yield from _about_remainder(atom, inner)
         case "bitand":
             for mask in map(build.integer_value, (inner.lhs, inner.rhs)):
+                # A negative mask keeps the sign bit, so the result may be any negative number.
                 if mask is not None and mask >= 0:
                     yield Affine({atom: 1}, 0)
                     yield Affine({atom: -1}, mask)
@@ -64,8 +68,10 @@ def bounds_of_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
 
 def _about_quotient(atom: Expr, dividend: Expr, divisor: int | None) -> Iterator[Affine]:
     """Yield 0 <= dividend - quotient * divisor < divisor; with the signs exchanged for a negative divisor."""
+    # Division by 0 gives 0 in this language, for which none of these inequalities holds.
     if not divisor:
         return
+    # Floor division: the remainder has the sign of the divisor, so both bounds turn around with it.
     left = Binary("sub", dividend, build.mul(atom, build.index(divisor)))
     sign = 1 if divisor > 0 else -1
     yield scale(affine_of(left), sign)
@@ -111,6 +117,7 @@ def unwidened(atom: Expr) -> Expr:
     if not isinstance(atom, Cast) or atom.dtype != "int64":
         return atom
     kind = DType.parse(dtype_of(atom.value))
+    # A uint64 above 2**63 becomes negative as int64.
     is_same = kind.kind in ("int", "bool") or (kind.kind == "uint" and kind.bits < 64)
     return atom.value if is_same and not kind.is_vector else atom
 

@@ -48,6 +48,7 @@ def offset_of(begin: Expr, end: Expr) -> Load | None:
         return None
     *outer, last = first.indices
     *others, next_one = second.indices
+    # `distance`, not equality of texts: P[i + 1 + 1] is next to P[i + 1].
     return first if outer == others and distance(next_one, last) == 1 else None
 
 
@@ -60,6 +61,7 @@ def offset_of_length(length: Expr) -> Load | None:
     (True, None)
     """
     form = affine_of(length)
+    # P[q + 1] - P[q] + 1 is not the length of a fibre.
     if form.constant or sorted(form.terms.values()) != [-1, 1]:
         return None
     ends = {count: atom for atom, count in form.terms.items()}

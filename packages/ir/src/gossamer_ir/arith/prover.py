@@ -58,6 +58,8 @@ class Prover:
         An extent of the form `extent if condition else 0` also gives the condition, since `var` has no
         value without it.
         """
+        # The variable exists, so the loop has an iteration,
+        # so the condition that guards its extent is true.
         while isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
             self.assume(extent.condition)
             extent = extent.if_true
@@ -74,6 +76,7 @@ class Prover:
     def proves_nonnegative(self, expr: Expr) -> bool:
         """Return whether expr >= 0 is proved."""
         goal = affine_of(expr)
+        # The state is part of the key: the same goal may be provable under more constraints.
         query = self._constraints.state, goal.constant, frozenset(goal.terms.items())
         answer = self._answers.get(query)
         if answer is None:
@@ -110,8 +113,11 @@ class Prover:
             case Const(text=text):
                 return text == "True"
             case Binary(op="and", lhs=lhs, rhs=rhs):
+                # rhs needs to hold only where lhs does: in `0 <= i
+                # and P[i] >= 0`, the fact about P needs the first.
                 return self.proves(lhs) and self._proves_under(lhs, rhs)
             case Binary(op="or", lhs=lhs, rhs=rhs):
+                # The second operand needs to hold only where the first fails.
                 return self.proves(lhs) or self._proves_under(Unary("not", lhs), rhs)
             case Unary(op="not", operand=operand):
                 opposite = negated(operand)
@@ -138,6 +144,8 @@ class Prover:
                 )
             case "ne":
                 less, greater = as_nonnegative("lt", lhs, rhs), as_nonnegative("gt", lhs, rhs)
+                # A proof that the sides differ without knowing which
+                # is greater is not possible with one inequality.
                 return self.proves_nonnegative(less) or self.proves_nonnegative(greater)
             case op:
                 return self.proves_nonnegative(as_nonnegative(op, lhs, rhs))
