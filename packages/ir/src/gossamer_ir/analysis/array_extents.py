@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     InRange,
     Load,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 
 LARGEST_ARRAY = 2**57

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     Load,
     Ramp,
     Store,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.walk import collect, statements
 

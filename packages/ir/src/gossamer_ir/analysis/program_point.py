@@ -29,7 +29,7 @@ from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
-from gossamer_ir.nodes import (  # fmt: skip
+from gossamer_ir.nodes import (
     Allocate,
     Binary,
     BlockIter,
@@ -318,7 +318,8 @@ def _partial_operations(*exprs: Expr) -> list[Expr]:
     """Return operations that are not defined for all operands: reads, and divisions by a value that may be
     0."""
     return [
-        operation for operation in collect((Load, Search, Binary), *exprs)
+        operation
+        for operation in collect((Load, Search, Binary), *exprs)
         if not isinstance(operation, Binary)
         or (operation.op in ("floordiv", "floormod") and not build.integer_value(operation.rhs))
-    ]  # fmt: skip
+    ]

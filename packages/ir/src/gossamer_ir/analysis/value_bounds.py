@@ -39,7 +39,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.walk import statements
 
 LARGEST_VSCALE = 2**10

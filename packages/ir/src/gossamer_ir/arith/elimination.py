@@ -21,7 +21,7 @@ from gossamer_ir.arith.affine import (
     product,
     scale,
     shared_factors,
-)  # fmt: skip
+)
 from gossamer_ir.arith.atom_inequalities import AtomInequalities, has_constant_form
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.goals import eliminate_atom, normalized_goal, with_value, without_atom

@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     Relation,
     Search,
     SortedSegments,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.walk import walk
 
 MAX_SEGMENTS = 6

@@ -12,8 +12,13 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Cast, Compare, CompareOp, Expr, IfThenElse, Unary
 
 _OPPOSITE: dict[CompareOp, CompareOp] = {
-    "eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le",
-}  # fmt: skip
+    "eq": "ne",
+    "ne": "eq",
+    "lt": "ge",
+    "ge": "lt",
+    "le": "gt",
+    "gt": "le",
+}
 
 
 def as_nonnegative(op: CompareOp, lhs: Expr, rhs: Expr) -> Expr:

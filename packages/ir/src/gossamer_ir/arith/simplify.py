@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Unary,
-)  # fmt: skip
+)
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.effects import READS, always_evaluated
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
-)  # fmt: skip
+)
 
 
 class ExpressionKind(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Search,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_kind
 
@@ -80,11 +80,14 @@ def _buffer_param(handle: str, buffer: object, entry: Function, usage: Usage) ->
         )
     aliases = {bound.name for bound in entry.buffers if bound.handle == handle}
     return BufferParam(
-        handle, buffer.name, buffer.dtype, buffer.shape,
+        handle,
+        buffer.name,
+        buffer.dtype,
+        buffer.shape,
         is_read=handle in usage[0],
         is_written=handle in usage[1],
         facts=tuple(fact for fact in entry.facts if _subject(fact) in aliases),
-    )  # fmt: skip
+    )
 
 
 def _subject(fact: Fact) -> str:

@@ -23,7 +23,7 @@ from gossamer_ir.interpret.values import (
     encoded,
     is_vector,
     storage_type,
-)  # fmt: skip
+)
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -42,7 +42,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
-)  # fmt: skip
+)
 
 
 def _const(node: Const, translator: Translator) -> Eval:

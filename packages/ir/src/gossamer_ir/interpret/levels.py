@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     DenseFixed,
     DenseVaried,
     Expr,
-)  # fmt: skip
+)
 from gossamer_ir.support.counted import counted
 
 Evaluate = Callable[[Expr], int]

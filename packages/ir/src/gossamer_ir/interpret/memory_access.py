@@ -121,10 +121,11 @@ def _scatter(node: Store, translator: Translator) -> Exec:
 def _new_lanes(done: Initialized, view: View, indices: Indices, mask: Array | None) -> Array:
     """Return a mask of the lanes whose elements no earlier run of the init has written."""
     *outer, lanes = indices
-    return np.array([
+    are_new = [
         (mask is None or bool(mask[at])) and done.is_new(view, (*outer, lane))
         for at, lane in enumerate(lanes)
-    ])  # fmt: skip
+    ]
+    return np.array(are_new)
 
 
 def _require_ordinary(buffer: str, translator: Translator) -> None:

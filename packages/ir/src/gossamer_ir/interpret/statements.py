@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
     Prefetch,
     Store,
     While,
-)  # fmt: skip
+)
 
 
 def _atomic(node: Atomic, translator: Translator) -> Exec:

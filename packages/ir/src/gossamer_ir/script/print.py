@@ -17,7 +17,7 @@ from gossamer_ir.script.printer.declarations import (
     write_fact,
     write_reducer,
     write_relation,
-)  # fmt: skip
+)
 from gossamer_ir.script.printer.expressions import write_expr
 from gossamer_ir.script.printer.statements import annotations_text, write_statements
 from gossamer_ir.script.printer.writer import Writer

@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import statements
 

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Module,
-)  # fmt: skip
+)
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.retype import retype_function
 from gossamer_ir.traversal.effects import all_buffers

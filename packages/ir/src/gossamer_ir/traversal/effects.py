@@ -43,7 +43,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import has_bodies, name_fields
 from gossamer_ir.traversal.walk import children, collect, every_statement, statements

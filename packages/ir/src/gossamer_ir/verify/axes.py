@@ -10,7 +10,7 @@ from gossamer_ir.nodes import (
     DenseFixed,
     DenseVaried,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations import bind_axis
 from gossamer_ir.verify.operand_dtypes import check_length

@@ -12,7 +12,7 @@ from gossamer_ir.nodes import (
     IterationAxis,
     OverAxis,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import At, Stage, VerifyContext
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     Param,
     Scope,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.verify.context import At, IndexShape, VerifyContext
 from gossamer_ir.verify.dtype_queries import is_constant, is_vector, parse_dtype
 from gossamer_ir.verify.operand_dtypes import check_length

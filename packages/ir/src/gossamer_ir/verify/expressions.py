@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     Select,
     Unary,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.buffer_accesses import check_load
 from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
@@ -32,7 +32,7 @@ from gossamer_ir.verify.dtype_queries import (
     is_vector,
     parse_dtype,
     with_lanes_of,
-)  # fmt: skip
+)
 from gossamer_ir.verify.operand_dtypes import check_expr, require_condition
 
 Test = Callable[[str], bool]

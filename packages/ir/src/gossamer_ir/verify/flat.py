@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     Param,
     Var,
     VScale,
-)  # fmt: skip
+)
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.atomics import check_atomic
 from gossamer_ir.verify.buffer_accesses import find_buffer

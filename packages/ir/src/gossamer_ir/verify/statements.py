@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Store,
     ThreadTag,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
 from gossamer_ir.verify.atomics import check_marked_loop

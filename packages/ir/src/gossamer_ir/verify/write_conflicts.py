@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Load,
     Stmt,
     Store,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect

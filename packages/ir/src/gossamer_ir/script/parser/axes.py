@@ -13,7 +13,7 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Expr,
     Param,
-)  # fmt: skip
+)
 from gossamer_ir.script.parser.arguments import bind, items
 from gossamer_ir.script.parser.calls import dtype_argument
 from gossamer_ir.script.parser.context import ParserContext

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     ThreadExtent,
-)  # fmt: skip
+)
 from gossamer_ir.script.parser import attributes, blocks, facts, index_maps
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.calls import access

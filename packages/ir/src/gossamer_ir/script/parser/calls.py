@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
     Select,
     TransposeReduce,
     VScale,
-)  # fmt: skip
+)
 from gossamer_ir.script.parser.arguments import bind, call_name
 from gossamer_ir.script.parser.coercion import literal, require_dtype
 from gossamer_ir.script.parser.context import Handler, ParserContext

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     Reducer,
     SparseBuffer,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.script.parser.block_parts import BlockParts
 from gossamer_ir.script.parser.function_parts import FunctionParts
 from gossamer_ir.script.parser.layouts import AnyLayout

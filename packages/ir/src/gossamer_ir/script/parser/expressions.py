@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Unary,
     UnaryOp,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.script.limits import MAX_DEPTH
 from gossamer_ir.script.parser.arguments import dotted
 from gossamer_ir.script.parser.coercion import common_dtype, literal, load_dtype, matched, widened
@@ -48,15 +48,27 @@ BINARY_OPS: Mapping[type[ast.operator], BinaryOp] = {
     ast.LShift: "shl", ast.RShift: "shr",
 }  # fmt: skip
 COMPARE_OPS: Mapping[type[ast.cmpop], CompareOp] = {
-    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
-}  # fmt: skip
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
 _OTHER_SYMBOLS: Mapping[type[ast.AST], str] = {
-    ast.MatMult: "@", ast.Pow: "**", ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
-}  # fmt: skip
+    ast.MatMult: "@",
+    ast.Pow: "**",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
 """The operators of Python that the language does not have, as they are written."""
 UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
-    ast.USub: "neg", ast.Not: "not", ast.Invert: "bitnot",
-}  # fmt: skip
+    ast.USub: "neg",
+    ast.Not: "not",
+    ast.Invert: "bitnot",
+}
 
 
 def expr(ctx: ParserContext, node: ast.expr, expected: str | None = None) -> Expr:

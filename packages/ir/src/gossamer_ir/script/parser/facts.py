@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.script.parser.arguments import bind, dotted, items
 from gossamer_ir.script.parser.axes import axis_argument
 from gossamer_ir.script.parser.context import ParserContext

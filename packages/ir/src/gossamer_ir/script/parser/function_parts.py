@@ -12,7 +12,7 @@ from gossamer_ir.nodes import (
     Reducer,
     Relation,
     StageName,
-)  # fmt: skip
+)
 
 
 class FunctionParts:

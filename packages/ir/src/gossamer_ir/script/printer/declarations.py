@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.script.printer.expressions import quoted, write_expr, write_index
 from gossamer_ir.script.printer.writer import Writer
 

@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
-)  # fmt: skip
+)
 from gossamer_ir.script.printer.writer import Writer
 
 EXPLICIT = ""
@@ -45,8 +45,13 @@ _INFIX: Mapping[str, tuple[str, int]] = {
     "div": ("/", 10), "floordiv": ("//", 10), "floormod": ("%", 10),
 }  # fmt: skip
 _COMPARE: Mapping[str, str] = {
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 _COMPARE_LEVEL = 4
 _UNARY: Mapping[str, tuple[str, int]] = {"neg": ("-", 11), "not": ("not ", 3), "bitnot": ("~", 11)}
 

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.script.printer.blocks import write_block_head
 from gossamer_ir.script.printer.context import Printer
 from gossamer_ir.script.printer.declarations import write_dense
@@ -37,7 +37,7 @@ from gossamer_ir.script.printer.expressions import (
     write_expr,
     write_index,
     write_indices,
-)  # fmt: skip
+)
 from gossamer_ir.script.printer.ranges import write_bounds
 
 _LOOPS = {
