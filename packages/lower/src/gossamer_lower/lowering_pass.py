@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     Node,
     Search,
     StageName,
-)  # fmt: skip
+)
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.walk import every_statement
@@ -138,9 +138,13 @@ def lowering_pass(
 
         called = typed(checked)
         record = PassRecord(
-            function=called, takes=takes, gives=given, without=without, removes=removes,
+            function=called,
+            takes=takes,
+            gives=given,
+            without=without,
+            removes=removes,
             on_request=on_request,
-        )  # fmt: skip
+        )
         vars(called)["lowering_pass"] = record
         return called
 

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Expr,
     Load,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer
 
 Varied = DenseVaried | CompressedVaried

@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Unary,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, buffers_allocated
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import namer_of

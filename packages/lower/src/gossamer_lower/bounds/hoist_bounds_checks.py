@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Module,
     Search,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect, contains, statements

@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
     Store,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.region_coverage import without_false_regions

@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars

@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     Lanes,
     Ramp,
     Unary,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
 

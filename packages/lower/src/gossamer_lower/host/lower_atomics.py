@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Store,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body

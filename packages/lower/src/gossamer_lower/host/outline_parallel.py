@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import NAMING
 from gossamer_ir.traversal.names import Namer, bound_variables, names_of
 from gossamer_ir.traversal.references import buffers_read, free_vars

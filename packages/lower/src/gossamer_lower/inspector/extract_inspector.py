@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.inspector.helpers.marked_blocks import split_marked

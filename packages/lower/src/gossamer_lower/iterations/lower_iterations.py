@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_lower.axes.element_location import ElementLocation

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Module,
     Node,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import buffers_named, declared_names
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars

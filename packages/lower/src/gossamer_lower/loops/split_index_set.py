@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

@@ -71,9 +71,10 @@ def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     extent = build.integer_value(loop.extent)
     if extent is None:
         raise UnsupportedError(
-            "lower.unroll", f"The loop '{loop.var}' is unrolled, but its extent is not constant.",
+            "lower.unroll",
+            f"The loop '{loop.var}' is unrolled, but its extent is not constant.",
             hint="Split it by a constant first.",
-        )  # fmt: skip
+        )
     # The innermost loops first, so that the size that is checked is the final one.
     unrolled = _body(loop.body, function, namer)
     _require_few(loop, extent * sum(map(_nodes, walk(*unrolled))))

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Let,
     Module,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body, with_sides

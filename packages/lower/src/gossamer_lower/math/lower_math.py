@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.fields import FIELDS, body_fields
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import nodes_in_body

@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import all_buffers, buffers_named
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Module,
     Search,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in

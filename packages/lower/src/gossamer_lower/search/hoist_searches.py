@@ -41,7 +41,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars

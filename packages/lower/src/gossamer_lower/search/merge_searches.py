@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
     Stmt,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars

@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     TransposeReduce,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import INDEXING, buffers_named, buffers_written
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect, statements

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
     SparseBuffer,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 
@@ -95,9 +95,10 @@ def _offset_facts(offsets: Buffer) -> list[Fact]:
     """Return the facts that offsets start at 0, never decrease, and do not exceed the last one."""
     total = build.widen(Load(offsets.name, (_last_index(offsets.shape[0]),), offsets.dtype))
     return [
-        InRange(offsets.name, build.ZERO, build.add(total, build.ONE)), Monotone(offsets.name),
+        InRange(offsets.name, build.ZERO, build.add(total, build.ONE)),
+        Monotone(offsets.name),
         HasValue(offsets.name, build.ZERO, build.ZERO),
-    ]  # fmt: skip
+    ]
 
 
 def _last_index(extent: Expr) -> Expr:

@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     IfThenElse,
     SparseBuffer,
     Var,
-)  # fmt: skip
+)
 from gossamer_lower.axes.index_buffers import width_of
 from gossamer_lower.buffers.helpers.element_counts import Dimension, ElementCounts, ReadOffset
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks

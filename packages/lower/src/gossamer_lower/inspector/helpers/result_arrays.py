@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Function,
     InRange,
     Search,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains

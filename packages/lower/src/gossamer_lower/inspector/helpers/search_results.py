@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Unary,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars

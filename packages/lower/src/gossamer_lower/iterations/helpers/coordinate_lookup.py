@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Relation,
     Search,
-)  # fmt: skip
+)
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import Compressed, IndexBuffers
 

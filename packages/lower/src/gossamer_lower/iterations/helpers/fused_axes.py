@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     Search,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body

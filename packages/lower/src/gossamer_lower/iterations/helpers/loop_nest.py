@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     Range,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers
@@ -207,4 +207,4 @@ def _no_parent(name: str | None) -> UnsupportedError:
         "lower.parent",
         f"The iteration includes a child of axis '{name}', but not '{name}' itself.",
         hint=f"Add '{name}' to the iteration, before its child.",
-    )  # fmt: skip
+    )

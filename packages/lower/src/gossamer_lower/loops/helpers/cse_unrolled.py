@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars

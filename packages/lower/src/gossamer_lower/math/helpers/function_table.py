@@ -11,7 +11,7 @@ from gossamer_lower.math.helpers import (
     logarithms,
     roundings,
     trigonometric,
-)  # fmt: skip
+)
 from gossamer_lower.math.helpers.powers import power
 from gossamer_lower.math.helpers.term_builder import Term
 

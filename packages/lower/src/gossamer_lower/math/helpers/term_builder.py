@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer
 
 Number = int | float

@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import READS, effects_of
 from gossamer_ir.traversal.walk import collect, statements
 

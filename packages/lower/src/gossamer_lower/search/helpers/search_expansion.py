@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.effects import all_buffers
 
 

@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     VScale,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body

@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children, with_children
 from gossamer_ir.traversal.walk import children, contains
