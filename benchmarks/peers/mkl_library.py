@@ -131,9 +131,14 @@ class MklHandle:
         indptr, indices, data = self._arrays
         ends = c_void_p(indptr.ctypes.data + indptr.itemsize)
         status = self._function(operation)(
-            byref(self._handle), c_int(INDEX_BASE_ZERO), *map(c_int, sizes),
-            _pointer(indptr), ends, _pointer(indices), _pointer(data),
-        )  # fmt: skip
+            byref(self._handle),
+            c_int(INDEX_BASE_ZERO),
+            *map(c_int, sizes),
+            _pointer(indptr),
+            ends,
+            _pointer(indices),
+            _pointer(data),
+        )
         self._require_ok(status, operation)
 
     def _optimize(self, features: int | None) -> None:

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Fact,
     FormatDescription,
     SortedSegments,
-)  # fmt: skip
+)
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker, first_decrease, first_outside
 from gossamer_ir.support.typed_calls import typed

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     Load,
     Param,
     SparseBuffer,
-)  # fmt: skip
+)
 
 
 @lru_cache(maxsize=64)

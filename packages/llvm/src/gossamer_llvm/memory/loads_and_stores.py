@@ -20,7 +20,7 @@ from gossamer_llvm.emitter.types import (
     pointer_type,
     splat,
     value_type,
-)  # fmt: skip
+)
 from gossamer_llvm.memory.addresses import Address, emit_address
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate

@@ -27,8 +27,10 @@ def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
 def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
     """Emit the function `i64 weight(i64 var, captures...)` and return its name."""
     symbol = emitter.unit.new_symbol()
-    names = {name: Value(f"%c{number}", value.dtype) for number, (name, value) in
-             enumerate(captures.items())}  # fmt: skip
+    names = {
+        name: Value(f"%c{number}", value.dtype)
+        for number, (name, value) in enumerate(captures.items())
+    }
     parameters = ", ".join(["i64 %i", *(value.typed for value in names.values())])
     inner = FunctionEmitter(
         emitter.unit, FunctionText(f"internal i64 @{symbol}({parameters}) {HOT}")

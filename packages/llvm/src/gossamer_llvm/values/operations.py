@@ -31,9 +31,14 @@ _SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": 
 _UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _CALLS = {
-    "sqrt": "sqrt", "abs": "fabs", "fma": "fma",
-    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven",
-}  # fmt: skip
+    "sqrt": "sqrt",
+    "abs": "fabs",
+    "fma": "fma",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round": "roundeven",
+}
 
 
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:

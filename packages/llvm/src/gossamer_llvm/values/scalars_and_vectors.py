@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     Select,
     Var,
     VScale,
-)  # fmt: skip
+)
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, broadcast, literal_value
 from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, intrinsic_suffix, value_type

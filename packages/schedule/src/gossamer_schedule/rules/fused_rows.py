@@ -65,8 +65,9 @@ def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> Schedul
         return None
     function, iterations = found
     fused = _fused(module, iterations)
-    parts = [_part(module, function, iteration, machine=machine, stats=stats)
-             for iteration in iterations]  # fmt: skip
+    parts = [
+        _part(module, function, iteration, machine=machine, stats=stats) for iteration in iterations
+    ]
     known = [decisions for decisions in parts if decisions is not None]
     if fused is None or len(known) < len(parts):
         return None

@@ -30,11 +30,15 @@ def csr_cases(*, dtype: str = "float32", index_dtype: str = "int32") -> tuple[Cs
 _ROWS: dict[str, list[list[tuple[int, float]]]] = {
     "explicit zeros": [[(0, 0.0), (2, 1.0)], [(1, -0.0)], [(3, 0.0)]],
     "nan and infinity": [
-        [(0, NAN)], [(1, INF), (2, 1.0)], [], [(0, INF), (3, -INF)], [(2, -INF)],
+        [(0, NAN)],
+        [(1, INF), (2, 1.0)],
+        [],
+        [(0, INF), (3, -INF)],
+        [(2, -INF)],
     ],
     "unsorted": [[(3, 1.0), (0, 2.0)], [], [(2, 3.0), (1, -1.0), (3, 2.0)]],
     "duplicates": [[(1, 1.0), (1, 2.0)], [(0, -1.0), (0, 1.0), (3, 2.0)]],
-}  # fmt: skip
+}
 
 
 def _masks() -> tuple[tuple[str, Array], ...]:

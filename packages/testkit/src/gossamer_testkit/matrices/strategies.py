@@ -42,8 +42,9 @@ def csr_matrices(
         cells = draw(st.sets(st.integers(0, pattern.size - 1)))
         pattern.reshape(-1)[list(cells)] = True
         _draw_extremes(draw, pattern)
-    values = draw(st.lists(_values(special=special), min_size=int(pattern.sum()),
-                           max_size=int(pattern.sum())))  # fmt: skip
+    values = draw(
+        st.lists(_values(special=special), min_size=int(pattern.sum()), max_size=int(pattern.sum()))
+    )
     remaining = iter(values)
     rows = [[(int(at), next(remaining)) for at in np.flatnonzero(row)] for row in pattern]
     return from_rows(

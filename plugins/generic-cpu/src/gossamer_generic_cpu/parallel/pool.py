@@ -125,8 +125,13 @@ def _wiped_memory() -> int | None:
     possible."""
     library = ctypes.CDLL(None)
     library.mmap.argtypes = (
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
-    )  # fmt: skip
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int64,
+    )
     library.mmap.restype = ctypes.c_void_p
     library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

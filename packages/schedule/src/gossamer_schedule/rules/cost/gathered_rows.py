@@ -143,6 +143,9 @@ def megabytes(size: int) -> str:
 
 def _prefetch(gather: Gather, distance: int) -> Step:
     args: dict[str, Arg] = {
-        "block": gather.block, "buffer": gather.operand, "loop": gather.loop, "distance": distance,
-    }  # fmt: skip
+        "block": gather.block,
+        "buffer": gather.operand,
+        "loop": gather.loop,
+        "distance": distance,
+    }
     return Step("prefetch", args)

@@ -35,8 +35,9 @@ def rowwise_dense(
         return ScheduleReport("rowwise_dense", f"a value for each row {iteration.vars[0]}")
     if len(axes) != 2 or not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
-    dtypes = {buffer.name: buffer.dtype for buffer in function.buffers
-              if isinstance(buffer, SparseBuffer)}  # fmt: skip
+    dtypes = {
+        buffer.name: buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
     (store,) = iteration.body
     assert isinstance(store, Store)
     vectors = _vectors(

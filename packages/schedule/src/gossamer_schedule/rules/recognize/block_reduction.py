@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import (

@@ -14,7 +14,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     SparseBuffer,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.walk import collect
 
 

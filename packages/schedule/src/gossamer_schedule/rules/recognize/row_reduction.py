@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements, walk
