@@ -100,10 +100,11 @@ def divided(function):
 
 
 ALL = {
-    "T.min(X[@], Z[@])": np.minimum, "T.max(X[@], Z[@])": np.maximum,
+    "T.min(X[@], Z[@])": np.minimum,
+    "T.max(X[@], Z[@])": np.maximum,
     "T.select(X[@] < Z[@], X[@], Z[@])": lambda x, z: np.where(x < z, x, z),
     "T.select(X[@] == Z[@], Z[@], X[@])": lambda x, z: np.where(x == z, z, x),
-}  # fmt: skip
+}
 NUMBERS = {
     **ALL, "X[@] + Z[@]": np.add, "X[@] - Z[@]": np.subtract, "X[@] * Z[@]": np.multiply,
 }  # fmt: skip

@@ -100,9 +100,10 @@ def f(
 
 def test_an_init_before_the_rows_races_with_none_of_them():
     arrays = {
-        "indptr": np.int32([0, 2, 4]), "indices": np.int32([0, 1, 1, 2]),
+        "indptr": np.int32([0, 2, 4]),
+        "indices": np.int32([0, 1, 1, 2]),
         "y": np.zeros(3, np.int32),
-    }  # fmt: skip
+    }
     module = parallel(lower_iterations(parse_module(COLUMN_SUM)), "j").module
     require_no_race(module, {**arrays, "m": 2, "n": 3, "nnz": 4})
     assert arrays["y"].tolist() == [1, 2, 1]

@@ -38,7 +38,7 @@ from tests.regressions.loop_programs import (
     UNREAD,
     UNUSED,
     WRAPPED_LAST,
-)  # fmt: skip
+)
 from tests.regressions.refusals import refusals
 
 I32 = np.int32

@@ -335,8 +335,9 @@ def test_beyond_the_end_of_a_split_loop_nothing_is_searched():
     module = parse_module(ATTACHED)
     arrays = {
         "y": np.zeros(2, I32),
-        "indptr_j": np.array([0, 1, 1, 3], I32), "indices_j": np.array([1, 0, 1], I32),
-    }  # fmt: skip
+        "indptr_j": np.array([0, 1, 1, 3], I32),
+        "indices_j": np.array([1, 0, 1], I32),
+    }
 
     def schedule(module):
         builder = ScheduleBuilder(module)

@@ -45,7 +45,7 @@ from tests.regressions.sparse_programs import (
     SUMS,
     TWOFOLD,
     UNSIZED,
-)  # fmt: skip
+)
 
 I32 = np.int32
 

@@ -55,10 +55,11 @@ class Recorder:
         values = {param.name: _copied(arguments[param.name]) for param in function.params}
         size = sum(np.size(value) for value in values.values())
         is_whole = all(
-            isinstance(value, int) or not np.issubdtype(value.dtype, np.floating)
+            isinstance(value, int)
+            or not np.issubdtype(value.dtype, np.floating)
             or bool(np.all(np.isnan(value) | (value == np.round(value))))
             for value in values.values()
-        )  # fmt: skip
+        )
         if is_whole and size <= MOST and size > self.found.get(name, (0,))[0]:
             wanted = {key: np.array(value, float) for key, value in expected.items()}
             self.found[name] = (size, module, values, wanted)

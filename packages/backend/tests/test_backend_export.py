@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     PaddedSlots,
     Relation,
     SortedSegments,
-)  # fmt: skip
+)
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

@@ -214,9 +214,10 @@ def test_a_subset_is_one_in_each_segment():
             arrays[values] = np.array([x for row in found for x in row], np.int32)
             arrays[starts] = np.cumsum([0, *map(len, found)]).astype(np.int64)
         needed = (
-            Relation("subset", "X", "Y"), SortedSegments("X", "P", True),
+            Relation("subset", "X", "Y"),
+            SortedSegments("X", "P", True),
             SortedSegments("Y", "Q", True),
-        )  # fmt: skip
+        )
         names = {name: name.lower() for name in arrays}
         is_subset = all(set(mine) <= set(other) for mine, other in zip(*rows, strict=True))
         assert holds(check_needed, needed, arrays=arrays, names=names) == is_subset

@@ -73,8 +73,9 @@ def test_rows_are_searched_once_and_read_in_every_call(number, index, dtype):
     given = {
         "x": (np.arange(m * FEATURES) % 7 - 3).astype("float32").reshape(m, FEATURES),
         "y": (np.arange(n * FEATURES) % 5 - 2).astype("float32").reshape(n, FEATURES),
-        "indptr": case.indptr, "indices": case.indices,
-    }  # fmt: skip
+        "indptr": case.indptr,
+        "indices": case.indices,
+    }
     expected = np.einsum("ek,ek->e", given["x"][row_of], given["y"][case.indices])
     rows = np.full(case.nnz, -7, dtype)
     build_kernel(first, schedule=Schedule()).kernel(indptr=case.indptr, J_indptr_found=rows)

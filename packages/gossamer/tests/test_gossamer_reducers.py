@@ -257,10 +257,11 @@ ACCEPTED = {
 }
 REFUSED = {
     "vectorize.not_reducer": [
-        step("split", loop="j", factors=(None, 8)), step("vectorize", loop="j_1"),
+        step("split", loop="j", factors=(None, 8)),
+        step("vectorize", loop="j_1"),
     ],
     "parallel.race": [step("parallel", loop="j")],
-}  # fmt: skip
+}
 
 
 def argmax_case():

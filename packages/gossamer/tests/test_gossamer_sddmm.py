@@ -413,7 +413,7 @@ LIKE_IT = {
     ),
     "a loop's name": (("nnz", "k_0"),),
     "a buffer's name": (("nnz", "Y_data"),),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("edits", LIKE_IT.values(), ids=LIKE_IT)

@@ -77,7 +77,7 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.region_coverage import uncovered_regions
 

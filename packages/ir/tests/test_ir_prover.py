@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.script import parse_expr
 
 NAN = Const("float32", "nan")
@@ -96,9 +96,10 @@ def test_the_unequal_are_ordered_on_either_side():
 
 
 CUTS = (
-    SortedSegments("L", "P", unique=True), SortedSegments("S", "U", unique=True),
+    SortedSegments("L", "P", unique=True),
+    SortedSegments("S", "U", unique=True),
     Relation("subset", "L", "S"),
-)  # fmt: skip
+)
 WHOLE = "begin=T.int64(U[i]), end=T.int64(U[i + 1])"
 
 

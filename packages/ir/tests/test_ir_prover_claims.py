@@ -203,7 +203,7 @@ PROVED = {
         ([M, f"{IN_FIBER} >= 0"], f"{IN_FIBER} < T.int64(P[i + 1])"),
         ([M], f"T.max({IN_FIBER}, 0) >= 0"),
     ],
-}  # fmt: skip
+}
 NOT_PROVED = {
     "constants and ranges": [
         ([], "0 < 0"),

@@ -16,7 +16,7 @@ from gossamer_ir.script import (
     print_format,
     print_module,
     render,
-)  # fmt: skip
+)
 from gossamer_ir.script.parser.range_stops import extent_between, stop_of
 from gossamer_ir.script.printer.expressions import EXPRESSIONS
 from gossamer_ir.script.printer.statements import STATEMENTS

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Range,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.script import (
     T,
     parse_format,

@@ -13,7 +13,7 @@ from gossamer_ir.script import (
     print_format,
     print_module,
     print_with_places,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.equality import structural_equal, structural_hash
 from gossamer_ir.traversal.walk import walk
 

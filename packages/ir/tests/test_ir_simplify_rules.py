@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
     Var,
-)  # fmt: skip
+)
 
 VALUES = range(-6, 7)
 V, J = Var("i", "int64"), Var("j", "int64")

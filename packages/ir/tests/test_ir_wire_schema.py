@@ -70,7 +70,7 @@ CASES = {
         {"$defs": {"Op": {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}}},
         [("addition", "Op")],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), CASES.values(), ids=CASES)

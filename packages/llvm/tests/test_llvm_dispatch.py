@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     ThreadExtent,
     TransposeReduce,
     VScale,
-)  # fmt: skip
+)
 from gossamer_llvm.dispatch import EXPRESSIONS, STATEMENTS
 
 ONE = constant(1, "float32")

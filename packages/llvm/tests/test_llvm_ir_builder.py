@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
     While,
-)  # fmt: skip
+)
 from gossamer_llvm import emit, guarded_buffers
 from gossamer_llvm.abi import Abi
 
@@ -74,8 +74,9 @@ def test_no_name_of_the_module_reaches_the_text(text, checked):
         Guard(Compare("lt", index_var("letty"), index(9)), "buffy"),
         Store("buffy", (index_var("letty"),), constant(1, "float32")),
     ))  # fmt: skip
-    inner = Function("evil", (Param("handy", "handle"), Param("sneaky", "int64")), (body,),
-                     buffers=(buffer,))  # fmt: skip
+    inner = Function(
+        "evil", (Param("handy", "handle"), Param("sneaky", "int64")), (body,), buffers=(buffer,)
+    )
     entry = Function(
         "kernel_of_user",
         (Param("handy", "handle"), Param("sneaky", "int64")),
@@ -270,8 +271,9 @@ def test_scalable_vectors(module, text, checked, scalable):
     run = Ramp(ROW, index(1), lanes)
     mask = Compare("lt", run, Broadcast(N, lanes))
     zero = Broadcast(constant(0, "float32"), lanes)
-    where = Cast("int64xvscalex4", Load("P", (run,), "int64xvscalex4", mask,
-                                        Broadcast(index(0), lanes)))  # fmt: skip
+    where = Cast(
+        "int64xvscalex4", Load("P", (run,), "int64xvscalex4", mask, Broadcast(index(0), lanes))
+    )
     value = Load("X", (where,), "float32xvscalex4", mask, zero)
     source = text(
         module(

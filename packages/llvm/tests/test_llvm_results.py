@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
     Select,
     Store,
     Unary,
-)  # fmt: skip
+)
 from gossamer_llvm import Abi, emit
 
 ROW, N = index_var("i"), index_var("n")

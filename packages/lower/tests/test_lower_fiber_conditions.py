@@ -85,10 +85,8 @@ STORED = {
     "after the last element": ("A[vi, C[vi]] = 9.0", (0, 2, 0)),
     "before the first one": ("A[vi, C[vi]] = 9.0", (0, -1, 0)),
     "into an empty row": ("if vi == 2:\n    A[vi, 0] = 9.0", (0, 0, 0)),
-    "where a predicate holds": (
-        "T.store(A, vi, C[vi], value=9.0, predicate=C[vi] > 0)", (1, 0, 0)
-    ),
-}  # fmt: skip
+    "where a predicate holds": ("T.store(A, vi, C[vi], value=9.0, predicate=C[vi] > 0)", (1, 0, 0)),
+}
 
 
 @pytest.mark.parametrize(("body", "c"), STORED.values(), ids=STORED)

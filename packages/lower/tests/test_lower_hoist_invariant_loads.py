@@ -70,7 +70,7 @@ if n > 7:
             ),
         ]
     ),
-}  # fmt: skip
+}
 
 
 def results(module, size):

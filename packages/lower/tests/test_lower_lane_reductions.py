@@ -179,13 +179,12 @@ def sums(count, *, store="Y[{0}] = " + LANES):
 COMBINED = {
     "stores": (sums(4), [4]),
     "a group of eight and one of four": (sums(14), [8, 4]),
-    "on top of the identity": (
-        sums(4, store="Y[{0}] = 0.0\nY[{0}] = Y[{0}] + " + LANES), [4]
-    ),
+    "on top of the identity": (sums(4, store="Y[{0}] = 0.0\nY[{0}] = Y[{0}] + " + LANES), [4]),
     "through elements of a local buffer": (
         'if n > 31:\n    Z = T.alloc_buffer((4,), "float32", scope="local")\n'
         + sums(4, store="Z[{0}] = 0.0\nZ[{0}] = Z[{0}] + " + LANES + "\nY[P[0] * 0 + {0}] = Z[{0}]")
-        .partition("\n")[2].replace("P[0] * 0", "n - 8"),
+        .partition("\n")[2]
+        .replace("P[0] * 0", "n - 8"),
         [4],
     ),
     "through local buffers that are filled between": (
@@ -206,7 +205,7 @@ COMBINED = {
         [4],
     ),
     "the maximum": (sums(4, store='Y[{0}] = T.lane_reduce("max", X[T.ramp({0}, 1, 4)])'), [4]),
-}  # fmt: skip
+}
 LEFT_ALONE = {
     "three": sums(3),
     "backwards": sums(4, store="Y[7 - {0}] = " + LANES),

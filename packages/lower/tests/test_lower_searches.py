@@ -224,8 +224,9 @@ for i in T.serial(c // 16):
 """
     hoisted = hoist_searches(unroll_loops(program(body)))
     assert [print_expr(node.value) for node in searches(hoisted)] == [
-        "i * 16", *(f"i * 16 + {u}" for u in range(1, 16))
-    ]  # fmt: skip
+        "i * 16",
+        *(f"i * 16 + {u}" for u in range(1, 16)),
+    ]
 
 
 LANES = """

@@ -137,9 +137,10 @@ def test_other_computations_are_left_to_other_rules(old, new):
 SAME = {
     "padding": ('"int32")', '"int32", padded=True)'),
     "an output that is gone on from": (
-        "        with T.init():\n            C[io, ii, k] = 0.0\n", ""
+        "        with T.init():\n            C[io, ii, k] = 0.0\n",
+        "",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("old", "new"), SAME.values(), ids=SAME)

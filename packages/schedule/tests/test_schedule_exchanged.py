@@ -40,12 +40,13 @@ BODIES = {
     "a condition on the element": "if Y[i + j] < 3:\n    Y[i + j] = Y[i + j] + X[i, j]",
     "the last one to be assigned through an index array": "Y[P[i] + P[j]] = X[i, j]",
     "the last one to be assigned": "Y[i + j] = X[i, j]",
-    "two buffers of a minimum with elements of their own":
-        "Y[i + j], Z[j] = least(Y[i + j], Z[j], X[i, j], T.int32(1))",
+    "two buffers of a minimum with elements of their own": (
+        "Y[i + j], Z[j] = least(Y[i + j], Z[j], X[i, j], T.int32(1))"
+    ),
     "a let in between": "old: T.int32 = Y[i + j]\nY[i + j] = old * 2 + X[i, j]",
     "another buffer that reads the sum": "Y[i + j] = Y[i + j] + X[i, j]\nZ[i + j] = Z[i + j] + Y[i + j]",
     "two reducers": "Y[i + j] = Y[i + j] + X[i, j]\nY[i + j] = Y[i + j] * X[i, j]",
-}  # fmt: skip
+}
 LEGAL = {
     "a sum": "Y[i + j] = Y[i + j] + X[i, j]",
     "a difference": "Y[i + j] = Y[i + j] - X[i, j]",

@@ -57,7 +57,7 @@ UNKNOWN = {
     "through an index array": ("V[T.int64(P[i])] = W[i]", "W[i + 32] = V[T.int64(P[i + 1])]"),
     "symbolic offsets": ("V[i + n] = W[i]", "W[i + 32] = V[i]"),
     "one that is gathered": ("V[i] = W[i]", "Z[i, 0] = V[T.int64(P[i])]"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FALSE)

@@ -119,8 +119,9 @@ for i in T.serial(8):
                     V[vi] = V[vi] + X[vi, vj // 2]
 """
 FACTORS = [
-    Step("split", {"loop": "k", "factors": (2, None)}), Step("fuse", {"loops": ("j", "k")}),
-]  # fmt: skip
+    Step("split", {"loop": "k", "factors": (2, None)}),
+    Step("fuse", {"loops": ("j", "k")}),
+]
 
 
 @pytest.mark.parametrize("step", FACTORS, ids=["split", "fuse"])

@@ -136,9 +136,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("reason", "body", "op", "args"), REFUSED.values(), ids=REFUSED.keys()
-)  # fmt: skip
+@pytest.mark.parametrize(("reason", "body", "op", "args"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_a_nest_does_in_between_is_seen(program, reason, body, op, args):
     with pytest.raises(ScheduleError) as caught:
         apply(program(body), Step(op, args))

@@ -23,13 +23,12 @@ OPTIONS = [
     ("reindex_cache_read", (examples.SPMM, (), ROWS | {"buffer": "B", "order": ("vk", "vj")})),
     ("reindex_cache_write", (examples.SPMM, (), ROWS | {"buffer": "C", "order": ("vk", "vi")})),
     ("rfactor", (IN_FOURS, ("j",), {"axis": 1})),
-    ("sample_categorical",
-     (examples.MATMUL, ("tile",), {"candidates": (2, 4), "weights": (1, 3)})),
+    ("sample_categorical", (examples.MATMUL, ("tile",), {"candidates": (2, 4), "weights": (1, 3)})),
     ("split", (examples.MATMUL, ("l",), {"factors": (None, "4 * T.vscale()")})),
     ("unsafe_parallel", (examples.MATMUL, ("j",), {"weight": "j + 1", "grain": 4})),
     ("unsafe_vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
     ("vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
-]  # fmt: skip
+]
 CALLS = [*all_calls(), *OPTIONS]
 
 

@@ -153,12 +153,10 @@ def test_what_is_reduced_does_not_matter(old, new):
 
 
 IRREGULAR = {
-    "features that are not side by side": (
-        "(I, K), ", "(K, I), ", "X[i, k]", "X[k, i]"
-    ),
+    "features that are not side by side": ("(I, K), ", "(K, I), ", "X[i, k]", "X[k, i]"),
     "features of others": ("X[i, k]", "X[i, k // 2]", "", ""),
     "rows of another length": ("X[i, k]", "X[j, k]", "", ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("edits", IRREGULAR.values(), ids=IRREGULAR)
@@ -183,7 +181,7 @@ OTHER = {
     "a loop's name that is taken": ("indices", "j_1"),
     "a name of the features' loop that is taken": ("nnz", "k_0"),
     "an index array's name that is taken": ("nnz", "J_indptr"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Store,
     Var,
-)  # fmt: skip
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     Load,
     Store,
     Var,
-)  # fmt: skip
+)
 from gossamer_llvm import abi
 
 COMPILER = shutil.which("cc")

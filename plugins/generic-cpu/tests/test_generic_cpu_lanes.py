@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Load,
     Select,
     Unary,
-)  # fmt: skip
+)
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float32", "float64"]

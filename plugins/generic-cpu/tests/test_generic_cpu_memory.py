@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
     While,
-)  # fmt: skip
+)
 
 ROW, N = index_var("i"), index_var("n")
 X = Buffer("X", (N,), "float32", "x")

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Param,
     Store,
-)  # fmt: skip
+)
 
 RUNTIMES = ["pool", "gomp", "pthread", "none"]
 WEIGHTS = {

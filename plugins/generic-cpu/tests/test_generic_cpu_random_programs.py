@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Store,
     TransposeReduce,
     Var,
-)  # fmt: skip
+)
 
 LENGTH = 24
 LANES = Lanes(8)

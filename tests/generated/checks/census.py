@@ -38,7 +38,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
     UnaryOp,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.walk import walk
 from tests.generated.programs.program import Program
 

@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_ir.verify import diagnostics
@@ -170,9 +170,10 @@ def _without_unused(program: Program) -> Program | None:
     touched = {node.buffer for node in nodes if isinstance(node, USERS)}
     buffers = tuple(found for found in function.buffers if found.name in touched)
     reducers = tuple(
-        found for found in function.reducers
+        found
+        for found in function.reducers
         if any(getattr(node, "reducer", None) == found.name for node in nodes)
-    )  # fmt: skip
+    )
     named = {axis for found in buffers if isinstance(found, SparseBuffer) for axis in found.axes}
     for node in nodes:
         named |= {getattr(node, "axis", ""), getattr(node, "parent", "")}

@@ -116,8 +116,9 @@ def _windows(rng: Random) -> list[str]:
     if condition:
         loads = [f"T.if_then_else({condition.format(f'({at})')}, M[{at}], 0)" for at in places]
     target = rng.choice((*["V[vt]"] * 4, "V[vt + 8]", f"W[vt * {step} + {begin} + 2]"))
-    used = under('with T.block("used"):', [
-        f"vt = T.axis.spatial({extent}, t)", f"{target} = {' + '.join(loads)}"
-    ])  # fmt: skip
+    used = under(
+        'with T.block("used"):',
+        [f"vt = T.axis.spatial({extent}, t)", f"{target} = {' + '.join(loads)}"],
+    )
     inside = [f'M = T.alloc_buffer(({size},), "int32")', *nest, *used]
     return under(f"for t in T.serial({extent}):", inside)

@@ -47,7 +47,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from tests.generated.oracle.coordinate_tables import Forest, Storage, Undecided
 
@@ -476,9 +476,9 @@ class _Run:
         if bounds & set(kinds) or any(free_vars(found.domain) for found in node.iters):
             raise NoOracle("loops that depend on each other")
         first = next((at for at, loop in enumerate(loops) if kinds[loop.var] == "R"), None)
-        inner = () if first is None else tuple(
-            loop for loop in loops[first:] if kinds[loop.var] == "S"
-        )  # fmt: skip
+        inner = (
+            () if first is None else tuple(loop for loop in loops[first:] if kinds[loop.var] == "S")
+        )
         run = self._nested_init(node, inner)
         seen: set[Any] = set()
         run = self._once(node, run, seen)

@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
     While,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect, walk
 from tests.generated.lowered.programs.lowered_program import Lowered

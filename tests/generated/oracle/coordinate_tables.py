@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     Expr,
     SparseBuffer,
     Var,
-)  # fmt: skip
+)
 
 SIZES: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,

@@ -39,7 +39,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
 from tests.generated.oracle import arithmetic

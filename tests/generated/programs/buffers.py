@@ -14,7 +14,7 @@ from gossamer_ir.nodes import (
     Fact,
     Reducer,
     SparseBuffer,
-)  # fmt: skip
+)
 from tests.generated.oracle.arithmetic import FLOATS, INTEGERS, held, stored
 from tests.generated.oracle.coordinate_tables import Storage
 from tests.generated.programs.expressions import Term, largest
@@ -130,10 +130,11 @@ class Buffers:
     def _varying(self, above: str, axes: Sequence[str]) -> list[str]:
         """The children of an axis that are varied, or have a varied descendant."""
         return [
-            axis for axis in axes
+            axis
+            for axis in axes
             if self.forest.slots[axis].axis.parent == above
             and (self._is_varied(axis) or self._varying(axis, axes))
-        ]  # fmt: skip
+        ]
 
     def _siblings(self) -> list[tuple[str, ...]]:
         """Axes with their ancestors and two or three varied children."""

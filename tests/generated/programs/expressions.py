@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Reinterpret,
     Select,
     Unary,
-)  # fmt: skip
+)
 from tests.generated.oracle.arithmetic import FLOATS, INTEGERS, SIGNIFICANT
 
 MOST = 512.0

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Expr,
     Relation,
     Var,
-)  # fmt: skip
+)
 from tests.generated.oracle.coordinate_tables import Forest
 
 Rows = list[list[int]]
@@ -228,9 +228,10 @@ class DrawnForest:
         """Fibers, sometimes related to those of a sibling axis, or with large coordinates."""
         rows = self._fibers(parent, length, most)
         beside = [
-            found for found in self.rows
+            found
+            for found in self.rows
             if self.is_searchable(found) and self._is_beside(self.slots[found].axis.parent, parent)
-        ]  # fmt: skip
+        ]
         if beside and self.rng.random() < 0.6:
             rows, length = self._related(name, self.rng.choice(beside), rows, length)
         elif self.is_wide and self.rng.random() < 0.6:

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Module,
     SparseBuffer,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
@@ -171,9 +171,10 @@ class _Data:
     def _offsets(self, buffer: Buffer) -> np.ndarray:
         """Where the fibers begin that the coordinates of a program without axes are in."""
         (indices,) = (
-            found for found in self._function.buffers
+            found
+            for found in self._function.buffers
             if found.name == buffer.name.replace("indptr", "indices")
-        )  # fmt: skip
+        )
         end, count = (self._forest.number(found.shape[0]) for found in (indices, buffer))
         inside = (self._rng.randint(0, end) for _ in range(count - 2))
         return np.array(sorted([0, *inside, end][:count]), buffer.dtype)

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     IterationAxis,
     OverAxis,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from tests.generated.programs.buffers import Bound
 from tests.generated.programs.statements import Stores

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
     SparseBuffer,
     Var,
-)  # fmt: skip
+)
 from gossamer_ir.traversal.references import free_vars
 from tests.generated.oracle.arithmetic import FLOATS
 from tests.generated.programs.buffers import Buffers
@@ -72,9 +72,10 @@ class Reads(Buffers):
             return self.terms.cast(self.coordinate(), dtype)
         known = {bound.var for bound in self.scope} | set(self.scalars) | set(self.forest.scalars)
         own = [
-            found for found in self.own_elements
+            found
+            for found in self.own_elements
             if found.dtype == dtype and free_vars(found.expr) <= known
-        ]  # fmt: skip
+        ]
         if own and self.chance(0.5):
             return rng.choice(own)
         return self.load(dtype) or self._constant(dtype)
@@ -94,9 +95,10 @@ class Reads(Buffers):
     def load(self, dtype: str) -> Term | None:
         """An element of an existing or a new buffer."""
         usable = [
-            found for found in self.buffers
+            found
+            for found in self.buffers
             if found.dtype == dtype and found.name not in self.blocked
-        ]  # fmt: skip
+        ]
         self.rng.shuffle(usable)
         if len(usable) > 2 or self.chance(0.55):
             for buffer in usable:
@@ -157,10 +159,11 @@ class Reads(Buffers):
         names = {axis for axis, _ in found}
         while left:
             ready = [
-                entry for entry in left
+                entry
+                for entry in left
                 if (parent := self.forest.slots[entry[0]].axis.parent) not in names
                 or parent in [axis for axis, _ in done]
-            ]  # fmt: skip
+            ]
             done.append(self.rng.choice(ready))
             left.remove(done[-1])
         return done
@@ -214,9 +217,7 @@ class Reads(Buffers):
             return self._any_coordinate()
         if not length:
             return None
-        fitting = [
-            bound for bound in self.scope if 0 < self.forest.length(bound.axis) <= length
-        ]  # fmt: skip
+        fitting = [bound for bound in self.scope if 0 < self.forest.length(bound.axis) <= length]
         if fitting and self.chance(0.75):
             return Var(self.rng.choice(fitting).var, "int64")
         gathered = self._gathered(axis)
@@ -230,10 +231,11 @@ class Reads(Buffers):
         """A coordinate that is read from an array over a dense root axis."""
         length = self.forest.length(axis)
         roots = [
-            bound for bound in self.scope
+            bound
+            for bound in self.scope
             if isinstance(self.forest.slots[bound.axis].axis, DenseFixed)
             and self.forest.slots[bound.axis].axis.parent is None
-        ]  # fmt: skip
+        ]
         if not roots or not length:
             return None
         bound = self.rng.choice(roots)

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     Store,
     Var,
-)  # fmt: skip
+)
 from tests.generated.programs.expressions import Term
 from tests.generated.programs.iterations import Bodies
 

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-)  # fmt: skip
+)
 from tests.generated.oracle.arithmetic import FLOATS, INTEGERS, SIGNIFICANT
 from tests.generated.programs.expressions import MOST, Term, largest, term
 from tests.generated.programs.operands import Reads
@@ -130,9 +130,10 @@ class Stores(Reads):
     def _root_of(self, length: int) -> str:
         """A dense root axis of at least this length."""
         fitting = [
-            axis.name for axis in self.forest.axes
+            axis.name
+            for axis in self.forest.axes
             if axis.parent is None and self.forest.length(axis.name) >= length
-        ]  # fmt: skip
+        ]
         if fitting and self.chance(0.7):
             return self.rng.choice(fitting)
         if len(self.forest.axes) >= 12 or length > LONGEST:

@@ -71,10 +71,10 @@ def _filled(scope: Scope, terms: Terms, buffer: Drawn, where: Lines, at: str) ->
 
 def _used(scope: Scope, terms: Terms, buffer: Drawn) -> Lines:
     found = [
-        item for item in scope.writable("value")
-        if item.dtype == buffer.dtype and item.name != buffer.name
-        and item.name not in scope.shared
-    ]  # fmt: skip
+        item
+        for item in scope.writable("value")
+        if item.dtype == buffer.dtype and item.name != buffer.name and item.name not in scope.shared
+    ]
     if not found:
         return []
     out = scope.choose(found)

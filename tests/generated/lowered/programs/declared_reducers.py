@@ -75,10 +75,11 @@ def draw_reduction(scope: Scope, terms: Terms) -> Lines:
         where = [f"T.where({terms.condition(0)})"] if scope.chance(0.2) else []
         body = [
             f"v{rows} = T.axis.spatial({sizes[0]}, {rows})",
-            f"v{columns} = T.axis.reduce({sizes[1]}, {columns})", *where,
+            f"v{columns} = T.axis.reduce({sizes[1]}, {columns})",
+            *where,
             *(under("with T.init():", init) if scope.chance(0.6) else []),
             *_combined(scope, terms, reducer, elements, buffers),
-        ]  # fmt: skip
+        ]
     lines = under(f'with T.block("{scope.fresh("b")}"):', body)
     heads = [f"for {rows} in T.serial({sizes[0]}):", f"for {columns} in T.serial({sizes[1]}):"]
     for head in heads if scope.chance(0.15) else heads[::-1]:
@@ -91,9 +92,10 @@ def _targets(scope: Scope, reducer: DrawnReducer) -> list[Drawn]:
     found: list[Drawn] = []
     for dtype in reducer.dtypes:
         fitting = [
-            item for item in scope.writable("value", "cell", "index")
+            item
+            for item in scope.writable("value", "cell", "index")
             if item.dtype == dtype and not item.is_sparse and item not in found
-        ]  # fmt: skip
+        ]
         if not fitting:
             return []
         found.append(scope.choose(fitting))

@@ -62,9 +62,10 @@ class Drawing:
         self.params: list[str] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.sizes: dict[str, int | float] = {
-            "n": rng.choice((0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8, 8)), "m": rng.choice((1, 2, 3, 4, 6, 8)),
+            "n": rng.choice((0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8, 8)),
+            "m": rng.choice((1, 2, 3, 4, 6, 8)),
             "s": rng.choice((*EXTREMES, *ENDS, *MULTIPLES, 0, 1, 5, -3)),
-        }  # fmt: skip
+        }
         self.scope.scalars = ["n", "m"] if rng.random() < 0.6 else ["n", "m", "s"]
 
     def program(self) -> Lowered | None:

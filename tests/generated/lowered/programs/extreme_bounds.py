@@ -17,9 +17,10 @@ MULTIPLES = {(2**64 + 2) // 3: 3, (2**64 + 4) // 5: 5, 2**62: 4, -(2**63): 2}
 def draw_far(scope: Scope, terms: Terms) -> Lines:
     """A loop over the last dimension of a buffer; nothing if no buffer may be stored to."""
     found = [
-        item for item in scope.writable("value")
+        item
+        for item in scope.writable("value")
         if not item.is_sparse and item.name not in scope.shared
-    ]  # fmt: skip
+    ]
     if not found:
         return []
     far = _Far(scope, terms, scope.choose(found))
@@ -105,9 +106,10 @@ class _Far:
         """Stores an invariant value to the element of the iteration, or accumulates it."""
         element = f"{self.buffer.name}[{self.above}{at}]"
         inputs = [
-            f"{item.name}[{at}]" for item in self.scope.having("input", dtype=self.buffer.dtype)
+            f"{item.name}[{at}]"
+            for item in self.scope.having("input", dtype=self.buffer.dtype)
             if not item.is_sparse and len(item.sizes) == 1
-        ]  # fmt: skip
+        ]
         zero = 0.0 if "float" in self.buffer.dtype else 0
         number = f"T.{self.buffer.dtype}({self.scope.rng.randint(-3, 3) + zero})"
         value = self.scope.choose([number, *inputs])

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 ROLES = ("index", "cell", "extreme", "sorted")
 SPARSE = {
-    "J_indptr": "T.assume(monotone(J_indptr))", "J_indices": "T.assume(in_range(J_indices, 0, 8))",
+    "J_indptr": "T.assume(monotone(J_indptr))",
+    "J_indices": "T.assume(in_range(J_indices, 0, 8))",
     "L_indices": "T.assume(in_range(L_indices, 0, 9))",
-}  # fmt: skip
+}
 """The facts that always hold for index arrays of axes."""
 SHARE = 0.5
 """The share of programs that declare facts."""

@@ -10,9 +10,10 @@ from tests.generated.lowered.programs.scope import Drawn, Scope
 def draw_vector(scope: Scope, terms: Terms) -> Lines:
     """A store of contiguous or strided lanes; nothing if there is no buffer."""
     found = [
-        item for item in scope.writable("value", "cell")
+        item
+        for item in scope.writable("value", "cell")
         if not item.is_sparse and item.name not in scope.shared
-    ]  # fmt: skip
+    ]
     if not found:
         return []
     buffer, lanes = scope.choose(found), scope.choose((2, 4, 4))
@@ -43,9 +44,10 @@ def _value(scope: Scope, terms: Terms, buffer: Drawn, stored: str, lanes: int) -
         item for item in scope.having("index", "known", dtype="int64") if not item.is_sparse
     ]
     flat = [
-        item for item in scope.having("value", "input", dtype=dtype)
+        item
+        for item in scope.having("value", "input", dtype=dtype)
         if not item.is_sparse and len(item.sizes) == 1
-    ]  # fmt: skip
+    ]
     if gathering and flat:
         at = scope.choose(gathering)
         loads.append(f"{scope.choose(flat).name}[{at.name}[{_ramp(scope, terms, at, lanes)}]]")

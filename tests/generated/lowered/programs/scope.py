@@ -98,9 +98,10 @@ class Scope:
     def having(self, *roles: Role, dtype: str | None = None) -> list[Drawn]:
         """The readable buffers of some role."""
         return [
-            found for found in self.buffers
+            found
+            for found in self.buffers
             if found.role in roles and dtype in (None, found.dtype) and self.is_readable(found)
-        ]  # fmt: skip
+        ]
 
     def is_readable(self, buffer: Drawn) -> bool:
         """True if the buffer is readable: in a parallel or vectorized loop, buffers that other iterations

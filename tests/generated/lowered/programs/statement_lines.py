@@ -282,9 +282,10 @@ class Bodies:
         if not scope.chance(0.3):
             return ""
         cells = [
-            item for item in scope.having("cell", "index", "known")
+            item
+            for item in scope.having("cell", "index", "known")
             if item.dtype == "int64" and item.sizes[0].startswith("T.int64(")
-        ]  # fmt: skip
+        ]
         factors = ["3", "T.max(m, 1)"]
         factors += [f"T.max({item.name}[{scope.rng.randrange(2)}], 0)" for item in cells]
         grain = scope.choose(("", ", grain=1", ", grain=2", ", grain=n"))
@@ -481,8 +482,9 @@ class Bodies:
             value = terms.value(buffer.dtype, scope.choose((1, 1, 2)))
         is_sum = scope.chance(0.6)
         if is_sum:
-            step = scope.choose((f"{element} + {value}", f"T.max({element}, {value})",
-                                 f"{element} - {value}"))  # fmt: skip
+            step = scope.choose(
+                (f"{element} + {value}", f"T.max({element}, {value})", f"{element} - {value}")
+            )
         else:
             step = value
         lines = [f"{element} = {step}"]

@@ -19,10 +19,11 @@ def sparse_reorder(scene: Scene) -> Drawn:
 
 def sparse_fuse(scene: Scene) -> Drawn:
     pairs = [
-        (site.node.name, axes) for site in scene.iterations
+        (site.node.name, axes)
+        for site in scene.iterations
         for axes in zip(site.node.axes, site.node.axes[1:], strict=False)
         if all(isinstance(item, OverAxis) for item in axes)
-    ]  # fmt: skip
+    ]
     parents = {axis.name: axis.parent for axis in scene.function.axes}
     found = scene.choose([p for p in pairs if parents[p[1][1].axis] == p[1][0].axis] or pairs)
     if found is None:

@@ -44,7 +44,7 @@ def _drawn_place(scene: Scene, move: str) -> Drawn:
 def rolling_buffer(scene: Scene) -> Drawn:
     inside = {
         site.node.buffer.name for site in scene.of(Allocate) if isinstance(site.parents[-1], For)
-    }  # fmt: skip
+    }
     pairs = [
         (site.node.name, name) for site in scene.makers for name in stored(site.node)
         if name in inside

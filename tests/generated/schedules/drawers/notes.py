@@ -34,9 +34,7 @@ def hide_buffer_access(scene: Scene) -> Drawn:
 
 def store_nontemporal(scene: Scene) -> Drawn:
     site = scene.choose([site for site in scene.blocks if stored(site.node)])
-    return site and {
-        "block": site.node.name, "buffer": scene.rng.choice(stored(site.node))
-    }  # fmt: skip
+    return site and {"block": site.node.name, "buffer": scene.rng.choice(stored(site.node))}
 
 
 def set_block_filter(scene: Scene) -> Drawn:

@@ -25,10 +25,11 @@ def rfactor(scene: Scene) -> Drawn:
 
 def fuse_reduction_epilogue(scene: Scene) -> Drawn:
     pairs = [
-        (site.node, after.node) for site in scene.makers for after in scene.users
-        if site.node.init and not after.node.init
-        and {*stored(site.node)} & loaded(after.node)
-    ]  # fmt: skip
+        (site.node, after.node)
+        for site in scene.makers
+        for after in scene.users
+        if site.node.init and not after.node.init and {*stored(site.node)} & loaded(after.node)
+    ]
     likely = [pair for pair in pairs if _is_combining(*pair)]
     found = scene.choose(likely if likely or scene.chance(0.9) else pairs)
     return found and {"block": found[0].name, "epilogue": found[1].name}

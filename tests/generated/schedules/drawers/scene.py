@@ -114,9 +114,10 @@ class Scene:
         """The consumers or producers of the buffers of a block."""
         touched = outer_writes((site.node,)) | loaded(site.node)
         return [
-            found for found in self.blocks
+            found
+            for found in self.blocks
             if found is not site and (outer_writes((found.node,)) | loaded(found.node)) & touched
-        ]  # fmt: skip
+        ]
 
     def count(self, op: str) -> int:
         """The number of times that a step was applied."""
