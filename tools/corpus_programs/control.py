@@ -12,8 +12,11 @@ SEARCHES = {
     "upper": ("upper_positions", "KEYS[middle] <= V[i]"),
 }
 REDUCED = (
-    ("float32", (2, 4, 8, 16, 64)), ("float64", (4, 8)), ("int32", (8, 16)), ("int64", (2, 8)),
-)  # fmt: skip
+    ("float32", (2, 4, 8, 16, 64)),
+    ("float64", (4, 8)),
+    ("int32", (8, 16)),
+    ("int64", (2, 8)),
+)
 TRANSPOSED = (
     ("add", "float32", 8, 8), ("add", "float32", 16, 16), ("add", "float32", 2, 16),
     ("add", "float64", 8, 4), ("max", "float32", 4, 8), ("min", "int32", 4, 4),
@@ -134,9 +137,11 @@ for i in T.serial(m):
     {result}
 """
     text = function(
-        "search", "keys: handle, v: handle, y: handle, n: int64, m: int64",
-        buffers=f"KEYS = keys (n,) {dtype}\nV = v (m,) {dtype}\nY = y (m,) int64", body=body,
-    )  # fmt: skip
+        "search",
+        "keys: handle, v: handle, y: handle, n: int64, m: int64",
+        buffers=f"KEYS = keys (n,) {dtype}\nV = v (m,) {dtype}\nY = y (m,) int64",
+        body=body,
+    )
     return Source(f"search_{name}_{dtype}", f"A binary search ({name}) as a loop.", flat(text),
                   "search_cases", oracle, {"dtype": dtype})  # fmt: skip
 
@@ -158,7 +163,8 @@ def _guards_and_facts() -> Iterator[Source]:
                      "gathered", {"buffer": "X"})  # fmt: skip
     for dtype in ("int32", "int64"):
         text = function(
-            "sums", "a: handle, y: handle, indptr: handle, indices: handle, m: int64, n: int64, nnz: int64",
+            "sums",
+            "a: handle, y: handle, indptr: handle, indices: handle, m: int64, n: int64, nnz: int64",
             buffers=f"A = a (nnz,) float32\nY = y (m,) float32\n"
             f"P = indptr (m + 1,) {dtype}\nQ = indices (nnz,) {dtype}",
             facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
@@ -170,7 +176,7 @@ for i in T.serial(m):
     for j in T.serial(T.int64(P[i]), T.int64(P[i + 1])):
         Y[i] = Y[i] + A[j]
 """,
-        )  # fmt: skip
+        )
         yield Source(f"facts_{dtype}", "What is assumed of index arrays is checked before the call.",
                      flat(text), "fact_cases", "row_sums", {"index_dtype": dtype})  # fmt: skip
     yield from _facts_about_several()
@@ -179,10 +185,12 @@ for i in T.serial(m):
 def _facts_about_several() -> Iterator[Source]:
     """Facts about all values of an array, and about two or three arrays."""
     text = function(
-        "permute", "x: handle, p: handle, y: handle, n: int64",
+        "permute",
+        "x: handle, p: handle, y: handle, n: int64",
         buffers="X = x (n,) float32\nP = p (n,) int32\nY = y (n,) float32",
-        facts="in_range(P, 0, n)\ndistinct(P)", body="for i in T.serial(n):\n    Y[P[i]] = X[i]",
-    )  # fmt: skip
+        facts="in_range(P, 0, n)\ndistinct(P)",
+        body="for i in T.serial(n):\n    Y[P[i]] = X[i]",
+    )
     yield Source("facts_distinct", "Elements are stored where no other element is.", flat(text),
                  "distinct_cases", "scattered", {})  # fmt: skip
     rows = """
@@ -192,12 +200,14 @@ for i in T.serial(m):
         Y[i] = Y[i] + A[j]
 """
     text = function(
-        "sums", "a: handle, y: handle, indptr: handle, left: handle, right: handle, m: int64, nnz: int64",
+        "sums",
+        "a: handle, y: handle, indptr: handle, left: handle, right: handle, m: int64, nnz: int64",
         buffers="A = a (nnz,) float32\nY = y (m,) float32\n"
         "P = indptr (m + 1,) int32\nL = left (m + 1,) int32\nR = right (m + 1,) int32",
         facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
-        "product_steps(P, L, R)", body=rows,
-    )  # fmt: skip
+        "product_steps(P, L, R)",
+        body=rows,
+    )
     yield Source("facts_products", "Sums over matrices of different sizes, stored one after another.",
                  flat(text), "product_cases", "segment_sums", {})  # fmt: skip
     others = {"W": "wide", "D": "apart"}
@@ -219,8 +229,9 @@ for i in T.serial(m):
 
 
 def _scalar(dtype: str) -> Source:
-    text = function("scalar", f"y: handle, s: {dtype}", buffers=f"Y = y (1,) {dtype}",
-                    body="Y[0] = s")  # fmt: skip
+    text = function(
+        "scalar", f"y: handle, s: {dtype}", buffers=f"Y = y (1,) {dtype}", body="Y[0] = s"
+    )
     return Source(f"scalar_{dtype}", f"A scalar parameter of {dtype}.", flat(text), "scalar_values",
                   "scalar_stored", {"dtype": dtype})  # fmt: skip
 
@@ -230,13 +241,15 @@ def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
     run = f"X[T.ramp(i * {lanes}, 1, {lanes})]"
     stores = [f'Y[{row}, i] = T.lane_reduce("{op}", {run})' for row, op in enumerate(ops)]
     return over_vectors(
-        f"lane_reduce_{dtype}x{lanes}", f"The lanes of each vector combined: {', '.join(ops)}.",
+        f"lane_reduce_{dtype}x{lanes}",
+        f"The lanes of each vector combined: {', '.join(ops)}.",
         "lane_reduced",
         {"x": [recipe, dtype, [lanes, 0]], "y": ["zeros", dtype, [0, len(ops)], [1, 0]]},
         "\n    ".join(["for i in T.serial(n):", *stores]),
         shapes={"x": f"(n * {lanes},)", "y": f"({len(ops)}, n)"},
-        options={"ops": list(ops), "lanes": lanes}, sizes=[0, 1, 7],
-    )  # fmt: skip
+        options={"ops": list(ops), "lanes": lanes},
+        sizes=[0, 1, 7],
+    )
 
 
 def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
@@ -251,17 +264,20 @@ def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
         f"for i in T.serial(n):\n    Y[T.ramp(i * {count}, 1, {count})] = "
         f'T.transpose_reduce("{op}", {", ".join(rows)})',
         shapes={"x": f"(n * {count * lanes},)", "y": f"(n * {count},)"},
-        options={"op": op, "lanes": lanes}, sizes=[0, 1, 5],
-    )  # fmt: skip
+        options={"op": op, "lanes": lanes},
+        sizes=[0, 1, 5],
+    )
 
 
 def _fma(dtype: str) -> Source:
     recipe = "above one" if dtype == "float32" else "just above one"
     return over_vectors(
-        f"fma_{dtype}", "A product and a sum that are rounded once.", "fused_multiply_add",
+        f"fma_{dtype}",
+        "A product and a sum that are rounded once.",
+        "fused_multiply_add",
         {"x": [recipe, dtype], "z": [recipe, dtype], "y": ["zeros", dtype]},
         f"for i in T.serial(n):\n    Y[i] = T.fma(X[i], Z[i], T.{dtype}(-1))",
-    )  # fmt: skip
+    )
 
 
 def over_vectors(

@@ -37,13 +37,17 @@ def _counting(name: str, start: int, weight: str, grain: str) -> Source:
     arguments = "[out, w, n]" if weight else "[out, n]"
     options = "".join(f", {item}" for item in (weight, grain) if item)
     entry = function(
-        "counting", f"{handles}, n: int64", buffers=buffers,
+        "counting",
+        f"{handles}, n: int64",
+        buffers=buffers,
         body=f'T.parallel_for("counting_i", "i", {start}, {start} + n, args={arguments}{options})',
-    )  # fmt: skip
+    )
     inner = function(
-        "counting_i", f"begin: int64, end: int64, {handles}, n: int64", buffers=buffers,
+        "counting_i",
+        f"begin: int64, end: int64, {handles}, n: int64",
+        buffers=buffers,
         body="for i in T.serial(begin, end):\n    OUT[i] = OUT[i] + i + 1",
-    )  # fmt: skip
+    )
     return Source(name, "Each iteration runs once, however the loop is cut.", flat(entry, inner),
                   "weight_cases", "counted", {"start": start, "weighted": bool(weight)})  # fmt: skip
 
@@ -51,7 +55,8 @@ def _counting(name: str, start: int, weight: str, grain: str) -> Source:
 def _allocating() -> Source:
     """Each chunk has a buffer of its own, and all share a buffer of the caller."""
     entry = function(
-        "twice", "x: handle, y: handle, n: int64",
+        "twice",
+        "x: handle, y: handle, n: int64",
         buffers="X = x (n,) float32\nY = y (n,) float32",
         body="""
 S = T.alloc_buffer((n,), "float32")
@@ -59,9 +64,10 @@ for i in T.serial(n):
     S[i] = X[i]
 T.parallel_for("twice_i", "j", n, args=[S, y, n])
 """,
-    )  # fmt: skip
+    )
     inner = function(
-        "twice_i", "begin: int64, end: int64, s: handle, y: handle, n: int64",
+        "twice_i",
+        "begin: int64, end: int64, s: handle, y: handle, n: int64",
         buffers="S = s (n,) float32\nY = y (n,) float32",
         body="""
 L = T.alloc_buffer((n,), "float32")
@@ -70,7 +76,7 @@ for i in T.serial(begin, end):
 for j in T.serial(begin, end):
     Y[j] = L[j] + S[j]
 """,
-    )  # fmt: skip
+    )
     arrays = {"x": ["counting", "float32"], "y": ["untouched", "float32"]}
     return Source("parallel_allocate", "Buffers of the caller and of each chunk.", flat(entry, inner),
                   "vectors", "doubled", {"arrays": arrays})  # fmt: skip
@@ -79,13 +85,17 @@ for j in T.serial(begin, end):
 def _atomic(op: str, dtype: str) -> Source:
     buffers = f"X = x (n,) {dtype}\nY = y (7,) {dtype}"
     entry = function(
-        "combine", "x: handle, y: handle, n: int64", buffers=buffers,
+        "combine",
+        "x: handle, y: handle, n: int64",
+        buffers=buffers,
         body='T.parallel_for("combine_i", "i", n, args=[x, y, n], grain=16)',
-    )  # fmt: skip
+    )
     inner = function(
-        "combine_i", "begin: int64, end: int64, x: handle, y: handle, n: int64", buffers=buffers,
+        "combine_i",
+        "begin: int64, end: int64, x: handle, y: handle, n: int64",
+        buffers=buffers,
         body=f"for i in T.serial(begin, end):\n    T.atomic_{op}(Y[i * i % 7], X[i])",
-    )  # fmt: skip
+    )
     arrays = {"x": ["small", dtype], "y": ["counting", dtype, [0, 7]]}
     options = {"arrays": arrays, "op": op, "sizes": [0, 1, 20, 20000]}
     return Source(f"atomic_{op}_{dtype}", "Threads meet in a few elements.", flat(entry, inner),
@@ -96,17 +106,21 @@ def _guarded() -> Source:
     buffers = "X = x (n,) float32\nP = p (m,) int64\nY = y (m,) float32"
     handles = "x: handle, p: handle, y: handle"
     entry = function(
-        "take", f"{handles}, n: int64, m: int64", buffers=buffers,
+        "take",
+        f"{handles}, n: int64, m: int64",
+        buffers=buffers,
         body='T.parallel_for("take_i", "i", m, args=[x, p, y, n, m])',
-    )  # fmt: skip
+    )
     inner = function(
-        "take_i", f"begin: int64, end: int64, {handles}, n: int64, m: int64", buffers=buffers,
+        "take_i",
+        f"begin: int64, end: int64, {handles}, n: int64, m: int64",
+        buffers=buffers,
         body="""
 for i in T.serial(begin, end):
     T.guard(P[i] >= 0 and P[i] < n, X)
     Y[i] = X[P[i]]
 """,
-    )  # fmt: skip
+    )
     return Source("parallel_guard", "A guard that fails in a chunk stops the call.", flat(entry, inner),
                   "guard_cases", "gathered", {"buffer": "X"})  # fmt: skip
 
@@ -114,19 +128,23 @@ for i in T.serial(begin, end):
 def _launches() -> Source:
     """The second launch reads what the first wrote."""
     entry = function(
-        "steps", "x: handle, y: handle, n: int64",
+        "steps",
+        "x: handle, y: handle, n: int64",
         buffers="X = x (n,) float32\nY = y (n,) float32",
         body='T.launch("times", [x, y, n, T.float32(3)])\nT.launch("plus", [y, n, T.float32(1)])',
-    )  # fmt: skip
+    )
     times = function(
-        "times", "x: handle, y: handle, n: int64, factor: float32",
+        "times",
+        "x: handle, y: handle, n: int64, factor: float32",
         buffers="X = x (n,) float32\nY = y (n,) float32",
         body="for i in T.serial(n):\n    Y[i] = X[i] * factor",
-    )  # fmt: skip
+    )
     plus = function(
-        "plus", "y: handle, n: int64, addend: float32", buffers="Y = y (n,) float32",
+        "plus",
+        "y: handle, n: int64, addend: float32",
+        buffers="Y = y (n,) float32",
         body="for i in T.serial(n):\n    Y[i] = Y[i] + addend",
-    )  # fmt: skip
+    )
     arrays = {"x": ["small", "float32"], "y": ["untouched", "float32"]}
     return Source("launches", "Two launches, one after the other.", flat(entry, times, plus),
                   "vectors", "scaled", {"arrays": arrays})  # fmt: skip

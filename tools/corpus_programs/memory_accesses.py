@@ -63,10 +63,14 @@ def _strided(dtype: str, lanes: int) -> Iterator[Source]:
     third = f"T.ramp(i * {3 * lanes}, 3, {lanes})"
     zero = f"T.broadcast({_literal('0', dtype)}, {lanes})"
     loop = f"for i in T.serial((n + {lanes - 1}) // {lanes}):\n    "
-    load = (f"T.store(Y, {run}, value=T.load(X, {third}, predicate={mask}, passthrough={zero})"
-            f", predicate={mask})")  # fmt: skip
-    store = (f"T.store(Y, {third}, value=T.load(X, {run}, predicate={mask}, passthrough={zero})"
-             f", predicate={mask})")  # fmt: skip
+    load = (
+        f"T.store(Y, {run}, value=T.load(X, {third}, predicate={mask}, passthrough={zero})"
+        f", predicate={mask})"
+    )
+    store = (
+        f"T.store(Y, {third}, value=T.load(X, {run}, predicate={mask}, passthrough={zero})"
+        f", predicate={mask})"
+    )
     yield _over(
         f"strided_load_{dtype}x{lanes}", "Every third element is loaded.", "every_third", dtype,
         body=loop + load, shapes={"x": [3, 0]},
@@ -108,7 +112,10 @@ def _scalar(dtype: str) -> Iterator[Source]:
 
 def _allocating(dtype: str) -> Iterator[Source]:
     yield _over(
-        f"allocate_constant_{dtype}", "A buffer of constant size in each iteration.", "doubled", dtype,
+        f"allocate_constant_{dtype}",
+        "A buffer of constant size in each iteration.",
+        "doubled",
+        dtype,
         body=f'''
 for i in T.serial(n):
     S = T.alloc_buffer((2, 3), "{dtype}")
@@ -116,9 +123,12 @@ for i in T.serial(n):
     S[0, 0] = X[i]
     Y[i] = S[1, 2] + S[0, 0]
 ''',
-    )  # fmt: skip
+    )
     yield _over(
-        f"allocate_local_{dtype}", "A local buffer in each iteration.", "doubled", dtype,
+        f"allocate_local_{dtype}",
+        "A local buffer in each iteration.",
+        "doubled",
+        dtype,
         body=f'''
 for i in T.serial(n):
     S = T.alloc_buffer((1,), "{dtype}", scope="local")
@@ -126,9 +136,12 @@ for i in T.serial(n):
     S[0] = S[0] + X[i]
     Y[i] = S[0]
 ''',
-    )  # fmt: skip
+    )
     yield _over(
-        f"allocate_dynamic_{dtype}", "A buffer whose size is known at run time.", "reversed_order", dtype,
+        f"allocate_dynamic_{dtype}",
+        "A buffer whose size is known at run time.",
+        "reversed_order",
+        dtype,
         body=f'''
 S = T.alloc_buffer((n,), "{dtype}")
 for i in T.serial(n):
@@ -136,15 +149,16 @@ for i in T.serial(n):
 for j in T.serial(n):
     Y[j] = S[n - 1 - j]
 ''',
-    )  # fmt: skip
+    )
 
 
 def _bools() -> Source:
     text = function(
-        "bools", "flags: handle, y: handle, n: int64",
+        "bools",
+        "flags: handle, y: handle, n: int64",
         buffers="FLAGS = flags (n,) bool\nY = y (n,) bool",
         body="for i in T.serial(n):\n    Y[i] = not FLAGS[i]",
-    )  # fmt: skip
+    )
     arrays = {"flags": ["flags", "bool"], "y": ["zeros", "bool"]}
     return Source("bools", "Bools are loaded and stored.", flat(text), "vectors", "negated_flags",
                   {"arrays": arrays})  # fmt: skip

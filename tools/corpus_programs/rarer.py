@@ -22,23 +22,33 @@ def sources() -> Iterator[Source]:
     for dtype in FLOATS:
         for name in FUNCTIONS:
             yield over_vectors(
-                f"{name}_{dtype}", f"Y = {name}(X), up to the last few bits.", "math_function",
+                f"{name}_{dtype}",
+                f"Y = {name}(X), up to the last few bits.",
+                "math_function",
                 {"x": ["positive", dtype], "y": ["zeros", dtype]},
-                f"for i in T.serial(n):\n    Y[i] = T.{name}(X[i])", options={"function": name},
-            )  # fmt: skip
+                f"for i in T.serial(n):\n    Y[i] = T.{name}(X[i])",
+                options={"function": name},
+            )
         yield over_vectors(
-            f"pow_{dtype}", "Y = X ** Z, up to the last few bits.", "math_function",
+            f"pow_{dtype}",
+            "Y = X ** Z, up to the last few bits.",
+            "math_function",
             {"x": ["positive", dtype], "z": ["fractions", dtype], "y": ["zeros", dtype]},
-            "for i in T.serial(n):\n    Y[i] = T.pow(X[i], Z[i])", options={"function": "pow"},
-        )  # fmt: skip
+            "for i in T.serial(n):\n    Y[i] = T.pow(X[i], Z[i])",
+            options={"function": "pow"},
+        )
     yield over_vectors(
-        "half_float16", "Sums in half precision.", "doubled",
+        "half_float16",
+        "Sums in half precision.",
+        "doubled",
         {"x": ["small", "float16"], "y": ["zeros", "float16"]},
         "for i in T.serial(n):\n    Y[i] = X[i] + X[i]",
-    )  # fmt: skip
+    )
     yield over_vectors(
-        "scalable_copy_float32", "Vectors as long as the machine's, the last one masked.", "copied",
+        "scalable_copy_float32",
+        "Vectors as long as the machine's, the last one masked.",
+        "copied",
         {"x": ["counting", "float32"], "y": ["untouched", "float32"]},
         f"lanes: T.int64 = {LANES}\nfor i in T.serial((n + lanes - 1) // lanes):\n    "
         f"T.store(Y, {RUN}, value={LOAD}, predicate={MASK})",
-    )  # fmt: skip
+    )

@@ -16,9 +16,12 @@ TARGET = Target.parse("generic-cpu:vector_bits=512")
 """A fixed target, so that the corpus does not depend on the machine that generates it."""
 
 SPMM = (
-    ("float32", "int32", 33), ("float32", "int64", None), ("float64", "int32", 8),
-    ("float64", "int64", 5), ("float32", "int32", 64),
-)  # fmt: skip
+    ("float32", "int32", 33),
+    ("float32", "int64", None),
+    ("float64", "int32", 8),
+    ("float64", "int64", 5),
+    ("float32", "int32", 64),
+)
 SPMV = (("float32", "int32"), ("float32", "int64"), ("float64", "int32"), ("float64", "int64"))
 SYMBOLIC = [0, 1, 17]
 

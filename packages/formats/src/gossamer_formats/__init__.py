@@ -17,7 +17,23 @@ from gossamer_formats.tensor import SparseTensor, stats_of
 from gossamer_ir.support.index_arrays import FactChecker
 
 __all__ = [
-    "Array", "DESCRIPTIONS", "FactChecker", "Format", "SparseTensor", "Storage", "borrow_scipy",
-    "check_indices", "check_indptr", "check_storage", "csr", "dia", "from_arrays", "from_scipy", "read",
-    "sell", "stats_of", "storage_stats", "to_scipy",
-]  # fmt: skip
+    "Array",
+    "DESCRIPTIONS",
+    "FactChecker",
+    "Format",
+    "SparseTensor",
+    "Storage",
+    "borrow_scipy",
+    "check_indices",
+    "check_indptr",
+    "check_storage",
+    "csr",
+    "dia",
+    "from_arrays",
+    "from_scipy",
+    "read",
+    "sell",
+    "stats_of",
+    "storage_stats",
+    "to_scipy",
+]

@@ -243,6 +243,14 @@ def _split_message(text: str) -> tuple[str, Place]:
 
 
 __all__ = [
-    "MAX_BYTES", "MAX_NESTING", "READABLE_VERSIONS", "VERSION", "dumps", "dumps_record", "loads",
-    "loads_record", "nesting_of", "schema",
-]  # fmt: skip
+    "MAX_BYTES",
+    "MAX_NESTING",
+    "READABLE_VERSIONS",
+    "VERSION",
+    "dumps",
+    "dumps_record",
+    "loads",
+    "loads_record",
+    "nesting_of",
+    "schema",
+]

@@ -9,7 +9,19 @@ from gossamer_ir.script.print import Printed, print_expr, print_module, print_wi
 from gossamer_ir.script.render import render
 
 __all__ = [
-    "MAX_DEPTH", "MAX_INDENT", "Parsed", "Printed", "T", "parse_expr", "parse_format",
-    "parse_function", "parse_module", "parse_source", "print_expr", "print_format", "print_module",
-    "print_with_places", "render",
-]  # fmt: skip
+    "MAX_DEPTH",
+    "MAX_INDENT",
+    "Parsed",
+    "Printed",
+    "T",
+    "parse_expr",
+    "parse_format",
+    "parse_function",
+    "parse_module",
+    "parse_source",
+    "print_expr",
+    "print_format",
+    "print_module",
+    "print_with_places",
+    "render",
+]

@@ -147,12 +147,18 @@ def _shape_of(ctx: VerifyContext, buffer: SparseBuffer) -> IndexShape:
 
 def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
     """Return what determines the number of elements of each axis; equal for arrays of the same shape."""
-    return tuple(
-        (axis.indptr, axis.nnz) if isinstance(axis, (DenseVaried, CompressedVaried))
-        else axis.width if isinstance(axis, CompressedFixed)
-        else axis.length
-        for axis in axes
-    )  # fmt: skip
+    return tuple(_size_of(axis) for axis in axes)
+
+
+def _size_of(axis: Axis) -> object:
+    """Return what determines the number of elements of an axis, given those of its parent."""
+    match axis:
+        case DenseVaried() | CompressedVaried():
+            return axis.indptr, axis.nnz
+        case CompressedFixed():
+            return axis.width
+        case _:
+            return axis.length
 
 
 def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
