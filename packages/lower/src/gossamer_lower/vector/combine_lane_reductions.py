@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.reductions import identity, match_reduction
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
@@ -18,7 +19,6 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
-    Buffer,
     Const,
     Expr,
     Function,
@@ -34,9 +34,9 @@ from gossamer_ir.nodes import (
     Store,
     TransposeReduce,
 )
-from gossamer_ir.traversal.effects import INDEXING, buffers_named, buffers_written
+from gossamer_ir.traversal.effects import INDEXING, buffers_named, buffers_written, handles_of
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
@@ -72,17 +72,7 @@ def combine_lane_reductions(module: Module) -> Module:
 
 
 def _combine_function(function: Function) -> Function:
-    memory = {
-        buffer.name: buffer.handle
-        for buffer in function.buffers
-        if isinstance(buffer, Buffer) and buffer.handle is not None
-    }
-    changing = {
-        memory.get(stmt.buffer, stmt.buffer)
-        for stmt in statements(function.body)
-        if isinstance(stmt, Store)
-    }
-    return with_body(function, _LaneReductionCombiner(memory, changing).body(function.body))
+    return with_body(function, _LaneReductionCombiner(function).body(function.body))
 
 
 class _LaneSum(msgspec.Struct, frozen=True):
@@ -94,12 +84,11 @@ class _LaneSum(msgspec.Struct, frozen=True):
 
 
 class _LaneReductionCombiner:
-    """Combines reductions in one function: `memory` maps buffers to their handles, as several buffers may
-    share one array, and `changing` is the memory that the function writes."""
+    """Combines reductions in one function."""
 
-    def __init__(self, memory: dict[str, str], changing: set[str]) -> None:
-        self._memory = memory
-        self._changing = changing
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._handles = handles_of(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         # Inner bodies first; groups never extend across the border of a body.
@@ -190,8 +179,8 @@ class _LaneReductionCombiner:
     def _is_scalar(self, store: Store) -> bool:
         """Return whether one element is stored, whose index does not read mutable memory."""
         is_scalar = not DType.parse(dtype_of(store.value)).is_vector
-        read = set(self._read(store.indices))
-        return store.predicate is None and is_scalar and read.isdisjoint(self._changing)
+        is_fixed = is_constant(*store.indices, function=self._function)
+        return store.predicate is None and is_scalar and is_fixed
 
     def _is_start(self, store: Store) -> bool:
         return isinstance(store.value, Const) and self._is_scalar(store)
@@ -244,8 +233,8 @@ class _LaneReductionCombiner:
         )
 
     def _where(self, buffer: str) -> str:
-        """Return the memory of a buffer, named by its handle."""
-        return self._memory.get(buffer, buffer)
+        """Return the memory of a buffer, named by its handle: several buffers may share one array."""
+        return self._handles.get(buffer, buffer)
 
     def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
         return map(self._where, buffers_read(*nodes))
