@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
     Search,
     Store,
     ThreadExtent,
+    Unary,
     While,
 )
 from gossamer_ir.traversal.effects import (
@@ -42,10 +43,12 @@ from gossamer_ir.traversal.effects import (
     TAKING,
     WRITES,
     always_evaluated,
+    body_in,
     buffers_written,
     declared_names,
     effects_of,
 )
+from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, statements
 
@@ -169,6 +172,28 @@ def test_a_body_that_may_not_run_says_so():
     }
     assert effects_of(For("i", ZERO, ONE, (STORE,))).bodies[0].always_runs
     assert not effects_of(For("i", ZERO, ZERO, (STORE,))).bodies[0].always_runs
+
+
+@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+def test_bodies_are_the_fields_that_hold_statements(kind):
+    stmt = SAMPLES[kind]
+    bodies = effects_of(stmt).bodies
+    assert {body.field: body.statements for body in bodies} == {
+        field: getattr(stmt, field) for field in body_fields(kind)
+    }
+    assert [body_in(stmt, body.field) for body in bodies] == [*bodies]
+
+
+def test_each_body_has_the_condition_under_which_it_runs():
+    conditions = {
+        kind.__name__: [body.condition for body in effects_of(stmt).bodies]
+        for kind, stmt in SAMPLES.items()
+    }
+    assert {kind: found for kind, found in conditions.items() if any(found)} == {
+        "If": [A, Unary("not", A)],
+        "While": [A],
+        "Block": [None, B],
+    }
 
 
 def test_a_loop_binds_for_its_body_and_a_let_for_what_follows():

@@ -43,7 +43,7 @@ def entries(monkeypatch):
         EFFECTS,
         Repeat,
         lambda stmt: Effects(
-            (stmt.times,), binds=(stmt.var,), bodies=(Body(stmt.body, repeats=True),)
+            (stmt.times,), binds=(stmt.var,), bodies=(Body("body", stmt.body, repeats=True),)
         ),
     )
 

@@ -12,16 +12,20 @@ from gossamer_ir.nodes import (
     STATEMENTS,
     Block,
     Combine,
+    Compare,
     Expr,
     For,
     Function,
     If,
     Iteration,
+    Load,
     Node,
     Stmt,
     Store,
+    Unary,
     While,
 )
+from gossamer_ir.traversal.effects import EFFECTS, Body, Effects
 from gossamer_lower.blocks.helpers.conflicting_inits import EnclosingStmt
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_bodies
@@ -62,7 +66,10 @@ class Repeat(Node, frozen=True):
     body: tuple[Stmt, ...]
 
 
-def test_a_new_statement_with_a_body_is_visited():
+def test_a_new_statement_with_a_body_is_visited(monkeypatch):
+    monkeypatch.setitem(
+        EFFECTS, Repeat, lambda stmt: Effects(bodies=(Body("body", stmt.body, repeats=True),))
+    )
     loop = Repeat(index_var("n"), (If(TRUE, (STORE,)),))
 
     class WithoutChoices(PointVisitor):
@@ -71,3 +78,43 @@ def test_a_new_statement_with_a_body_is_visited():
 
     visitor = WithoutChoices(Function("f", (), (loop,)))
     assert visitor.body((loop,)) == (Repeat(index_var("n"), (STORE,)),)
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_proved"),
+    [
+        (Compare("ge", index_var("i"), index_var("n")), True),
+        (Compare("ge", Load("Y", (index_var("i"),), "int64"), index_var("n")), False),
+    ],
+    ids=["of a variable", "of what the branch writes"],
+)
+def test_the_negated_condition_holds_in_an_else_branch(condition, is_proved):
+    (branch,) = visited_points(If(condition, (), (STORE,)), Unary("not", condition))
+    assert branch == is_proved
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_proved"),
+    [
+        (Compare("lt", index_var("i"), index_var("n")), True),
+        (Compare("lt", Load("Y", (index_var("i"),), "int64"), index_var("n")), False),
+    ],
+    ids=["of a variable", "of what the body writes"],
+)
+def test_the_condition_of_a_while_loop_holds_in_its_body(condition, is_proved):
+    assert visited_points(While(condition, (STORE,)), condition) == [is_proved]
+
+
+def visited_points(stmt, condition):
+    """Return whether a condition is proved before each store in a statement."""
+    proved = []
+
+    class Querying(PointVisitor):
+        def statement(self, stmt):
+            if isinstance(stmt, Store):
+                proved.append(self.point.proves(condition))
+            return (self.inside(stmt),)
+
+    function = Function("f", (), (stmt,))
+    Querying(function).body(function.body)
+    return proved

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
 from gossamer_ir.traversal.effects import TAKING
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
-from gossamer_schedule.staging.loads import ENCLOSING_PARTS
 from gossamer_schedule.tensorization.emit import RENAMING_RULES
 
 HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
@@ -20,10 +19,6 @@ def test_schedules_look_into_every_statement_that_holds_others():
         for kind in (Function, *STATEMENTS)
     }
     assert {kind: names for kind, names in fields.items() if names} == ADDRESSABLE_BODIES
-
-
-def test_what_is_read_is_looked_for_in_every_body_of_a_block():
-    assert ENCLOSING_PARTS.keys() == ADDRESSABLE_BODIES.keys() - {Function, Iteration}
 
 
 def test_every_name_that_a_statement_of_an_emission_takes_is_fresh():

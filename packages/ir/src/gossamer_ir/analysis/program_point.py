@@ -42,12 +42,11 @@ from gossamer_ir.nodes import (
     Guard,
     IfThenElse,
     Let,
-    Load,
     Range,
-    Search,
     Stmt,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.effects import READS, Body
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import buffers_read, free_vars
@@ -59,7 +58,7 @@ class ProgramPoint:
     leaving statements moves the point.
 
     >>> from gossamer_ir.core.build import index, index_var
-    >>> from gossamer_ir.nodes import If, Store
+    >>> from gossamer_ir.nodes import If, Load, Store
     >>> function = Function("f", (), (), buffers=(Buffer("Y", (index_var("n"),), "float32", "y"),))
     >>> i, n = index_var("i"), index_var("n")
     >>> loop = For("i", index(0), n, (Store("Y", (i,), Load("Y", (i,), "float32")),))
@@ -125,6 +124,28 @@ class ProgramPoint:
         self.begin(body)
         self.assume(condition)
         self._changing = changing
+
+    def in_body(self, stmt: Stmt, body: Body) -> AbstractContextManager[None]:
+        """Return a context in which the point is where a body of a statement begins: the variable of a loop
+        is in its range, and the condition of the body holds. The iterators of a block are not bound.
+
+        >>> from gossamer_ir.core.build import ZERO, index_var
+        >>> from gossamer_ir.nodes import If
+        >>> from gossamer_ir.traversal.effects import effects_of
+        >>> choice = If(Compare("lt", index_var("i"), ZERO), (), ())
+        >>> point = ProgramPoint(Function("f", (), (choice,)), binds_all=True)
+        >>> _, otherwise = effects_of(choice).bodies
+        >>> with point.in_body(choice, otherwise):
+        ...     point.is_nonnegative(index_var("i"))
+        True
+        """
+        return _EnteredScope(self, partial(self._enter_body, stmt, body))
+
+    def _enter_body(self, stmt: Stmt, body: Body) -> None:
+        if isinstance(stmt, For):
+            self._enter(stmt)
+        if body.condition is not None:
+            self._assume_before(body.condition, body.statements)
 
     def after(self, stmt: Stmt) -> None:
         """Move the point past a statement in the same body, and assume what the statement established."""
@@ -319,7 +340,7 @@ def _partial_operations(*exprs: Expr) -> list[Expr]:
     0."""
     return [
         operation
-        for operation in collect((Load, Search, Binary), *exprs)
+        for operation in collect((*READS, Binary), *exprs)
         if not isinstance(operation, Binary)
         or (operation.op in ("floordiv", "floormod") and not build.integer_value(operation.rhs))
     ]

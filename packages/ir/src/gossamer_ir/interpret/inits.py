@@ -23,7 +23,7 @@ from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import EnclosingEntry, Translator
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -213,9 +213,8 @@ def _inside_entry(
                 body(frame)
 
             return run
-        case If(condition=condition):
-            parts = [Unary("not", condition)] if entry.is_else else conjuncts(condition)
-            return _under_conditions(parts, body, unbound=unbound, translator=translator)
+        case If():
+            return _under_conditions(entry.conditions, body, unbound=unbound, translator=translator)
 
 
 def _loop(node: For, body: Exec, translator: Translator) -> Exec:

@@ -37,6 +37,7 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
+from gossamer_ir.traversal.effects import effects_of
 
 
 def _atomic(node: Atomic, translator: Translator) -> Exec:
@@ -65,8 +66,10 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
 def _if(node: If, translator: Translator) -> Exec:
     condition = translator.expr(node.condition)
-    then_body = translator.body(node.then_body, EnclosingEntry(node))
-    else_body = translator.body(node.else_body, EnclosingEntry(node, is_else=True))
+    then_body, else_body = (
+        translator.body(body.statements, EnclosingEntry(node, body.conditions))
+        for body in effects_of(node).bodies
+    )
 
     def run(frame: Frame) -> None:
         if condition(frame):

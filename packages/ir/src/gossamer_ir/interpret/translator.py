@@ -46,9 +46,9 @@ Enclosing = For | If | Let
 class EnclosingEntry:
     """An enclosing statement; the inits in `hoisted` run just before it (see `inits`)."""
 
-    def __init__(self, node: Enclosing, *, is_else: bool = False) -> None:
+    def __init__(self, node: Enclosing, conditions: tuple[Expr, ...] = ()) -> None:
         self.node = node
-        self.is_else = is_else
+        self.conditions = conditions
         self.hoisted: list[Exec] = []
 
 

@@ -52,14 +52,21 @@ from gossamer_ir.traversal.walk import children, collect, every_statement, state
 class Body(msgspec.Struct, frozen=True):
     """A body of a statement, and when it runs."""
 
+    field: str
+    """The field of the statement that holds it."""
     statements: tuple[Stmt, ...]
-    conditions: tuple[Expr, ...] = ()
-    """Conditions that hold when the body begins to run; its own writes may invalidate them."""
+    condition: Expr | None = None
+    """The condition that holds when the body begins to run; its own writes may invalidate it."""
     always_runs: bool = False
     """True if the body runs at least once each time that the statement does."""
     repeats: bool = False
     """True if the body may run several times each time that the statement does."""
     is_init: bool = False
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """The conjuncts of the condition; none if there is no condition."""
+        return tuple(conjuncts(self.condition))
 
 
 class Effects(msgspec.Struct, frozen=True):
@@ -96,6 +103,17 @@ def effects_of(stmt: Stmt) -> Effects:
     return EFFECTS[type(stmt)](stmt)
 
 
+def body_in(stmt: Stmt, field: str) -> Body:
+    """Return the body of a statement that one of its fields holds.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, index_var
+    >>> choice = If(index_var("c"), (), (Store("Y", (ZERO,), ONE),))
+    >>> body_in(choice, "else_body").condition == Unary("not", index_var("c"))
+    True
+    """
+    return next(body for body in effects_of(stmt).bodies if body.field == field)
+
+
 def _present(*parts: Expr | None) -> tuple[Expr, ...]:
     return tuple([part for part in parts if part is not None])
 
@@ -107,7 +125,7 @@ def _store(stmt: Store) -> Effects:
 def _combine(stmt: Combine) -> Effects:
     """The stores are its body and have their own effects; the old elements are read before them."""
     old = [Load(store.buffer, store.indices, dtype_of(store.value)) for store in stmt.stores]
-    return Effects(reads=tuple(old), bodies=(Body(stmt.stores, always_runs=True),))
+    return Effects(reads=tuple(old), bodies=(Body("stores", stmt.stores, always_runs=True),))
 
 
 def _atomic(stmt: Atomic) -> Effects:
@@ -117,34 +135,35 @@ def _atomic(stmt: Atomic) -> Effects:
 
 def _if(stmt: If) -> Effects:
     sides = (
-        Body(stmt.then_body, tuple(conjuncts(stmt.condition))),
-        Body(stmt.else_body, (Unary("not", stmt.condition),)),
+        Body("then_body", stmt.then_body, stmt.condition),
+        Body("else_body", stmt.else_body, Unary("not", stmt.condition)),
     )
     return Effects((stmt.condition,), bodies=sides)
 
 
 def _while(stmt: While) -> Effects:
-    return Effects((stmt.condition,), bodies=(Body(stmt.body, (stmt.condition,), repeats=True),))
+    body = Body("body", stmt.body, stmt.condition, repeats=True)
+    return Effects((stmt.condition,), bodies=(body,))
 
 
 def _for(stmt: For) -> Effects:
     extent = integer_value(stmt.extent)
-    body = Body(stmt.body, always_runs=(extent or 0) > 0, repeats=extent is None or extent > 1)
+    repeats = extent is None or extent > 1
+    body = Body("body", stmt.body, always_runs=(extent or 0) > 0, repeats=repeats)
     parts = _present(stmt.start, stmt.extent, stmt.weight, stmt.grain)
     return Effects(parts, binds=BINDING[For](stmt), bodies=(body,))
 
 
 def _block(stmt: Block) -> Effects:
-    init = (Body(stmt.init, is_init=True),) if stmt.init else ()
-    conditions = tuple(conjuncts(stmt.predicate))
-    body = Body(stmt.body, conditions, always_runs=stmt.predicate is None)
+    init = (Body("init", stmt.init, is_init=True),) if stmt.init else ()
+    body = Body("body", stmt.body, stmt.predicate, always_runs=stmt.predicate is None)
     values = (*[iterator.value for iterator in stmt.iters], *_present(stmt.predicate))
     return Effects(values, binds=BINDING[Block](stmt), labels=(stmt.name,), bodies=(*init, body))
 
 
 def _iteration(stmt: Iteration) -> Effects:
-    init = (Body(stmt.init, repeats=True, is_init=True),) if stmt.init else ()
-    bodies = (*init, Body(stmt.body, repeats=True))
+    init = (Body("init", stmt.init, repeats=True, is_init=True),) if stmt.init else ()
+    bodies = (*init, Body("body", stmt.body, repeats=True))
     return Effects(binds=BINDING[Iteration](stmt), labels=(stmt.name,), bodies=bodies)
 
 

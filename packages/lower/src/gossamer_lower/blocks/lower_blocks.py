@@ -36,10 +36,13 @@ from gossamer_ir.nodes import (
     Let,
     Module,
     Stmt,
-    Unary,
 )
-from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, buffers_allocated
-from gossamer_ir.traversal.fields import body_fields
+from gossamer_ir.traversal.effects import (
+    all_buffers,
+    buffers_accessed,
+    buffers_allocated,
+    effects_of,
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import map_children
@@ -244,15 +247,13 @@ def _path_to(stmt: Stmt, block: Block) -> tuple[LoopOrCondition, ...] | None:
 
 def _bodies_on_path(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], tuple[Stmt, ...]]]:
     """Yield the bodies of a statement, each with the loop or condition that it adds to the path."""
-    match stmt:
-        case For():
-            yield (stmt,), stmt.body
-        case If():
-            yield (stmt.condition,), stmt.then_body
-            yield (Unary("not", stmt.condition),), stmt.else_body
-        case _:
-            for field in body_fields(type(stmt)):
-                yield (), getattr(stmt, field)
+    for body in effects_of(stmt).bodies:
+        if isinstance(stmt, For):
+            yield (stmt,), body.statements
+        elif isinstance(stmt, If) and body.condition is not None:
+            yield (body.condition,), body.statements
+        else:
+            yield (), body.statements
 
 
 def _guarded_by(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

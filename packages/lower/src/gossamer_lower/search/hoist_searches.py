@@ -31,7 +31,6 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
-    If,
     IfThenElse,
     Let,
     Load,
@@ -42,13 +41,14 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
+from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import with_bodies
+from gossamer_lower.statements.rebuild import replace_bodies, with_bodies
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -135,11 +135,10 @@ class _SearchHoister:
             raise _unsupported_error("The condition of a while loop")
         if isinstance(stmt, For) and stmt.weight is not None and contains(Search, stmt.weight):
             raise _unsupported_error(f"The weight of the loop '{stmt.var}'")
-        if isinstance(new, If):
-            then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
-            new = If(new.condition, then_body, else_body)
-        else:
-            new = with_bodies(new, self.body)
+        bodies = effects_of(new).bodies
+        new = replace_bodies(
+            new, {inner.field: self.body(inner.statements, inner.condition) for inner in bodies}
+        )
         if isinstance(new, For):
             leaving, new = self._leaving(new)
             lets += leaving

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.nodes import For, Function, If, Stmt
+from gossamer_ir.nodes import Function, Stmt
+from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.names import namer_of
-from gossamer_lower.statements.rebuild import (
-    Body,
-    map_statements,
-    with_bodies,
-    with_body,
-    with_sides,
-)
+from gossamer_lower.statements.rebuild import Body, map_statements, replace_bodies
+
+T = TypeVar("T", bound=Stmt)
 
 
 class PointVisitor:
@@ -21,6 +19,7 @@ class PointVisitor:
 
     A pass overrides `statement`, and calls `inside` for the statements whose bodies it visits.
 
+    >>> from gossamer_ir.nodes import If
     >>> from gossamer_testkit.examples import program
     >>> class WithoutProvedChoices(PointVisitor):
     ...     def statement(self, stmt):
@@ -57,19 +56,10 @@ class PointVisitor:
         """Return the statements that replace one."""
         return (self.inside(stmt),)
 
-    def inside(self, stmt: Stmt) -> Stmt:
+    def inside(self, stmt: T) -> T:
         """Return a statement with its bodies visited, each at the point where it begins."""
-        match stmt:
-            case For():
-                return self.inside_loop(stmt)
-            case If():
-                with self.point.under(stmt.condition, stmt.then_body):
-                    then_body = self.body(stmt.then_body)
-                return with_sides(stmt, then_body, self.body(stmt.else_body))
-        return with_bodies(stmt, self.body)
-
-    def inside_loop(self, loop: For) -> For:
-        """Return a loop with its body visited."""
-        with self.point.inside(loop):
-            body = self.body(loop.body)
-        return with_body(loop, body)
+        visited: dict[str, Body] = {}
+        for body in effects_of(stmt).bodies:
+            with self.point.in_body(stmt, body):
+                visited[body.field] = self.body(body.statements)
+        return replace_bodies(stmt, visited)

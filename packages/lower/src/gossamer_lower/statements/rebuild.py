@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import is_
 from typing import TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from gossamer_ir.traversal.names import Namer
 Body: TypeAlias = tuple[Stmt, ...]
 
 S = TypeVar("S", bound=For | While | Function)
+T = TypeVar("T", bound=Stmt)
 
 
 def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
@@ -30,12 +31,18 @@ def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
     >>> with_bodies(loop, tuple) is loop
     True
     """
-    changed: dict[str, Body] = {}
-    for field in body_fields(type(stmt)):
-        old = getattr(stmt, field)
-        new = reuse_if_same(old, change(old))
-        if new is not old:
-            changed[field] = new
+    fields = body_fields(type(stmt))
+    return replace_bodies(stmt, {field: change(getattr(stmt, field)) for field in fields})
+
+
+def replace_bodies(stmt: T, bodies: Mapping[str, Body]) -> T:
+    """Return a statement with the bodies in some fields replaced; the same object if they contain the same
+    statements."""
+    changed = {
+        field: new
+        for field, new in bodies.items()
+        if reuse_if_same(old := getattr(stmt, field), new) is not old
+    }
     return replace(stmt, **changed) if changed else stmt
 
 

@@ -88,7 +88,7 @@ class _LoopVectorizer(PointVisitor):
         partial = self._reducer.with_partial_results(loop) if is_ordered else None
         if partial is not None:
             return partial
-        inner = self.inside_loop(loop)
+        inner = self.inside(loop)
         # Lanes of one store may name one element, as in `Y[P[i]] += X[i]`: a scatter would keep the
         # last only.
         return (with_body(inner, self._in_turn(inner.body, loop)) if is_atomic(loop) else inner,)

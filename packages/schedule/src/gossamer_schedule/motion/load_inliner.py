@@ -19,9 +19,9 @@ from gossamer_ir.nodes import (
     Load,
     Stmt,
     Store,
-    Unary,
     While,
 )
+from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.bounds.function_point import point_in_function
@@ -65,24 +65,22 @@ class LoadInliner:
                 header = self._expressions(replace(stmt, body=()))
                 self._point.assume_loop(stmt)
                 return replace(header, body=self.body(stmt.body))
-            case While():
-                condition = self._expr(stmt.condition)
-                return While(condition, self.body(stmt.body))
-            case If():
-                return self._branch(stmt)
+            case If() | While():
+                return self._conditional(stmt)
             case Block():
                 return self._block(stmt)
             case Combine():
                 return replace(stmt, stores=self.body(stmt.stores))
         return self._expressions(stmt)
 
-    def _branch(self, stmt: If) -> If:
-        condition = self._expr(stmt.condition)
-        with self._point.scope():
-            self._point.assume(stmt.condition)
-            then_body = self.body(stmt.then_body)
-        self._point.assume(Unary("not", stmt.condition))
-        return If(condition, then_body, self.body(stmt.else_body))
+    def _conditional(self, stmt: If | While) -> If | While:
+        changed: dict[str, Any] = {"condition": self._expr(stmt.condition)}
+        for body in effects_of(stmt).bodies:
+            with self._point.scope():
+                if body.condition is not None:
+                    self._point.assume(body.condition)
+                changed[body.field] = self.body(body.statements)
+        return replace(stmt, **changed)
 
     def _block(self, block: Block) -> Block:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
 from gossamer_ir.core.build import conjuncts
-from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Unary
+from gossamer_ir.nodes import Block, Expr, For, If, Stmt
+from gossamer_ir.traversal.effects import body_in
 from gossamer_schedule.cursor.cursor import Cursor, has_let
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import listing, schedule_error
@@ -65,8 +66,8 @@ def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...
         match parent:
             case For():
                 parts.insert(0, parent)
-            case If(condition=condition):
-                parts.insert(0, condition if body == "then_body" else Unary("not", condition))
+            case If() if (condition := body_in(parent, body).condition) is not None:
+                parts.insert(0, condition)
             case _:
                 break
     return tuple(parts)

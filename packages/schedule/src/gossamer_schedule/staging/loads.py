@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -16,11 +16,9 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import (
     Allocate,
     Block,
-    Combine,
     Compare,
     Expr,
     For,
-    If,
     IfThenElse,
     Let,
     Load,
@@ -28,12 +26,12 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Unary,
-    While,
 )
+from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.bounds.predicates import short_circuit_and
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.nests.init_nest import conditions_of_init, loops_outside_init
 
 Conjunction = tuple[Expr, ...]
@@ -248,25 +246,9 @@ def _conditions_of(part: LoopOrCondition) -> Conjunction:
     return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
 
 
-def _bodies_of(statement: Any) -> Iterator[tuple[str, LoopOrCondition | None]]:
-    """Return the fields of the bodies of a statement except an init, each with the loop or condition that
+def _bodies_of(statement: Stmt) -> Iterator[tuple[str, LoopOrCondition | None]]:
+    """Yield the fields of the bodies of a statement except an init, each with the loop or condition that
     encloses it."""
-    fields = ADDRESSABLE_BODIES.get(type(statement))
-    return (
-        zip(fields, ENCLOSING_PARTS[type(statement)](statement), strict=True)
-        if fields
-        else iter(())
-    )
-
-
-ENCLOSING_PARTS: dict[type, Callable[[Any], tuple[LoopOrCondition | None, ...]]] = {
-    If: lambda stmt: (stmt.condition, Unary("not", stmt.condition)),
-    For: lambda stmt: (stmt,),
-    While: lambda stmt: (stmt.condition,),
-    Block: lambda stmt: (stmt.predicate,),
-    Combine: lambda stmt: (None,),
-}
-"""The loop or condition that encloses each body, by type of statement.
-
-A test compares it with `ADDRESSABLE_BODIES`.
-"""
+    for body in effects_of(statement).bodies:
+        if not body.is_init:
+            yield body.field, statement if isinstance(statement, For) else body.condition

@@ -25,7 +25,6 @@ from gossamer_ir.nodes import (
     If,
     Search,
     Store,
-    Unary,
     While,
 )
 from gossamer_ir.traversal.effects import (
@@ -33,6 +32,7 @@ from gossamer_ir.traversal.effects import (
     buffers_accessed,
     buffers_allocated,
     buffers_written,
+    effects_of,
 )
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.references import buffers_read, free_vars
@@ -107,14 +107,18 @@ def _conflicting_loops(loops: Sequence[For], block: Block, function: Function) -
 def _inits_may_conflict(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
     values = {iterator.var: iterator.value for iterator in block.iters}
     choices = (stmt for stmt in _enclosing_statements(loop, block) if isinstance(stmt, If))
-    between = chain(inner, (_condition(stmt, block) for stmt in choices))
+    conditions = (condition for stmt in choices for condition in _conditions(stmt, block))
+    between = chain(inner, conditions)
     return inits_may_conflict(loop, block, between, values=values, function=function)
 
 
-def _condition(stmt: If, block: Block) -> Expr:
-    """Return the condition under which the branch with the block is taken."""
-    is_first = any(inner is block for inner in statements(stmt.then_body))
-    return stmt.condition if is_first else Unary("not", stmt.condition)
+def _conditions(stmt: If, block: Block) -> tuple[Expr, ...]:
+    """Return the conditions under which the branch with the block is taken."""
+    return next(
+        body.conditions
+        for body in effects_of(stmt).bodies
+        if any(inner is block for inner in statements(body.statements))
+    )
 
 
 def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:

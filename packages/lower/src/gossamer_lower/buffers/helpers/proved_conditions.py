@@ -16,13 +16,14 @@ from gossamer_ir.nodes import (
     Guard,
     If,
     Stmt,
-    Unary,
     While,
 )
+from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_lower.buffers.helpers.check_removal import CheckRemover
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks
+from gossamer_lower.statements.rebuild import replace_bodies
 
 
 def without_proved(function: Function, checks: PositionChecks) -> Function:
@@ -82,14 +83,15 @@ class _ConditionProver:
             return replace(bare, body=self.body(loop.body))
 
     def _if(self, stmt: If) -> If:
-        condition = self._remover.expr(stmt.condition)
-        then_body = self._side(condition, stmt.then_body)
-        return If(condition, then_body, self._side(Unary("not", condition), stmt.else_body))
+        choice = replace(stmt, condition=self._remover.expr(stmt.condition))
+        sides = {side.field: self._side(side) for side in effects_of(choice).bodies}
+        return replace_bodies(choice, sides)
 
-    def _side(self, condition: Expr, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _side(self, side: Body) -> tuple[Stmt, ...]:
+        condition = TRUE if side.condition is None else side.condition
         self._conditions.append(condition)
-        with self._remover.holding(condition, body):
-            result = self.body(body)
+        with self._remover.holding(condition, side.statements):
+            result = self.body(side.statements)
         self._conditions.pop()
         return result
 

@@ -38,7 +38,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.effects import READS, effects_of
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
@@ -151,11 +151,14 @@ class _SearchExtractor:
         return map_children(stmt, lambda child: self._expr(child, around, values))
 
     def _if(self, stmt: If, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]) -> If:
-        condition = self._resolved(stmt.condition, values)
-        then_body = self.body(stmt.then_body, (*around, condition), values)
-        otherwise = (*around, Unary("not", condition))
-        else_body = self.body(stmt.else_body, otherwise, values)
-        return If(self._expr(stmt.condition, around, values), then_body, else_body)
+        sides = {
+            side.field: self.body(
+                side.statements, (*around, self._resolved(side.condition, values)), values
+            )
+            for side in effects_of(stmt).bodies
+        }
+        condition = self._expr(stmt.condition, around, values)
+        return msgspec.structs.replace(stmt, condition=condition, **sides)
 
     def _block(
         self, block: Block, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interchange.records import LARGEST_SIZE
-from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, If, Let, Load, Node, Unary
+from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, Let, Load, Node
+from gossamer_ir.traversal.effects import body_in
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -199,9 +200,5 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
 def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
     """Yield the conjuncts of the conditions of a block and of the statements around it in a loop."""
     for parent, field, _ in inside.path[len(cursor.path) + 1 :]:
-        if isinstance(parent, Block):
-            yield from conjuncts(parent.predicate)
-        elif isinstance(parent, If):
-            is_else = field == "else_body"
-            yield from [Unary("not", parent.condition)] if is_else else conjuncts(parent.condition)
+        yield from body_in(parent, field).conditions
     yield from conjuncts(inside.node.predicate)
