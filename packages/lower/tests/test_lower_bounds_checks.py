@@ -25,6 +25,14 @@ def program(x: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64) -> No
 PROVED = {
     "a loop over the buffer": "    for i in T.serial(m):\n        Y[i] = 1.0\n",
     "a condition": "    for i in T.serial(m):\n        if i + 1 < m:\n            Y[i + 1] = 1.0\n",
+    "the condition of an else branch": (
+        "    for i in T.serial(m):\n        if i + 1 >= m:\n            Y[i] = 0.0\n"
+        "        else:\n            Y[i + 1] = 1.0\n"
+    ),
+    "the condition of a while loop": (
+        "    if m > 0:\n        while P[0] < T.int32(3) and m > 4:\n"
+        "            P[0] = P[0] + T.int32(1)\n            Y[4] = 1.0\n"
+    ),
     "an upper and a lower condition": (
         "    for i in T.serial(m):\n        if i >= 2:\n            Y[i - 2] = 1.0\n"
     ),

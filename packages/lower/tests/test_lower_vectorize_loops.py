@@ -187,8 +187,15 @@ def test_what_has_no_vector_form_is_refused_by_name(name):
     assert caught.value.code == "lower.vectorize"
 
 
-def test_an_access_that_only_a_lane_condition_protects_is_refused():
-    text = tiled("4", "Y[@] = X[n - 1]")
+@pytest.mark.parametrize(
+    "branches",
+    ["if l < n:\n{X}", "if l >= n:\n{zero}        else:\n{X}"],
+    ids=["then", "else"],
+)
+def test_an_access_that_only_a_lane_condition_protects_is_refused(branches):
+    read, zero = ("            Y[l] = X[n - 1]\n", "            Y[l] = 0.0\n")
+    body = branches.format(X=read, zero=zero)
+    text = f"{HEADER}    for l in T.vectorized(4):\n        {body}"
     with pytest.raises(UnsupportedError) as caught:
         lower_to_flat(parse_module(text))
     assert caught.value.code == "lower.unmasked_lane"

@@ -1,6 +1,6 @@
 """Guards the accesses of a function that are not proved in bounds.
 
-Proofs use the bounds of loops, the conditions of enclosing `If`s, and the facts about index buffers. Values
+Proofs use the bounds of loops, the enclosing conditions, and the facts about index buffers. Values
 in mutable buffers are not assumed, except a condition until its operands are written. Expressions that may
 overflow are never assumed.
 """
@@ -8,12 +8,13 @@ overflow are never assumed.
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.lane_projection import lanes_of_access
 from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    If,
     IfThenElse,
     Let,
     Load,
@@ -37,7 +37,13 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.guards.guard_list import GuardList, disjunction
 from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
-from gossamer_lower.statements.rebuild import with_bodies, with_body, with_sides
+from gossamer_lower.statements.rebuild import (
+    Body,
+    replace_bodies,
+    with_body,
+)
+
+S = TypeVar("S", bound=Stmt)
 
 
 def guard_accesses(function: Function, names: Set[str] | None = None) -> Function:
@@ -95,10 +101,9 @@ class _AccessGuarder:
                 # The condition is evaluated again after each
                 # iteration, when the values in it may have changed.
                 again = self._guards_before(stmt)
-                return with_body(stmt, (*self.body(stmt.body), *again))
-            case If():
-                return self._if(stmt)
-        return with_bodies(stmt, self.body)
+                inner = self._inside(stmt)
+                return with_body(inner, (*inner.body, *again))
+        return self._inside(stmt)
 
     def _loop(self, loop: For) -> For:
         if loop.kind == "vectorized" and self._names is None:
@@ -108,10 +113,14 @@ class _AccessGuarder:
         self._unproved.lane_vars.discard(loop.var)
         return with_body(loop, body)
 
-    def _if(self, stmt: If) -> If:
-        with self._unproved.holding(stmt.condition, while_running=stmt.then_body):
-            then_body = self.body(stmt.then_body)
-        return with_sides(stmt, then_body, self.body(stmt.else_body))
+    def _inside(self, stmt: S) -> S:
+        """Return a statement with its bodies visited, each under its condition."""
+        visited: dict[str, Body] = {}
+        for body in effects_of(stmt).bodies:
+            condition = TRUE if body.condition is None else body.condition
+            with self._unproved.holding(condition, while_running=body.statements):
+                visited[body.field] = self.body(body.statements)
+        return replace_bodies(stmt, visited)
 
     def _guards_before(self, stmt: Stmt) -> GuardList:
         """Return the guards for the expressions of a statement itself, innermost loads first."""
