@@ -20,8 +20,10 @@ def eliminate_atom(goal: Affine, atom: Expr, premise: Affine) -> Affine | None:
     >>> eliminate_atom(goal, i, Affine({i: 1}, 0))  # i >= 0 bounds i from the other side
     """
     other, coefficient = premise.terms.get(atom, 0), goal.terms[atom]
+    # Subtracting a positive multiple of the premise removes the atom only if both signs agree.
     if other * coefficient <= 0:
         return None
+    # The smallest multiples: large ones would lose more when the goal is divided again.
     divisor = gcd(other, coefficient)
     scaled = _scaled_goal(goal, abs(other) // divisor)
     return combine(scaled, premise, -(abs(coefficient) // divisor))

@@ -94,6 +94,7 @@ def verdict(
     """
     loops, facts = loops_of(function), known_facts(function)
     extent = integer_value(loops[loop].extent)
+    # A single iteration has no other one to conflict with.
     if extent is not None and extent <= 1:
         return "disjoint"
     every = list(accesses)
@@ -101,17 +102,21 @@ def verdict(
         *zip(*(access.indices for access in every), strict=False),
         *zip(*(access.numbers for access in every), strict=False),
     ]
+    # Y[P[i]] with distinct values in P: different i give different elements.
     columns += _loaded_indices(columns, distinct_buffers(facts), loops=loops)
     if any(_determine_iteration(loop, forms, loops=loops, varying=varying) for forms in columns):
         return "disjoint"
     if _is_recovered(loop, columns, loops=loops, varying=varying):
         return "disjoint"
+    # An inner loop with one iteration does not vary.
     others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
     if any(
         _share_injective_coordinate(loops[loop], forms, others=others, facts=facts)
         for forms in columns
     ):
         return "disjoint"
+    # Last: only a store to an element that ignores the
+    # loop is a proof of a race. All else is unknown.
     if any(access.is_store and _is_independent_of(access, loop, varying) for access in every):
         return "race"
     return "unknown"
@@ -134,6 +139,7 @@ def _loaded_indices(
     for forms in columns if distinct else ():
         loads = [_load_from(form, distinct) for form in forms]
         places = [load.indices for load in loads if load is not None]
+        # Equal values in two different arrays say nothing about their indices.
         if len(places) == len(loads) and len({load.buffer for load in loads if load}) == 1:
             columns_of_it = [
                 tuple(form_of(at, {}, loops=loops) for at in column)
@@ -161,6 +167,8 @@ def _determine_iteration(
         if key is None:
             return False
         keys.add(key)
+    # i for the store and i + 1 for the load each determine the
+    # iteration, but in different ways: X[i] and X[i + 1] share elements.
     return len(keys) == 1
 
 
@@ -210,6 +218,7 @@ def _share_injective_coordinate(
     """Return whether all accesses use one coordinate that is injective in the loop and does not depend on the
     `others`, the inner loops."""
     coordinate = coordinate_of(forms[0])
+    # Two different injective indices may have the same value in different iterations.
     if coordinate is None or any(form != forms[0] for form in forms):
         return False
     return free_vars(coordinate).isdisjoint(others) and is_injective(coordinate, loop, facts)
@@ -235,6 +244,7 @@ def leading_coordinate(
         return None
     ((atom, count),) = form.base.terms.items()
     digits = digits_of(form, form.terms.keys(), loops=loops)
+    # A digit that starts above 0 could carry into the next one.
     is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
     is_determined = is_low and digits_fit(list(digits.values()), Affine({}, count))
     if not is_determined or not _is_narrow(form, atom, count, loops=loops, varying=varying):
@@ -249,6 +259,7 @@ def _is_narrow(
     than 2**64."""
     if count == 1 and not form.terms:
         return True
+    # An atom of unknown sign lies in [-bound, bound], twice as wide.
     width = loops.overflow.of(atom) * (1 if _is_natural(atom, loops) else 2)
     return abs(count) * width + value_span(form, varying, loops=loops) < 1 << 64
 

@@ -41,9 +41,11 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     if load is None:
         return False
     *outer, last = load.indices
+    # Each iteration would read another segment, and two segments may hold the same coordinate.
     if any(loop.var in free_vars(at) for at in outer):
         return False
     known = [fact for fact in facts if getattr(fact, "buffer", None) == load.buffer]
+    # J = [0, 2, 3, 3]: the unused slots of a row all hold the number of columns.
     if any(isinstance(fact, PaddedSlots) for fact in known):
         return False
     segments = [fact for fact in known if isinstance(fact, SortedSegments) and fact.unique]
@@ -59,11 +61,13 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     """Return whether a position is the loop variable plus the beginning of a segment, and the loop ends where
     the segment does. Without `indptr` the segment is a row, which any range of positions is part of."""
     parts = coefficient_and_rest(affine_of(position), loop.var)
+    # With 2 * p, the positions of one iteration could belong to the next segment.
     if parts is None or parts[0] != UNIT:
         return False
     _, begin = parts
     if indptr is None:
         return True
+    # A guarded extent is 0 or its first side; with 0 iterations there is nothing to distinguish.
     end = combine(begin, affine_of(build.without_guard(loop.extent)), 1)
     offset = offset_of(expr_of(begin), expr_of(end))
     is_whole = build.integer_value(loop.start) == 0

@@ -116,6 +116,8 @@ def injectivity_key(
     if loop not in form.terms or form.opaque & varying:
         return None
     digits = digits_of(form, varying | {loop}, loops=loops)
+    # The other digits must be below the loop's place
+    # value or multiples of the place value above it.
     own = digits.pop(loop)
     if _is_negative(own.coefficient):  # the loop counts backwards: negate the whole number
         own, digits = (
@@ -127,12 +129,16 @@ def injectivity_key(
         if integer_value(loops[name].start) != 0:
             return None
         is_above = quotient(digit.coefficient, own.radix) is not None
+        # Digits above need the loop's own digit to start at 0, or it might carry into them.
         if not (is_above and integer_value(loops[loop].start) == 0):
             low.append(digit)
     if not _is_positive(own.coefficient, low) or not digits_fit(low, own.coefficient):
         return None
+    # The fifth multiple of 2**62 is 2**64, which wraps to 0: distinct numbers, but one element.
     if value_span(form, varying, loops=loops) >= _WORD:
         return None
+    # Accesses that differ in an outer, fixed loop are of
+    # different elements in the same iteration already.
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
     return (form.terms[loop], fixed, form.base)
 
@@ -153,6 +159,8 @@ def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> in
     whole = 0
     for digit, extent in zip(digits.values(), extents, strict=True):
         count, factors = _factored(digit.coefficient, extents)
+        # A constant extent with symbolic factors is bounded
+        # as a product: the factors may be sizes of one array.
         values = integer_value(extent)
         if values is None or factors:
             values = loops.overflow.of_product((*factors, *factors_of(extent)))
@@ -190,14 +198,17 @@ def digits_fit(low: list[Digit], below: Affine) -> bool:
     """Return whether the sum of the digits, times their place values, is always less than `below`."""
     if not low:
         return True
+    # A negative digit would borrow from the place values above.
     if any(_is_negative(digit.coefficient) for digit in low):
         return False
     sizes = [integer_value(digit.extent) for digit in low]
+    # All numbers are known, so the largest sum is compared instead of single digits.
     if below.is_constant and None not in sizes and all(d.coefficient.is_constant for d in low):
         largest = zip(low, sizes, strict=True)
         return below.constant > sum(
             digit.coefficient.constant * max((size or 0) - 1, 0) for digit, size in largest
         )
+    # Any digit may be the highest: extents are symbolic, so the digits cannot be sorted by size.
     for position, digit in enumerate(low):
         rest = low[:position] + low[position + 1 :]
         if quotient(below, digit.radix) is not None and digits_fit(rest, digit.coefficient):
@@ -244,6 +255,7 @@ def split_digits(
     several = list(digits.items())
     for position, (_, digit) in enumerate(several[:-1], start=1):
         span = digit.coefficient
+        # Only then does no digit lie on both sides of the cut.
         if span.is_constant and divisor > 0 and span.constant > 0 and divisor % span.constant == 0:
             extents = [outer.extent for _, outer in several[:position]]
             names = [name for name, _ in several[:position]]
@@ -274,6 +286,7 @@ def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> 
     if not order:
         return integer_value(extent) == 1
     top = order[-1]
+    # An empty inner loop would make the whole nest empty, and nothing would be covered.
     if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
         return False
     return _is_at_least(without_guard(loops[top].extent), form.terms[top], without_guard(extent))

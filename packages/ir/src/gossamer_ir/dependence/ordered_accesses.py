@@ -53,6 +53,7 @@ def are_ordered(
     True
     False
     """
+    # Such a buffer has two index tuples for one element, so an order of the indices proves nothing.
     if any(access.buffer in with_two_names(function) for access in listed):
         return False
     if any(
@@ -62,6 +63,7 @@ def are_ordered(
     point = ProgramPoint(function, facts=known_facts(function), binds_all=True)
     if not all(point.is_exact(at) for access in listed for at in access.indices):
         return False
+    # Conditions around the accesses may be assumed if the loop itself does not change them.
     point.begin(loop.body)
     idle = {name for access in listed for name in access.held.idle}
     for running in (*outer, loop):
@@ -69,6 +71,8 @@ def are_ordered(
             running.var not in idle
         ):  # otherwise there are accesses (of an init) without an iteration of it
             point.assume_loop(running)
+    # Two copies of the loop variable, the later one
+    # larger: everything that depends on it is copied, too.
     later = index_var(loop.var + _LATER)
     point.assume_loop(replace(loop, var=later.name))
     point.assume(Compare("lt", index_var(loop.var), later))
@@ -131,6 +135,7 @@ def _is_apart(
     falls: bool,
 ) -> bool:
     """Return whether a later iteration's access is proved to come after (before, if the index `falls`)."""
+    # Inner loops of the later iteration are different ones: their variables are independent.
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     earlier, other = first.indices[dim], second.indices[dim]

@@ -86,6 +86,7 @@ def lower_blocks(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
+    # First, because block bindings must show which loops feed them.
     function = with_body(function, inline_lets(function))
     return with_body(function, simplify_unguarded(_BlockLowerer(function).body(function.body)))
 
@@ -116,10 +117,14 @@ class _BlockLowerer:
         inits: list[Stmt] = []
         body: tuple[Stmt, ...] = loop.body
         for block in _blocks_below(loop):
+            # The nest of the init is copied before the block
+            # is lowered, while its bindings are still there.
             if block.init and self._place(loop, block).before == loop.var:
                 _require_allocated(loop, block)
                 inits += self._init_nest(loop, block)
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
+        # A start that the body changes is read once by the
+        # loop, but would be read again after substitution.
         if _is_unit(loop) and is_invariant(loop.start, loop.body, self._function):
             self._units[loop.var] = loop.start
             lets = self._still_read({loop.var: loop.start}, body)
@@ -131,6 +136,7 @@ class _BlockLowerer:
         """Return where the init of a block runs; called for the enclosing loops from the outside in."""
         if block.name in self._places:
             return self._places[block.name]
+        # A loop around that does not feed the block repeats it as a whole, with its init.
         if not is_fed_by_loop(loop, block):
             return InitPlace(None)
         place = place_of_init(loop, block, self._function)
@@ -143,6 +149,8 @@ class _BlockLowerer:
         for block in _blocks_below(loop):
             place = self._place(loop, block) if block.init else InitPlace(None)
             names = [name for name, var in place.marked.items() if var == loop.var]
+            # The arrays of marks are shared by all loops of the
+            # block, but cleared before the outermost of each.
             if names and block.name not in self._marks:
                 self._marks[block.name] = self._marks_of(loop, block, place)
                 before += self._marks[block.name].numbered()
@@ -164,6 +172,7 @@ class _BlockLowerer:
     def _block(self, block: Block) -> tuple[Stmt, ...]:
         values = {iterator.var: iterator.value for iterator in block.iters}
         body = _guarded_by(block.predicate, self.body(block.body))
+        # The init stays in the block: it runs in the point that would initialize the element.
         if block.init:
             visited = build.conjoined(conditions_of_init(block, (), {}))
             body = (*_guarded_by(visited, self.body(block.init)), *body)
@@ -204,6 +213,7 @@ class _BlockLowerer:
                 continue
             header = substitute(_around_init(item), names)
             nest = msgspec.structs.replace(header, var=names[item.var].name, body=result)
+            # As above: without the loop, the start is evaluated where the variable was.
             is_unit = _is_unit(nest) and is_invariant(nest.start, result, self._function)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
         return result
@@ -211,6 +221,7 @@ class _BlockLowerer:
 
 def _around_init(loop: For) -> For:
     """Return a loop without its body and without the annotation of software pipelining."""
+    # Software pipelining needs the stages of the original body.
     kept = tuple(item for item in loop.annotations if item[0] != PIPELINE)
     return msgspec.structs.replace(loop, body=(), annotations=kept)
 

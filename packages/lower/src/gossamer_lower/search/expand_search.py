@@ -88,12 +88,15 @@ class _SearchExpander:
 
     def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         """Expand statements; `cursors` are the cells with the last result of the searches in a window."""
+        # A copy: cursors that are allocated in this body do not exist outside of it.
         cursors = dict(cursors)
         result: list[Stmt] = []
         shared = _shared_windows(body, self._function)
         for stmt in body:
             for window in dict.fromkeys(_windows(stmt)):
                 is_new = window in shared and window not in cursors
+                # A cursor starts at the begin of the window and moves;
+                # an overflow of its step could not be detected.
                 if is_new and self._is_exact(*window[2:]):
                     cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
                     result += allocated_cell(cursors[window], window[2])
@@ -105,9 +108,12 @@ class _SearchExpander:
             case Let(value=Search() as search):
                 expanded, let = self._search(stmt, search, cursors)
                 return (*expanded, let)
+            # Without cursors: under a condition, the shared
+            # cursor would not be advanced in each iteration.
             case Let(value=IfThenElse(condition=condition, if_true=Search() as search)):
                 expanded, let = self._search(stmt, search, {})
                 return search_under(condition, expanded, let)
+        # Threads cannot share a cursor.
         inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else cursors
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 
@@ -137,8 +143,10 @@ class _SearchExpander:
 
 def _window(search: Search) -> _Window | None:
     """Return the window of a search; None if the window is read from memory."""
+    # Two such windows may differ although their texts are equal.
     if search.prefix or contains(Load, search):
         return None
+    # An exact search is a lower one with a comparison at the end, so both share a cursor.
     kind = "upper" if search.kind == "upper" else "lower"
     return kind, search.buffer, search.begin, search.end
 
@@ -152,6 +160,7 @@ def _windows(stmt: Stmt) -> Iterator[_Window]:
             yield window
     if isinstance(stmt, For) and stmt.kind != "serial":
         return
+    # A loop searches at least twice, as far as is known; one search in a branch may never run.
     times = 1 if isinstance(stmt, If) else 2
     for field in body_fields(type(stmt)):
         for inner in getattr(stmt, field) * times:

@@ -113,11 +113,13 @@ class _SearchHoister:
 
     def body(self, body: tuple[Stmt, ...], holding: Expr | None = None) -> tuple[Stmt, ...]:
         """Return the statements with searches replaced, under the condition `holding`."""
+        # Searches that were made in a branch are not known after it.
         mark, outer = len(self._known), self._holding
         self._holding |= self._parts(holding)
         result: list[Stmt] = []
         for stmt in body:
             result += self._statement(stmt)
+            # After a guard, its condition holds to the end of the body.
             if isinstance(result[-1], Guard):
                 self._holding |= self._parts(result[-1].condition)
         del self._known[mark:]
@@ -131,8 +133,10 @@ class _SearchHoister:
             stmt, lambda child: child if isinstance(child, STATEMENTS) else self._node(child, None)
         )
         lets, self._here = self._here, outer
+        # A let before the loop would be evaluated once, the condition in each iteration.
         if isinstance(stmt, While) and lets:
             raise _unsupported_error("The condition of a while loop")
+        # Load balancing evaluates the weight outside of the loop, where no let of the loop exists.
         if isinstance(stmt, For) and stmt.weight is not None and contains(Search, stmt.weight):
             raise _unsupported_error(f"The weight of the loop '{stmt.var}'")
         bodies = effects_of(new).bodies
@@ -150,15 +154,19 @@ class _SearchHoister:
         kept: list[Stmt] = []
         bound = {loop.var}
         for at, stmt in enumerate(loop.body):
+            # Only a prefix of the body: after another statement,
+            # an iteration might stop before it searches.
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[at:]
                 break
             changed = changed_in(loop.body, stmt.value, function=self._function)
+            # A later search may use the result of this one, so it cannot leave either.
             if changed or bound & self._variables(stmt.value):
                 bound.add(stmt.var.name)
                 kept.append(stmt)
             else:
                 leaving.append(stmt)
+        # Without an iteration the search is not made: what it reads may not exist.
         runs = Compare("gt", loop.extent, build.ZERO)
         rest = msgspec.structs.replace(loop, body=tuple(kept))
         return [Let(let.var, _value_where(runs, let.value)) for let in leaving], rest
@@ -185,6 +193,7 @@ class _SearchHoister:
         return self._named(inner, path) if isinstance(inner, Search) else inner
 
     def _named(self, search: Search, path: Expr | None) -> Var:
+        # Such a search computes with variables only, so it cannot fail once its window is clamped.
         if self._is_free(search):
             search = self._cut(search)
             if search not in self._vars:
@@ -202,6 +211,7 @@ class _SearchHoister:
         """Return the variable of an equal search that was made before; None if there is none."""
         holding = self._holding | self._parts(path)
         for known in self._known:
+            # The earlier result is valid only where the earlier search was really made.
             if known.search == search and known.conditions <= holding:
                 return known.var
         return None
@@ -210,6 +220,7 @@ class _SearchHoister:
         let = Let(self._fresh(), value)
         self._here.append(let)
         self._local.add(let.var.name)
+        # Otherwise the array, or the condition, may change before the next equal search.
         if is_constant(search, *_conjuncts(path), function=self._function):
             self._known.append(_EarlierSearch(search, self._parts(path), let.var))
         return let.var
@@ -238,6 +249,7 @@ class _SearchHoister:
         if first is None or first < 0:
             begin = Binary("max", begin, build.ZERO)
         room = distance(size, end)
+        # A window that may end past the buffer. Clamping changes no result that is used.
         if room is None or room < 0:
             end = Binary("min", end, size)
         return msgspec.structs.replace(search, begin=begin, end=end)
@@ -310,6 +322,7 @@ def _lets_needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -
     order = {name: at for at, name in enumerate(lets)}
 
     def visit(names: frozenset[str]) -> None:
+        # In order of creation, so that the text does not depend on hashing.
         for name in sorted(names & lets.keys() & unbound - set(needed), key=order.__getitem__):
             operands = free_vars(lets[name].value)
             visit(operands)

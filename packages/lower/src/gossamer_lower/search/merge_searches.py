@@ -132,6 +132,7 @@ class _SearchMerger:
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         self._loops.append(_EnclosingLoop(loop, {loop.var}, []))
+        # Lets are inlined in the range, so that the prover relates it to what is searched for.
         with self._point.inside(self._with_values(loop)):
             body = self.body(loop.body)
         cursors = self._loops.pop().cursors
@@ -145,6 +146,7 @@ class _SearchMerger:
     def _let(self, let: Let) -> tuple[Stmt, ...]:
         for enclosing in self._loops[-1:]:
             enclosing.bound.add(let.var.name)
+        # Before the search below, whose value may use this let.
         self._resolve(let)
         self._point.after(let)
         match let.value:
@@ -179,6 +181,7 @@ class _SearchMerger:
         middle = build.index_var(self._namer.fresh(f"{name}_middle"))
         cells = SearchCells(search, low, size, self._dtypes)
         is_constant = build.integer_value(search.begin) is not None
+        # Before the loop in which the value varies: the cursor lives across its iterations.
         enclosing.cursors += allocated_cell(low, search.begin if is_constant else build.ZERO)
         return (*cells.from_before(STEPS, stop), cells.halving(middle)), Let(
             let.var, cells.result()
@@ -190,14 +193,17 @@ class _SearchMerger:
         window = {name for part in _window(search) for name in free_vars(part)}
         names = window | free_vars(search.value)
         for enclosing in reversed(self._loops):
+            # Iterations of a parallel loop run in any order, so the values do not ascend.
             if enclosing.loop.kind != "serial":
                 return None
+            # The innermost loop that matters: outer loops may restart the walk.
             if names & enclosing.bound:
                 return None if window & enclosing.bound else enclosing
         return None
 
     def _is_sorted(self, search: Search) -> bool:
         """Return whether facts state that the window of a search is sorted, and nothing writes to it."""
+        # A write to the array may break its order.
         if not self._point.is_unchanging(search):
             return False
         is_row = (search.buffer, None) in self._segments
@@ -212,6 +218,7 @@ class _SearchMerger:
         value = resolve(build.widen(search.value), self._values)
         with self._point.scope():
             resolved = self._with_values(loop)
+            # All iterations but the last: each is compared with the next one.
             self._point.assume_range(resolved, build.sub(resolved.extent, build.ONE))
             return never_decreases(value, resolved, self._point)
 

@@ -71,6 +71,8 @@ def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace
     loops = [stmt for stmt in around if isinstance(stmt, For)]
     conflicting, before = _conflicts_and_place(loops, block, function)
     inner = [] if before is None else loops[loops.index(before) + 1 :]
+    # Even after hoisting, spatial loops inside may visit an element
+    # twice; that is harmless only if both visits store the same value.
     if inner and not _is_repeatable(block, inner):
         conflicting |= _conflicting_loops(inner, block, function)
     name = None if before is None else before.var
@@ -87,9 +89,12 @@ def _conflicts_and_place(
     would have another effect, and the loop before which the init runs."""
     conflicting: set[str] = set()
     for count, loop in enumerate(loops):
+        # The outermost reduction loop: further outside,
+        # the init would run once for several reductions.
         if is_fed_by_loop(loop, block, "R"):
             return conflicting, loop
         if _inits_may_conflict(loop, block, loops[count + 1 :], function):
+            # Hoisting is cheaper than marks, which cost a load and a branch per element.
             if reason_to_stay(loop, block, function) is None:
                 return conflicting, loop
             conflicting.add(loop.var)
@@ -172,6 +177,7 @@ def _require_no_repetition(
     """Raise an error if a loop that does not feed the block, or a `while`, repeats it: the elements would
     have to be initialized again in each of its iterations."""
     for stmt in around:
+        # Loops outside of this one run the init again, which is intended.
         if stmt is before:
             return
         is_unit = isinstance(stmt, For) and stmt.extent == ONE

@@ -92,6 +92,7 @@ class Marks:
             is_open = Binary("or", is_open, Compare("eq", mark, run))
         inside = If(is_open, (Store(name, store.indices, run), store))
         pairs = zip(store.indices, self._shapes[store.buffer], strict=True)
+        # The mark is read before the store is checked, with the same indices.
         exists = conjoined(part for pair in pairs for part in in_range(*pair))
         return (inside,) if exists is None else (Guard(exists, store.buffer), inside)
 
@@ -100,6 +101,8 @@ def _writes_once(block: Block) -> bool:
     """Return whether a run of the init writes each element at most once."""
     inits = list(statements(block.init))
     stores = [stmt.buffer for stmt in inits if isinstance(stmt, Store)]
+    # A loop in the init may come back to an element, and
+    # only the first run counts, not the first store.
     is_straight = not any(part.repeats for stmt in inits for part in effects_of(stmt).bodies)
     return is_straight and len(set(stores)) == len(stores)
 

@@ -83,9 +83,12 @@ class FusedAxes(msgspec.Struct, frozen=True):
             return build.floordiv(element, width_of(axis))
         low, high = bounds
         begin = build.add(low, build.ONE)
+        # One fiber: a search in an empty window is not needed, and would have no size.
         if begin == high:
             return low
         buffer = self.buffers.flat_indptr(axis).name
+        # The last fiber that starts at or before the element.
+        # "upper" skips empty fibers, which start at the same offset.
         return build.sub(Search("upper", buffer, (), begin, high, element), build.ONE)
 
     def _relative(self, elements: Sequence[Expr]) -> Iterator[Expr]:

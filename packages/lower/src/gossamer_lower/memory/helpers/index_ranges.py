@@ -69,6 +69,7 @@ def index_ranges_of(
     """
     accesses: list[tuple[BufferAccess, _Conditions]] = []
     for node, held in _accesses(live, buffer.name, ()):
+        # A search reads a range of the buffer, which contraction would shift.
         if isinstance(node, Search):
             return [None] * len(buffer.shape)
         accesses.append((node, held))
@@ -127,11 +128,14 @@ class _BoundVariables:
         ends = ends_of(rest, self._values.get)
         if ends is not None:
             return Interval(Affine(fixed, 0), *ends)
+        # Without an invariant part, the whole dimension
+        # is accessed and contraction would save nothing.
         lengths = tuple(self._lengths(rest, held)) if fixed else ()
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
 
     def _lengths(self, rest: Affine, held: _Conditions) -> Iterator[Affine]:
         """Yield upper bounds (exclusive) of the varying part, if it is not negative."""
+        # The range must begin at 0 at least, since contracted indices start there.
         if rest.constant < 0 or not all(
             by > 0 and self._is_natural(atom) for atom, by in rest.terms.items()
         ):
@@ -142,6 +146,8 @@ class _BoundVariables:
         for condition in held:
             slack = slack_of(condition)
             if slack is not None:
+                # From rest < bound, written as slack = bound - 1 -
+                # index, the varying part is below slack + rest + 1.
                 length = combine(combine(slack, rest, 1), UNIT, 1)
                 if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length

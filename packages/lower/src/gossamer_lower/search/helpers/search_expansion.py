@@ -48,6 +48,7 @@ def cell_store(name: str, value: Expr) -> Store:
 
 def search_under(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...]:
     """Return the steps of a search under a condition, and the let of its result, 0 if it fails."""
+    # Allocations stay outside of the `If`: the let after it reads them.
     cells = [part for part in steps if isinstance(part, Allocate)]
     kept = tuple(part for part in steps if not isinstance(part, Allocate))
     value = IfThenElse(condition, let.value, build.ZERO)
@@ -81,11 +82,14 @@ class SearchCells(msgspec.Struct, frozen=True):
         the begin of the window if the last result is too far."""
         begin, end = self.search.begin, self.search.end
         low, step = cell_value(self.low), cell_value(self.size)
+        # The value may be smaller than the last one: then the search starts again at the begin.
         is_too_far = Unary("not", self.precedes(build.sub(low, build.ONE)))
         next_low = build.add(low, step)
         is_ahead = IfThenElse(
             Compare("le", next_low, end), self.precedes(build.sub(next_low, build.ONE)), FALSE
         )
+        # The last doubling overshot: the result lies
+        # within step - 1 elements, and within the window.
         room = Binary("min", build.sub(step, build.ONE), build.sub(end, low))
         return (
             If(Compare("gt", low, begin), (If(is_too_far, (cell_store(self.low, begin),)),)),
@@ -108,6 +112,7 @@ class SearchCells(msgspec.Struct, frozen=True):
         low = cell_value(self.low)
         is_ahead = IfThenElse(Compare("lt", low, stop), self.precedes(low), FALSE)
         rest = Select(Compare("eq", low, stop), build.sub(end, low), build.ZERO)
+        # A constant begin is the initial value of the cursor; another one may have grown since.
         is_within = build.integer_value(begin) is not None
         return (
             *(() if is_within else (cell_store(self.low, Binary("max", low, begin)),)),
@@ -119,7 +124,9 @@ class SearchCells(msgspec.Struct, frozen=True):
     def halving(self, middle: Var) -> While:
         """Return the loop that halves the window that is left (binary search without branches)."""
         low, size = cell_value(self.low), cell_value(self.size)
+        # size - half rounds up, so that one element left is compared, too.
         half = Binary("shr", size, build.ONE)
+        # A select instead of a branch: its outcome cannot be predicted in a binary search.
         moved = Select(self.precedes(build.sub(middle, build.ONE)), middle, low)
         body = (
             Let(middle, build.add(low, build.sub(size, half))),
@@ -135,6 +142,7 @@ class SearchCells(msgspec.Struct, frozen=True):
             return low
         absent = build.index(-1)
         is_found = Compare("eq", self.element(low), self.search.value)
+        # The position may be the end of the window, where there is no element to compare.
         is_inside = Compare("lt", low, self.search.end)
         return IfThenElse(is_inside, Select(is_found, low, absent), absent)
 

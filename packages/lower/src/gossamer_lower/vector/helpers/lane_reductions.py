@@ -69,6 +69,7 @@ class LaneReducer:
     def with_partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
         """Return a loop around a lane reduction with one partial result per lane; None for other loops."""
         inner = outer.body[0] if len(outer.body) == 1 else None
+        # Anything else in the loop could read the element between two of its iterations.
         if not isinstance(inner, For) or inner.kind != "vectorized":
             return None
         reduction = lane_reduction(inner)
@@ -91,6 +92,7 @@ class LaneReducer:
         )
         accumulate = vectors.after_lets(Store(lanes.name, where, value))
         shared = _shared_part(condition, inner.var)
+        # The element may be out of bounds where the shared condition fails.
         if shared is not None:
             accumulate = (If(shared, accumulate),)
         main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=accumulate)
@@ -144,13 +146,19 @@ class LaneReducer:
         parts = list(build.conjuncts(reduction.condition))
         for part in parts:
             bound = _bound_of(outer, inner, part)
+            # If the loops end before the bound, the remainder
+            # would run over iterations that do not exist.
             if bound is None or lanes is None or not self._covers(outer, lanes, bound):
                 continue
+            # The bound is evaluated before the loop, which
+            # may have no iteration that would evaluate it.
             if not self._point.is_known_before(bound, outer):
                 continue
             if not self._is_as_computed(part, bound, loops=(outer, inner)):
                 continue
             rest = build.conjoined([other for other in parts if other is not part])
+            # A scalar remainder under further conditions would
+            # be a loop with branches, slower than masks.
             return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
         return None
 
@@ -165,9 +173,12 @@ class LaneReducer:
         the last are whole, the number is extent - 1, often a constant."""
         last = build.sub(outer.extent, build.ONE)
         reached = build.mul(last, inner.extent)
+        # All vectors but the last are whole: a constant trip count, which LLVM can unroll.
         if build.integer_value(last) and self._point.is_at_most(reached, bound):
             return last
         whole = build.floordiv(bound, inner.extent)
+        # A negative bound would make the number of vectors
+        # negative, and the remainder would start before 0.
         return whole if self._point.is_nonnegative(bound) else Binary("max", whole, build.ZERO)
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
@@ -209,8 +220,10 @@ def lane_reduction(loop: For) -> LaneReduction | None:
         body = body[0].then_body
     if len(body) != 1 or not isinstance(body[0], Store):
         return None
+    # Each lane has an element of its own: not a reduction over lanes.
     if any(loop.var in free_vars(index) for index in body[0].indices):
         return None
+    # The condition could see partial sums.
     if condition is not None and reads_buffer(condition, body[0].buffer):
         return None
     reduction = match_reduction(body[0])
@@ -229,6 +242,7 @@ def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[
     """Return code that combines the lanes and then accumulates, for a loop without a serial loop around."""
     vectors = Vectors(loop, namer)
     store, op = reduction.reduction.store, reduction.reduction.op
+    # Masked-off lanes must not change the result of the combination.
     none = Broadcast(identity(op, dtype_of(store.value)), vectors.lanes)
     mask = vectors.mask(reduction.condition)
     value = vectors.vector(vectors.value(reduction.reduction.value, mask))

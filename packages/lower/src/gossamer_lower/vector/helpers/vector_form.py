@@ -80,6 +80,7 @@ class Vectors:
                 return self._loop(stmt, mask)
             case Guard():
                 return self.after_lets(self._guard(stmt, mask))
+            # A prefetch is only a hint, and it has no vector form.
             case Prefetch():
                 return ()
         raise _unsupported_error(type(stmt).__name__, "has no vector form yet")
@@ -91,12 +92,14 @@ class Vectors:
 
     def _guard(self, stmt: Guard, mask: Expr | None) -> Guard:
         condition = self.vector(self.value(stmt.condition, mask))
+        # Masked-off lanes do not access anything, so they must not stop the kernel.
         if mask is not None:
             condition = Binary("or", condition, Unary("not", mask))
         return Guard(LaneReduce("and", condition), stmt.buffer)
 
     def _store(self, stmt: Store, mask: Expr | None) -> Store:
         indices = self._indices(stmt.indices, mask)
+        # Which lane would be last is not defined.
         if not any(_is_vector(index) for index in indices):
             raise _unsupported_error(
                 "Store", f"writes the same element of '{stmt.buffer}' from every lane"
@@ -104,6 +107,7 @@ class Vectors:
         value = self.vector(self.value(stmt.value, mask))
         own = None if stmt.predicate is None else self.vector(self.value(stmt.predicate, mask))
         predicate = build.conjunction(mask, own)
+        # A blend keeps the accumulator in a register; a masked store would force it to memory.
         if predicate is not None and self._is_whole(stmt.buffer, indices):
             old = Load(stmt.buffer, indices, dtype_of(value))
             return msgspec.structs.replace(
@@ -131,6 +135,7 @@ class Vectors:
 
     def _loop(self, stmt: For, mask: Expr | None) -> tuple[Stmt, ...]:
         start, extent = self.value(stmt.start, mask), self.value(stmt.extent, mask)
+        # One loop runs for all lanes; a loop per lane would need a mask in each iteration.
         if _is_vector(start) or _is_vector(extent):
             raise _unsupported_error(
                 "For", f"runs '{stmt.var}' a different number of times in each lane"
@@ -189,6 +194,8 @@ class Vectors:
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
         """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
         match expr.op, lhs, rhs:
+            # Ramps are kept as long as possible: they are
+            # what becomes a vector load instead of a gather.
             case "add", Ramp(), _ if not _is_vector(rhs):
                 return Ramp(build.add(lhs.base, rhs), lhs.stride, lhs.lanes)
             case "add", _, Ramp() if not _is_vector(lhs):
@@ -206,6 +213,7 @@ class Vectors:
         if not _is_vector(condition):
             sides = self._pair(self.value(expr.if_true, mask), self.value(expr.if_false, mask))
             return type(expr)(condition, *sides)
+        # The sides of a `Select` are always evaluated, so they are not masked by its condition.
         is_lazy = isinstance(expr, IfThenElse)
         condition = self._once(condition) if is_lazy else condition
         inside = build.conjunction(mask, condition) if is_lazy else mask
@@ -235,6 +243,8 @@ class Vectors:
         varies = any(_is_vector(index) for index in indices) or (
             own is not None and _is_vector(own)
         )
+        # A uniform load is not masked. `insert_bounds_checks`
+        # has refused those that a mask would protect.
         if not varies:
             return Load(expr.buffer, indices, expr.dtype, own, expr.passthrough)
         if own is None and self._is_whole(expr.buffer, indices):
@@ -242,6 +252,7 @@ class Vectors:
         predicate = build.conjunction(mask, None if own is None else self.vector(own))
         if predicate is None:
             return Load(expr.buffer, indices, self.dtype(expr.dtype))
+        # Masked-off lanes need a value; 0 is cheap, and the select or store above ignores it.
         other = self.value(expr.passthrough or build.zero_of(expr.dtype), mask)
         return Load(expr.buffer, indices, self.dtype(expr.dtype), predicate, self.vector(other))
 
