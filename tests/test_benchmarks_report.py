@@ -93,8 +93,10 @@ def test_ratios_to_the_best_peer_are_apart_for_dtypes_threads_and_sizes():
     found = [cell(), cell(features=9), cell(dtype="float64"), cell(threads=1)]
     rows = report.best_sheet(found, "gossamer").rows
     assert [row[1:4] for row in rows] == [
-        ("float32", "2", "2"), ("float64", "2", "1"), ("float32", "1", "1")
-    ]  # fmt: skip
+        ("float32", "2", "2"),
+        ("float64", "2", "1"),
+        ("float32", "1", "1"),
+    ]
     sheet = report.sizes_sheet(found, "gossamer")
     assert sheet.columns[3:] == ("3", "9")
     assert [row[4] for row in sheet.rows] == ["1.50 (1.50)", "-", "-"]

@@ -64,8 +64,10 @@ def test_each_contender_has_a_turn_with_all_cases_in_every_round():
     assert turns[:4] == ["a", "a", "b", "b"]  # they warm up
     assert turns[4:8] == ["a", "b", "b", "a"]  # the order rotates
     assert [(key, threads, warm, calls) for key, threads, warm, calls in log[4][1]] == [
-        ("0", 1, 3, 10), ("0", 2, 1, 5), ("1", 1, 3, 10)
-    ]  # fmt: skip
+        ("0", 1, 3, 10),
+        ("0", 2, 1, 5),
+        ("1", 1, 3, 10),
+    ]
     for name in contestants:
         for entry in ENTRIES:
             seconds, _ = samples.chosen(name, entry)

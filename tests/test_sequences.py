@@ -61,8 +61,10 @@ def test_sequences_go_on_around_conditions():
 def test_scripts_of_every_stage_are_drawn():
     names = {name for name in script_names() if not name.endswith("_paper")}
     assert names - set(usable()) == {
-        "csr_spmm_by_blocks", "irregular_batched_matmul", "ragged_attention",
-    }  # fmt: skip
+        "csr_spmm_by_blocks",
+        "irregular_batched_matmul",
+        "ragged_attention",
+    }
     assert {parsed(name).stage for name in usable()} == {"coordinate", "position", "loop"}
     name, program = draw_written(Random(0))
     assert program.module == parsed(name)

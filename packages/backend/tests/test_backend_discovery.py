@@ -54,6 +54,8 @@ def test_finding_an_own_backend_imports_no_slow_parsers():
     )
     found = subprocess.run(
         [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path!r}; {program}"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert found.stdout.strip() == "[]"

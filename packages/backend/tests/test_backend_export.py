@@ -91,8 +91,10 @@ def test_a_symbol_is_renamed_and_the_others_stay():
 
 @needs_compiler
 def test_a_real_object_links_under_its_new_name(tmp_path):
-    (tmp_path / "k.c").write_text("#include <stdlib.h>\nlong gossamer_kernel(long n)"
-                                  "{ void *p = calloc(1, n); free(p); return n + 1; }\n")  # fmt: skip
+    (tmp_path / "k.c").write_text(
+        "#include <stdlib.h>\nlong gossamer_kernel(long n)"
+        "{ void *p = calloc(1, n); free(p); return n + 1; }\n"
+    )
     run = {"cwd": tmp_path, "check": True}
     subprocess.run([COMPILER, "-c", "-O1", "-fPIC", "-fno-builtin", "k.c"], **run)
     code = (tmp_path / "k.o").read_bytes()

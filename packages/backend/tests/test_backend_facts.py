@@ -205,8 +205,10 @@ def check_needed(_name, needed, **options):
 def test_a_subset_is_one_in_each_segment():
     random.seed(5)
     for _ in range(300):
-        rows = [[sorted(random.sample(range(5), random.randint(0, 4))) for _ in range(4)]
-                for _ in range(2)]  # fmt: skip
+        rows = [
+            [sorted(random.sample(range(5), random.randint(0, 4))) for _ in range(4)]
+            for _ in range(2)
+        ]
         if random.randint(0, 1):
             rows[0] = [[x for x in mine if x in other] for mine, other in zip(*rows, strict=True)]
         arrays = {}

@@ -182,8 +182,10 @@ def test_a_product_is_what_the_map_of_the_description_says(description, name):
         found = buffers[array.name]
         assert isinstance(found, SparseBuffer)
         assert (shape_of(function, found), found.dtype, found.handle) == (
-            array.shape, array.dtype, array.handle,
-        )  # fmt: skip
+            array.shape,
+            array.dtype,
+            array.handle,
+        )
     row, column = description.map.results
     element = Load("A", tuple(map(index_var, description.map.vars)), "float32")
     term = Binary("mul", element, Load("X", (column,), "float32"))

@@ -224,10 +224,12 @@ def hyb_case(rows: int, columns: int, tiles: int) -> Any:
             indices[at, : end - begin] = a.indices[begin:end]
             values[at, : end - begin] = a.data[begin:end]
         arguments |= {
-            f"a{number}": values.ravel(), f"columns{number}": indices.ravel(),
+            f"a{number}": values.ravel(),
+            f"columns{number}": indices.ravel(),
             f"rows{number}": np.array([row for row, *_ in parts], np.int32),
-            f"indptr{number}": np.array([0, len(parts)], np.int32), f"count{number}": len(parts),
-        }  # fmt: skip
+            f"indptr{number}": np.array([0, len(parts)], np.int32),
+            f"count{number}": len(parts),
+        }
     return arguments, {"c": (found + a @ b).reshape(rows, tiles, 2, 4)}
 
 

@@ -167,8 +167,10 @@ def test_another_function_than_the_entry_can_be_run():
 
 def test_a_decreasing_weight_is_an_error():
     with pytest.raises(InterpreterError, match="weight of loop 'i' decreases, 0 to -2"):
-        run(flat("    for i in T.parallel(n, weight=0 - i):\n        X[i] = 1.0"),
-            {"x": np.zeros(2), "n": 2})  # fmt: skip
+        run(
+            flat("    for i in T.parallel(n, weight=0 - i):\n        X[i] = 1.0"),
+            {"x": np.zeros(2), "n": 2},
+        )
 
 
 def test_arrays_may_be_flat_or_shaped_but_not_copied():

@@ -69,9 +69,11 @@ def test_use_is_found_through_two_calls_that_permute_their_arguments():
         "middle", ("u", "v"), {"U": "u", "V": "v"}, Launch("copy", (handle("v"), handle("u"), N))
     )
     entry = function(
-        "main", ("x", "y", "z"), {"X": "x", "Y": "y", "Z": "z"},
+        "main",
+        ("x", "y", "z"),
+        {"X": "x", "Y": "y", "Z": "z"},
         Launch("middle", (handle("y"), handle("x"), N)),
-    )  # fmt: skip
+    )
     signature = signature_of(Module("flat", (entry, middle, copy), "main"))
     assert [(p.name, p.is_read, p.is_written) for p in signature.buffers] == [
         ("x", False, True),
@@ -96,10 +98,12 @@ def test_a_temporary_that_is_passed_on_is_no_parameter():
         ),
     )
     entry = function(
-        "main", ("x",), {"X": "x"},
+        "main",
+        ("x",),
+        {"X": "x"},
         Allocate(Buffer("tmp", (index(4),), "float32")),
         ParallelFor("inner", "i", ZERO, N, (handle("tmp"), handle("x"))),
-    )  # fmt: skip
+    )
     (only,) = signature_of(Module("flat", (entry, inner), "main")).buffers
     assert (only.name, only.is_read, only.is_written) == ("x", False, True)
 

@@ -105,17 +105,19 @@ LOGIC = {
     "a choice that is made": (Select(TRUE, index(1), index(2)), index(1)),
     "a choice that is not": (IfThenElse(FALSE, index(1), index(2)), index(2)),
     "a load that is made": (
-        Load("X", (ZERO,), "float32", TRUE, Const("float32", "1.0")), Load("X", (ZERO,), "float32"),
+        Load("X", (ZERO,), "float32", TRUE, Const("float32", "1.0")),
+        Load("X", (ZERO,), "float32"),
     ),
     "a load that is not": (
-        Load("X", (ZERO,), "float32", FALSE, Const("float32", "1.0")), Const("float32", "1.0"),
+        Load("X", (ZERO,), "float32", FALSE, Const("float32", "1.0")),
+        Const("float32", "1.0"),
     ),
     "a load that may be": (
         Load("X", (ZERO,), "float32", I_LESS, Const("float32", "1.0")),
         Load("X", (ZERO,), "float32", I_LESS, Const("float32", "1.0")),
     ),
     "a store that is made": (Store("X", (ZERO,), ONE, TRUE), Store("X", (ZERO,), ONE)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("before", "after"), LOGIC.values(), ids=LOGIC)

@@ -15,9 +15,11 @@ from gossamer_ir.nodes import (
 from gossamer_ir.verify import diagnostics_of_format
 
 FORMAT = FormatDescription(
-    "csr", (Param("indptr", "handle"), Param("indices", "handle"), Param("n", "int64")), AXES,
+    "csr",
+    (Param("indptr", "handle"), Param("indices", "handle"), Param("n", "int64")),
+    AXES,
     SparseBuffer("A", ("I", "J"), "float32"),
-)  # fmt: skip
+)
 
 
 def test_a_right_format_passes():

@@ -220,8 +220,10 @@ def test_loops_of_constant_extent_need_no_test(module, text, checked):
 
 
 def test_guards_are_numbered_by_buffer(module, text, checked):
-    guards = [Guard(Compare("lt", N, index(limit)), name) for limit, name in
-              ((1, "Y"), (2, "X"), (3, "Y"))]  # fmt: skip
+    guards = [
+        Guard(Compare("lt", N, index(limit)), name)
+        for limit, name in ((1, "Y"), (2, "X"), (3, "Y"))
+    ]
     flat = module(*guards)
     assert guarded_buffers(flat) == ("Y", "X")
     numbers = re.findall(r"store atomic i64 (\d)", checked(text(flat)))

@@ -211,11 +211,13 @@ def test_a_row_that_is_written_in_tiles_is_as_long_as_a_row():
 
 NOT_APART = {
     "rows may overlap": FORWARDS.replace("    T.assume(monotone(P))\n", ""),
-    "the element before the row": FORWARDS.replace("row[T.int64(P[i]) + j]", "row[T.int64(P[i]) + j - 1]"),
+    "the element before the row": FORWARDS.replace(
+        "row[T.int64(P[i]) + j]", "row[T.int64(P[i]) + j - 1]"
+    ),
     "one more than the row has": FORWARDS.replace("< T.int64(P[i + 1])", "<= T.int64(P[i + 1])"),
     "any element": FORWARDS.replace("Y[T.int64(P[i]) + j] =", "Y[T.int64(P[i]) + j] = row[j] +"),
     "without a condition": FORWARDS.replace("if j_0 * 4 + j_1 <", "if j_1 <"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NOT_APART)

@@ -192,8 +192,10 @@ def test_only_the_side_that_is_evaluated_is_guarded():
     )
     module = lower_to_flat(parse_module(HEADER + text))
     y = np.full(3, np.nan, np.float32)
-    run(module, {"x": np.ones(1, np.float32), "y": y, "p": np.array([0, 9, 9], np.int32),
-                 "m": 3, "n": 1})  # fmt: skip
+    run(
+        module,
+        {"x": np.ones(1, np.float32), "y": y, "p": np.array([0, 9, 9], np.int32), "m": 3, "n": 1},
+    )
     np.testing.assert_array_equal(y, [1, 0, 0])
 
 

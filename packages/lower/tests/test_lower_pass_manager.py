@@ -58,8 +58,10 @@ def test_every_pass_of_the_package_is_listed_once():
     }
     assert all(function.__module__.endswith(f".{name}") for name, function in defined.items())
     assert {name: record.function for name, record in PASSES.items()} == {
-        **defined, "simplify": simplify, "declare_regions": declare_regions,
-    }  # fmt: skip
+        **defined,
+        "simplify": simplify,
+        "declare_regions": declare_regions,
+    }
 
 
 def test_each_module_of_a_folder_is_a_pass_unless_it_is_a_helper():

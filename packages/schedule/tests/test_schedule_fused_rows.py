@@ -106,15 +106,17 @@ def test_short_rows_are_gone_through_one_element_at_a_time():
 LEFT_ALONE = {
     "an unknown part": PROGRAM.replace("T.max(R[g], S[g, ja])", "R[g] + R[g] * S[g, ja]"),
     "other rows": PROGRAM.replace("* R[u]", "* R[0]"),
-    "other axes first": PROGRAM.replace('[I, K], "SS", "scaled") as [u, kd]',
-                                        '[K, I], "SS", "scaled") as [kd, u]'),
+    "other axes first": PROGRAM.replace(
+        '[I, K], "SS", "scaled") as [u, kd]', '[K, I], "SS", "scaled") as [kd, u]'
+    ),
     "rows that are reduced": PROGRAM.replace('"SR", "most"', '"RR", "most"'),
     "a name that split gives": PROGRAM.replace("jb", "ja_1"),
     "a name that is taken": PROGRAM.replace("jb", "j_0"),
     "a store between": PROGRAM.replace(
         '    with T.sp.iteration([I, K], "SS", "scaled")',
-        '    R[0] = 1.0\n    with T.sp.iteration([I, K], "SS", "scaled")'),
-}  # fmt: skip
+        '    R[0] = 1.0\n    with T.sp.iteration([I, K], "SS", "scaled")',
+    ),
+}
 
 
 @pytest.mark.parametrize("why", LEFT_ALONE)

@@ -64,9 +64,11 @@ def test_each_step_keeps_the_result(lengths):
 
 
 def test_rows_that_are_stored_twice_are_not_run_together():
-    stored = SOFTMAX.replace("I = T.sp.dense_fixed(m)", "O = T.sp.dense_fixed(1)\n" + (
-        "    I = T.sp.compressed_fixed(O, (m, m), q, padded=False, unique=False)"
-    ))  # fmt: skip
+    stored = SOFTMAX.replace(
+        "I = T.sp.dense_fixed(m)",
+        "O = T.sp.dense_fixed(1)\n"
+        + ("    I = T.sp.compressed_fixed(O, (m, m), q, padded=False, unique=False)"),
+    )
     text = stored.replace("(I, J)", "(O, I, J)").replace("(I,)", "(O, I)")
     text = text.replace("[I, J]", "[O, I, J]").replace('"SR"', '"SSR"').replace('"SS"', '"SSS"')
     text = text.replace("[i, j]", "[o, i, j]").replace("[i]", "[o, i]")

@@ -53,8 +53,10 @@ int main(void) {
 def test_constants_agree():
     assert abi.ENTRY_SYMBOL == native.SYMBOL
     assert (abi.OK, abi.OUT_OF_BOUNDS, abi.OUT_OF_MEMORY) == (
-        native.OK, native.OUT_OF_BOUNDS, native.OUT_OF_MEMORY,
-    )  # fmt: skip
+        native.OK,
+        native.OUT_OF_BOUNDS,
+        native.OUT_OF_MEMORY,
+    )
     fields = [name for name, _ in native.Workspace._fields_]
     assert fields[abi.THREADS_FIELD] == "threads"
     assert fields[abi.PARALLEL_FIELD] == "parallel"

@@ -42,8 +42,10 @@ def test_spmv_equals_dense_product(spmv, build, random_csr, dense_of, dtype, ind
 
 def test_arrays_need_no_alignment(spmm, build, random_csr, dense_of):
     csr = random_csr(20, 30)
-    values, dense, result = (shifted(a) for a in (csr[2], integers(30, 33, dtype="float32"),
-                                                  np.zeros((20, 33), np.float32)))  # fmt: skip
+    values, dense, result = (
+        shifted(a)
+        for a in (csr[2], integers(30, 33, dtype="float32"), np.zeros((20, 33), np.float32))
+    )
     build(spmm(33))(csr[0], shifted(csr[1]), values, dense, result)
     assert np.array_equal(result, dense_of(csr, 30) @ dense)
 

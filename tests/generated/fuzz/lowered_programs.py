@@ -49,9 +49,11 @@ SCHEDULED = ("position", "loop", "loop")
 FITTED = 0.1
 """The share of programs for primitives that few other programs accept."""
 FITTING = {
-    "rolling_buffer": 60, "fuse_reduction_epilogue": 60, "decompose_padding": 30,
+    "rolling_buffer": 60,
+    "fuse_reduction_epilogue": 60,
+    "decompose_padding": 30,
     "reverse_compute_inline": 30,
-}  # fmt: skip
+}
 """The weights of these primitives in such programs."""
 IN_BLOCKS = 0.7
 """The share of scheduled programs that consist mostly of blocks."""

@@ -48,9 +48,11 @@ def draw_nest(rng: Random) -> Program:
 def called(rng: Random, text: str) -> Written:
     """The script with arrays of small numbers (those of `p` are at most 3) and a size."""
     arrays = {
-        "x": _numbers(rng, 64, least=-3), "p": _numbers(rng, 9, least=0),
-        "v": _numbers(rng, 64, least=-3), "w": _numbers(rng, 64, least=-3),
-    }  # fmt: skip
+        "x": _numbers(rng, 64, least=-3),
+        "p": _numbers(rng, 9, least=0),
+        "v": _numbers(rng, 64, least=-3),
+        "w": _numbers(rng, 64, least=-3),
+    }
     return Written(parse_module(text), arrays, {"n": rng.choice((0, 1, 2, 3))})
 
 

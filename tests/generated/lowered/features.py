@@ -211,9 +211,11 @@ def _orders(function: Function, written: set[str]) -> set[str]:
             if isinstance(stmt, Let):
                 read = {load.buffer for load in collect((Load, Search), stmt.value)}
                 later = {
-                    node.buffer for other in stmts[at + 1 :] for node in walk(other)
+                    node.buffer
+                    for other in stmts[at + 1 :]
+                    for node in walk(other)
                     if isinstance(node, Store)
-                }  # fmt: skip
+                }
                 if read & later:
                     return True
         return False
@@ -235,7 +237,9 @@ def _is_beyond(function: Function) -> bool:
         for place, axis in enumerate(found.axes) if axis in varied
     }  # fmt: skip
     return any(
-        isinstance(node, Load | Store) and node.buffer in at
+        isinstance(node, Load | Store)
+        and node.buffer in at
         and not free_vars(node.indices[at[node.buffer]])
-        for stmt in function.body for node in walk(stmt)
-    )  # fmt: skip
+        for stmt in function.body
+        for node in walk(stmt)
+    )

@@ -21,8 +21,10 @@ from tests.generated.schedules.drawers import DRAWERS, INTRINSICS, Scene
 Traces = Mapping[StageName, Trace]
 
 LENGTHS: dict[StageName, tuple[int, ...]] = {
-    "coordinate": (0, 1, 2, 3), "position": (0, 0, 2, 4, 8), "loop": (0, 3, 6, 9, 12),
-}  # fmt: skip
+    "coordinate": (0, 1, 2, 3),
+    "position": (0, 0, 2, 4, 8),
+    "loop": (0, 3, 6, 9, 12),
+}
 """The number of steps to be accepted at each stage."""
 TRIES = 4
 """The number of attempts for each of them."""

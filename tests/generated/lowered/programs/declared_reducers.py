@@ -7,9 +7,11 @@ from tests.generated.lowered.programs.lines import Lines, under
 from tests.generated.lowered.programs.scope import Drawn, DrawnReducer, Scope, Variable
 
 PLAIN = (
-    ("a + b", "zero"), ("T.max(a, b)", "least"), ("T.min(a, b)", "most"),
+    ("a + b", "zero"),
+    ("T.max(a, b)", "least"),
+    ("T.min(a, b)", "most"),
     ("T.if_then_else(a < b, b, a)", "least"),
-)  # fmt: skip
+)
 """Operations on single values, with their identities."""
 BEST = "lambda i, a, j, b: (T.Select(a > b or (a == b and i < j), i, j), T.Select(a >= b, a, b))"
 """The first of the largest values, independent of the order."""

@@ -22,10 +22,12 @@ def blockize(scene: Scene) -> Drawn:
 def tensorize(scene: Scene) -> Drawn:
     fitting = [
         (loop.node.var, f"{kind}_{constant_extent(loop)}_{buffer.dtype}")
-        for loop in scene.serial if constant_extent(loop) in LANES
-        if (block := _block_of(loop.node)) and isinstance(store := next(iter(block.body), None), Store)
+        for loop in scene.serial
+        if constant_extent(loop) in LANES
+        if (block := _block_of(loop.node))
+        and isinstance(store := next(iter(block.body), None), Store)
         if (buffer := scene.buffers[store.buffer]) and (kind := _kind_of(store))
-    ]  # fmt: skip
+    ]
     found = scene.choose(fitting)
     return found and {"loop": found[0], "intrinsic": found[1]}
 

@@ -34,9 +34,11 @@ def _offsets(loop: For) -> list[str]:
 
 
 def vectorize(scene: Scene) -> Drawn:
-    innermost = [site for site in scene.serial if not any(
-        isinstance(node, For) for stmt in site.node.body for node in walk(stmt)
-    )]  # fmt: skip
+    innermost = [
+        site
+        for site in scene.serial
+        if not any(isinstance(node, For) for stmt in site.node.body for node in walk(stmt))
+    ]
     known = [site for site in innermost if constant_extent(site) is not None]
     loop = scene.choose(known or innermost)
     how = scene.rng.choice(({}, {"rest": "masked"}, {"rest": "scalar"}, {"accumulate": "atomic"}))
@@ -67,9 +69,11 @@ def prefetch(scene: Scene) -> Drawn:
     if site is None or scene.module.stage != "loop":
         return None
     return {
-        "block": site.node.name, "buffer": scene.rng.choice(sorted(loaded(site.node))),
-        "loop": scene.rng.choice(site.loops).var, "distance": scene.rng.choice((1, 4)),
-    }  # fmt: skip
+        "block": site.node.name,
+        "buffer": scene.rng.choice(sorted(loaded(site.node))),
+        "loop": scene.rng.choice(site.loops).var,
+        "distance": scene.rng.choice((1, 4)),
+    }
 
 
 DRAWERS: dict[str, Drawer] = {

@@ -46,9 +46,11 @@ def rolling_buffer(scene: Scene) -> Drawn:
         site.node.buffer.name for site in scene.of(Allocate) if isinstance(site.parents[-1], For)
     }
     pairs = [
-        (site.node.name, name) for site in scene.makers for name in stored(site.node)
+        (site.node.name, name)
+        for site in scene.makers
+        for name in stored(site.node)
         if name in inside
-    ]  # fmt: skip
+    ]
     found = scene.choose(pairs)
     return found and {"block": found[0], "buffer": found[1]}
 

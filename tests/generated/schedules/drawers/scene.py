@@ -105,9 +105,11 @@ class Scene:
     def feeding(self, site: Cursor, kind: str) -> list[str]:
         """The loops directly around a block on which an iterator of a kind depends."""
         used = {
-            name for found in site.node.iters if found.kind == kind
+            name
+            for found in site.node.iters
+            if found.kind == kind
             for name in free_vars(found.value)
-        }  # fmt: skip
+        }
         return [loop.var for loop in site.nest if loop.var in used]
 
     def others(self, site: Cursor) -> list[Cursor]:
