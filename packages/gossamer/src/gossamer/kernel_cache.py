@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from gossamer.garbage_collection import paused_collection
 from gossamer.pipeline import default_schedule, lower_for
 from gossamer.resolve_target import resolve, resolve_elsewhere
 from gossamer_backend import (
@@ -84,7 +85,7 @@ def build_kernel(
     (True, True, True)
     """
     start = time.perf_counter()
-    with compiling:
+    with compiling, paused_collection():
         backend, resolved = resolve(target)
         if schedule is None:
             schedule = default_schedule(module, resolved, stats)
@@ -109,7 +110,7 @@ def build_named(
     """
     start = time.perf_counter()
     stats = stats.rounded() if stats is not None else None
-    with compiling:
+    with compiling, paused_collection():
         backend, resolved = resolve(target)
         key = name_key(name, stats, target=resolved, versions=_versions(backend))
         kernel, is_cached = _kernels_by_key.get(key) or _stored_kernel(key, backend), True
@@ -127,7 +128,7 @@ def compile_artifact(
 ) -> Artifact:
     """Return the code of a module, from the cache if possible, also for a target that does not work on this
     machine. Errors as those of `build_kernel`."""
-    with compiling:
+    with compiling, paused_collection():
         backend, resolved = resolve_elsewhere(target)
         if schedule is None:
             schedule = default_schedule(module, resolved, None)
