@@ -56,6 +56,8 @@ class Exclusion(type(threading.RLock())):  # type: ignore[misc]  # the class has
         object was created; a hook that may have waited for the thread that created it must call this, too."""
         held = _hold_all((self, *self._included))
         next(held)
+        # The other registration, or `begin_fork`, has taken the locks already. The generator `held`
+        # is dropped, which releases its second acquisition of the reentrant locks.
         if self._fork is None:
             self._fork = held
 
@@ -66,6 +68,7 @@ class Exclusion(type(threading.RLock())):  # type: ignore[misc]  # the class has
             held.close()
 
     def _enter_all(self) -> None:
+        # In the same order as in a fork, so that the two cannot wait for each other.
         for lock in (self, *self._included):
             lock.__enter__()
 

@@ -43,6 +43,7 @@ def require_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) ->
         raise _not_an_array(param.name, value)
     if param.dtype == "bfloat16" and value.dtype.name == "bfloat16":
         value = value.view(np.uint16)
+    # Also another byte order: the kernel reads native numbers.
     if value.dtype != dtype:
         raise ArgumentError(
             "kernel.dtype",

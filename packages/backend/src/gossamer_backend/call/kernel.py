@@ -74,6 +74,7 @@ class Kernel:
         self.artifact = artifact
         self.function = _FUNCTION(address)
         self.parallelism = workspace
+        # The code must not be freed as long as the kernel can be called.
         self._keep_alive = keep_alive
         self._arguments = Arguments(artifact.signature)
         self._types = dict(
@@ -169,6 +170,7 @@ class BoundCall:
     def __call__(self) -> None:
         """Run the kernel; raise `ArgumentError` (`kernel.out_of_bounds`) if a bounds check failed,
         `MemoryError` if the kernel could not allocate."""
+        # Read once: another thread may exchange `_ready` at any time.
         ready, parallelism = self._ready, self._parallelism()
         if ready.parallelism != parallelism:
             ready = self._ready = self._made_ready(parallelism)
@@ -188,6 +190,7 @@ def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:
         raise MemoryError(
             f"The kernel '{artifact.signature.entry}' could not allocate its buffers."
         )
+    # Several threads may fail at once; the field then has the number of any one of them.
     if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.guarded):
         raise ArgumentError(
             "kernel.out_of_bounds",

@@ -77,6 +77,7 @@ def fixed_arguments(
     (5,)
     """
     starts = tuple(map(address, arrays))
+    # For the test of overlap with the output at each call.
     ends = tuple(start + array.nbytes for start, array in zip(starts, arrays, strict=True))
     return FixedArguments(starts, tuple(scalars), ends, check)
 
@@ -131,6 +132,8 @@ class CallPlan:
             "fail": kernel.raise_status,
         }
         names |= {f"dtype_{name}": numpy_dtype(params[name]) for name in passed}
+        # Generated code: loops over parameters and calls
+        # of helpers would take longer than a small kernel.
         exec(_compiled_source("\n".join(lines)), names)
         self.kernel, self.inputs = kernel, len(passed) - 1
         self.run: Callable[..., Array | None] = names["run"]
@@ -177,8 +180,10 @@ def _source_lines(
     for param in passed[:-1]:
         yield from _check_lines(param, "    ")
     name = output.name
+    # A new array overlaps no other one and has the right form, so it needs no checks.
     yield f"    if array_{name} is None:"
     yield f"        array_{name} = empty({_shape_text(output)}, dtype_{name})"
+    # `empty` first: its size is known without computing the product of the shape here.
     yield f"        if array_{name}.nbytes >= {LARGE_ARRAY}:"
     yield f"            array_{name} = aligned_empty({_shape_text(output)}, dtype_{name})"
     yield "        try:"
@@ -208,6 +213,8 @@ def _check_lines(param: BufferParam, indent: str) -> Iterator[str]:
     """Yield the checks of one array. An empty array has no address, and a subclass may have another
     meaning. ctypes refuses arrays that are read-only, not contiguous or empty."""
     array, start = f"array_{param.name}", f"start_{param.name}"
+    # `type`, not isinstance: a subclass such as a masked
+    # array may give its elements another meaning.
     yield f"{indent}if type({array}) is not ndarray or {array}.dtype != dtype_{param.name}:"
     yield f"{indent}    return None"
     yield f"{indent}if {array}.shape != {_shape_text(param)}:"
@@ -221,6 +228,8 @@ def _check_lines(param: BufferParam, indent: str) -> Iterator[str]:
         yield f"{indent}    {start} = read_only_start({array})"
         yield f"{indent}    if {start} is None:"
         yield f"{indent}        return None"
+    # The address decides nearly always. Where elements need less alignment than their size, the
+    # flag does.
     yield f"{indent}if {start} & {numpy_dtype(param).itemsize - 1} and not {array}.flags.aligned:"
     yield f"{indent}    return None"
 
@@ -237,6 +246,7 @@ def _overlap_lines(
     start, end = f"start_{written.name}", f"end_{written.name}"
     yield f"        {end} = {start} + array_{written.name}.nbytes"
     yield f"        {_unpacked('end_', pointers)} = ends"
+    # Half-open intervals: arrays that only touch do not overlap.
     for name in pointers:
         yield f"        if start_{name} < {end} and {start} < end_{name}:"
         yield "            return None"
@@ -290,6 +300,7 @@ def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
 
     Integers are passed like addresses of the same size, which ctypes converts in less time.
     """
+    # On a 32-bit system a pointer would cut off the upper half of an integer.
     is_same = ctypes.sizeof(ctypes.c_void_p) == ctypes.sizeof(ctypes.c_int64)
     types = [
         ctypes.c_void_p if kind is ctypes.c_int64 and is_same else kind

@@ -206,6 +206,7 @@ class ArtifactCache:
 
     def _write(self, key: str, kind: Kind, *, payload: bytes) -> None:
         data = pack_entry(key, kind, payload=payload)
+        # It would evict everything else and still not fit.
         if len(data) > self.limit:
             return
         try:
@@ -226,6 +227,7 @@ class ArtifactCache:
 
     def _warn(self, reason: str, *, cause: Cause) -> None:
         mine = object()
+        # setdefault is atomic, so exactly one thread finds its own object.
         if _WARNED.setdefault((self.path, cause), mine) is mine:
             message = f"The kernel cache is not used: {reason}. {_HINTS[cause]}."
             warnings.warn(message, CacheWarning, stacklevel=_level_of_the_caller())

@@ -50,11 +50,13 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
         )
     start, extent = emitter.expr(node.start), emitter.expr(node.extent)
     count = literal_value(extent)
+    # The rotated form runs the body once before its test.
     if count is not None and count <= 0:
         return
     end = add(emitter, start, extent)
     text = emitter.text
     inside, outside, before = text.new_block(), text.new_block(), text.block
+    # The entry test of the rotated loop.
     some = "true" if count is not None else text.value(f"icmp sgt {extent.typed}, 0")
     text.enter_loop()
     text.branch(some, inside, outside)
@@ -84,6 +86,7 @@ def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     condition = emitter.expr(node.condition)
     text = emitter.text
     bad, good = text.new_block(), text.new_block()
+    # A failed check ends the kernel, so its block is laid out away from the loop.
     weights = emitter.unit.new_metadata('!{!"branch_weights", i32 100000, i32 1}')
     text.branch(condition.text, good, bad, suffix=f", !prof {weights}")
     text.begin(bad)
@@ -105,6 +108,8 @@ def _emit_iterations(
     emitter.values[node.var] = Value(var, "int64")
     emitter.body(node.body)
     text.fall_into(latch)
+    # From 0 to a positive extent nothing can wrap.
+    # Another start plus extent may, so it gets no flags.
     flags = " nuw nsw" if literal_value(start) == 0 else ""
     text.define(following, f"add{flags} i64 {var}, 1")
     done = text.value(f"icmp eq i64 {following}, {end.text}")
@@ -117,7 +122,9 @@ def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
     if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 1:
         unroll = unit.new_metadata(f'!{{!"llvm.loop.unroll.count", i32 {wanted}}}')
     else:
+        # The schedule decides about unrolling, not LLVM's heuristics.
         unroll = unit.new_metadata('!{!"llvm.loop.unroll.disable"}')
+    # A distinct node refers to itself, or LLVM would merge the metadata of different loops.
     own = f"!{len(unit.metadata)}"
     unit.new_metadata(f"distinct !{{{own}, {unroll}}}")
     return f", !llvm.loop {own}"

@@ -32,12 +32,15 @@ def emit_address(
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
     location = emitter.buffers[buffer]
     indices, distance = _split_constant_offset(indices)
+    # The address without its constant offset may lie
+    # before the buffer, so it is not in bounds itself.
     is_certain &= distance == 0
     last = indices[-1] if indices else None
     if isinstance(last, Ramp) and _is_run(indices):
         values = [*map(emitter.expr, indices[:-1]), emitter.expr(last.base)]
         _require_vector_dtype(emitter, last)
     else:
+        # A single index needs no arithmetic, so gathers may use narrow offsets.
         values = [
             emitter.expr(_widened_index(index) if len(indices) > 1 else index) for index in indices
         ]
@@ -60,9 +63,12 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     """
     *outer, last = indices or (ZERO,)
     first = last.base if isinstance(last, Ramp) and _is_run(indices) else last
+    # Narrower indices may wrap before they are widened, so a constant cannot be taken out.
     if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
         return indices, 0
     form = affine_of(first)
+    # `X[n - 1 - i]`: LLVM does not reassociate the constant
+    # out of the subtraction. Sums it handles itself.
     if not form.constant or not any(factor < 0 for factor in form.terms.values()):
         return indices, 0
     rest = expr_of(Affine(form.terms, 0))
@@ -137,6 +143,7 @@ def _element_pointer(
 
 def _require_vector_dtype(emitter: FunctionEmitter, ramp: Ramp) -> None:
     lanes = DType("int64", ramp.lanes.count, ramp.lanes.scalable)
+    # LLVM's code generator does not lower all operations on vectors of vscale x 1 lanes.
     if lanes.scalable and lanes.lanes == 1:
         raise UnsupportedError("llvm.lanes", "A vector of vscale lanes is not supported yet.")
     emitter.unit.require_dtype(lanes.text)

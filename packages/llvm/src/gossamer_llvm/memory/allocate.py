@@ -32,6 +32,7 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
         )
     elements = _reserved_elements(buffer)
     size = emitter.stack_bytes + (elements or 0) * element_bytes(buffer.dtype)
+    # The limit is for all buffers of the function together.
     if elements is not None and size <= MAX_STACK_BYTES:
         emitter.stack_bytes = size
         _on_stack(emitter, buffer, elements)
@@ -46,6 +47,7 @@ def _reserved_elements(buffer: Buffer) -> int | None:
     known = [max(extent, 0) for extent in extents if extent is not None]
     if len(known) != len(extents):
         return None
+    # At least one block, so that empty buffers have an address.
     return -(-max(prod(known), 1) // _ROUND) * _ROUND
 
 
@@ -55,6 +57,7 @@ def _on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
     emitter.call(
         "void", "llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false"
     )
+    # Functions of parallel loops see the address, and may change the elements at any time.
     is_private = buffer.name not in emitter.shared
     emitter.buffers[buffer.name] = BufferAddress(buffer, address, reserved if is_private else 0)
 
@@ -62,8 +65,10 @@ def _on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
 def _on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
     text = emitter.text
     slot = text.alloca("ptr", align=8)
+    # The slot is freed on every path out of the function, also if the allocation was never reached.
     text.at_entry(f"store ptr null, ptr {slot}, align 8")
     count = _checked_count(emitter, buffer)
+    # calloc checks the product with the size of an element itself, and returns zeros.
     arguments = f"i64 {count.text}, i64 {element_bytes(buffer.dtype)}"
     address = emitter.call("noalias ptr", "calloc", arguments)
     text.line(f"store ptr {address}, ptr {slot}, align 8")
@@ -77,6 +82,7 @@ def _checked_count(emitter: FunctionEmitter, buffer: Buffer) -> Value:
     count = Value("1", "int64")
     for extent in buffer.shape:
         size = emitter.expr(extent)
+        # A negative extent is an empty dimension. Two of them would have a positive product.
         positive = emitter.call("i64", "llvm.smax.i64", f"{size.typed}, i64 0")
         if literal_value(count) == 1:
             count = Value(positive, "int64")

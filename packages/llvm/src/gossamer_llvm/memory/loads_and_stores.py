@@ -35,6 +35,7 @@ with 8)."""
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     """Emit a load: plain, masked, a gather, or a scalar load under a branch."""
+    # Loaded before from memory that nothing has written since.
     known = emitter.known(node)
     if known is not None:
         return known
@@ -54,6 +55,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
         loaded = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
         emitter.remember(node, loaded)
         return loaded
+    # Cheaper than a masked load, and LLVM can promote the memory to a register.
     if _is_reserved(address, node.dtype):
         whole = _from_memory(emitter, _plain_load(emitter, address, node.dtype), node.dtype)
         return _emit_blend(emitter, mask, whole, _passthrough(emitter, node))
@@ -72,6 +74,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
         return
     value = emitter.expr(node.value)
     address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)
+    # Load, blend, store: as one plain store, it does not keep the buffer in memory.
     if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
         old = _from_memory(emitter, _plain_load(emitter, address, dtype), dtype)
         value, mask = _emit_blend(emitter, mask, value, old), ON
@@ -103,6 +106,7 @@ def _masked_load(emitter: FunctionEmitter, node: Load, address: Address, mask: V
 
 def _emit_gather(emitter: FunctionEmitter, node: Load, address: Address, mask: Value) -> Value:
     type_ = memory_type(node.dtype)
+    # With all lanes on, no lane has the passthrough value, and LLVM need not build it.
     rest = f"{type_} poison" if mask is ON else _to_memory(emitter, _passthrough(emitter, node))
     arguments = (
         f"{pointer_type(node.dtype)} {address.pointer}, i32 {element_bytes(node.dtype)}, "
@@ -118,6 +122,7 @@ def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | Non
     """Return a gather of few lanes as scalar loads, which is faster on many CPUs and slower on none; None for
     other loads."""
     dtype = DType.parse(node.dtype)
+    # A ramp with a stride is left to LLVM, which may combine its loads with shuffles.
     if dtype.scalable or not 1 < dtype.lanes <= MOST_INSERTED or isinstance(node.indices[-1], Ramp):
         return None
     loads = loads_of_lanes(node, dtype.lanes)
@@ -135,6 +140,7 @@ def _plain_store(
 ) -> None:
     plain = f"store {data}, ptr {address.pointer}, align {element_bytes(dtype)}"
     align = _vector_alignment(dtype)
+    # Private buffers are read again soon, so they belong in the cache.
     if not nontemporal or align < LEAST_NONTEMPORAL or address.buffer.private_elements:
         emitter.text.line(plain)
         return
@@ -239,6 +245,8 @@ def _from_memory(emitter: FunctionEmitter, loaded: str, dtype: str) -> Value:
     """Return a loaded value; a bool in memory is true if its byte is not 0."""
     if DType.parse(dtype).kind != "bool":
         return Value(loaded, dtype)
+    # LLVM's i1 in memory is not portable: NumPy stores
+    # one byte, which may have any value but 0 for true.
     byte = DType.parse(dtype).with_scalar("uint8").text
     return Value(
         emitter.text.value(f"icmp ne {memory_type(dtype)} {loaded}, {integer_text(0, byte)}"), dtype

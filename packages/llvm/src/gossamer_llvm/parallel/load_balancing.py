@@ -65,6 +65,7 @@ def _collect_captures(emitter: FunctionEmitter, node: Expr, var: str, captures: 
         elif isinstance(inner, Load) and _BUFFER + inner.buffer not in captures:
             location = emitter.buffers[inner.buffer]
             captures[_BUFFER + inner.buffer] = Value(location.address, "handle")
+            # Addresses of several dimensions are computed from the extents.
             for extent in location.buffer.shape:
                 _collect_captures(emitter, extent, var, captures)
     if len(captures) > _MAX_CAPTURES:

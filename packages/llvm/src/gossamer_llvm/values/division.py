@@ -11,6 +11,8 @@ from gossamer_llvm.emitter.types import integer_text, value_type
 
 def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     """Return lhs // rhs of integers."""
+    # A shift rounds down, as floor division does, and masks
+    # give the remainder with the sign of the divisor.
     divisor = literal_value(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         shift = "lshr" if _is_unsigned(lhs) else "ashr"
@@ -27,6 +29,7 @@ def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     divisor = literal_value(rhs)
     if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
         return _op(emitter, "and", lhs, str(divisor - 1))
+    # The division is made in any case, also in lanes whose result is not used, so it must not trap.
     safe = _safe_divisor(emitter, lhs, rhs)
     if _is_unsigned(lhs):
         return _zero_where_divided_by_zero(emitter, _op(emitter, "urem", lhs, safe), rhs)
@@ -39,6 +42,7 @@ def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
 def _signed_quotient(emitter: FunctionEmitter, lhs: Value, divisor: str) -> Value:
     quotient = _op(emitter, "sdiv", lhs, divisor)
     remainder = _op(emitter, "srem", lhs, divisor)
+    # sdiv rounds toward 0; one less where the remainder has the other sign.
     lower = _op(emitter, "add", quotient, integer_text(-1, lhs.dtype))
     return _select(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
 
@@ -54,6 +58,7 @@ def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> st
 def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
     """Return the divisor, replaced by 1 if the machine division is undefined for it."""
     divisor = literal_value(rhs)
+    # -1 as well: the least integer divided by -1 traps on x86-64.
     if divisor is not None and divisor not in (0, -1):
         return rhs.text
     bad = emitter.text.value(f"icmp eq {rhs.typed}, {integer_text(0, rhs.dtype)}")

@@ -42,6 +42,7 @@ def round_to_half(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     and then calls a library to convert the float64, too.
     """
     kind = DType.parse(dtype)
+    # float64 to float16 by way of float32 would round twice, and two roundings may differ from one.
     single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(emitter, value)
     if kind.scalar == "float16" and emitter.unit.abi.half_conversions:
         fence = f"llvm.arithmetic.fence.{intrinsic_suffix(single.type)}"
@@ -119,6 +120,7 @@ def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
     scale = splat("0x46F0000000000000", _bits(moved).dtype)
     product = emitter.text.value(f"fmul {_bits(moved).typed}, {scale}")
     finite = bits.of(Value(product, bits.kind.with_scalar("float32").text))
+    # Infinity and NaN have the largest exponent, which the multiplication would not keep.
     chosen = finite.select(size, "uge", 0x7C00, moved.op("or", 0x7F800000))
     return _bits(chosen.op("or", bits.op("and", 0x8000).op("shl", 16)))
 
@@ -126,6 +128,8 @@ def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
 def _bfloat16_bits(bits: _Bits) -> _Bits:
     upper = bits.op("lshr", 16)
     rounded = bits.op("add", upper.op("and", 1)).op("add", 0x7FFF).op("lshr", 16)
+    # Rounding up the payload of a NaN could make it infinite
+    # or zero, so NaNs are truncated and made quiet.
     return rounded.select(bits.op("and", 0x7FFFFFFF), "ugt", 0x7F800000, upper.op("or", 0x40))
 
 

@@ -49,12 +49,15 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     ramp, limit = node.lhs, node.rhs
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
+    # With a wrapping ramp, lanes after the wrap would be
+    # below the limit although those before it are not.
     if ramp.lanes.scalable or not _is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
     if integer_value(ramp.stride) != 1 or base.dtype != "int64":
         return None
     left, right, count = literal_value(base), literal_value(bound), ramp.lanes.count
+    # All lanes or none: the caller then emits a plain access or nothing.
     if left is not None and right is not None and not left < right < left + count:
         return ON if right > left else OFF
     return _first_lanes(emitter, _lanes_left(emitter, base, bound, count), count)

@@ -44,6 +44,7 @@ _CALLS = {
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
     """Emit `neg`, `not` or `bitnot`."""
     value = emitter.expr(node.operand)
+    # The sign bit only: through float32 the payload of a NaN would change.
     if node.op == "neg" and is_half(value.dtype):
         text = f"xor {value.typed}, {integer_text(0x8000, value.dtype)}"
     elif node.op == "neg" and DType.parse(value.dtype).is_float:
@@ -65,12 +66,15 @@ def emit_operation(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Valu
     """Emit the operation on two operands of the same dtype."""
     kind = DType.parse(lhs.dtype)
     if is_half(lhs.dtype):
+        # One rounding of the float32 result equals one of the
+        # exact result: float32 has more than twice the bits.
         wide = _float_binary(
             emitter, op, widen_to_float32(emitter, lhs), widen_to_float32(emitter, rhs)
         )
         return round_to_half(emitter, wide, lhs.dtype)
     if kind.is_float:
         return _float_binary(emitter, op, lhs, rhs)
+    # Before the integers: i1 as a signed number would be -1 for true.
     if kind.kind == "bool":
         return _emit_from_table(emitter, _BOOLS, op, lhs, rhs)
     special = _INTEGERS.get(op)
@@ -116,6 +120,7 @@ def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
     kind = DType.parse(value.dtype)
     if kind.is_float:
         return widen_to_float32(emitter, value)
+    # float32 would round an int32 once, and the half a second time.
     scalar = "float64" if kind.bits > 16 else "float32"
     return _plain_cast(emitter, value, kind.with_scalar(scalar).text)
 
@@ -173,6 +178,7 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
 
 def _float_binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     if op in ("min", "max"):
+        # minimum and maximum propagate NaN, as NumPy does; minnum and maxnum would drop it.
         return _minmax(emitter, f"{op}imum", lhs, rhs, flags=NO_SIGNED_ZEROS)
     table = _CONTRACTED if DType.parse(lhs.dtype).is_vector else _FLOATS
     return _emit_from_table(emitter, table, op, lhs, rhs)
@@ -200,6 +206,7 @@ def _shift(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Va
     """Emit a shift. Shifting out all bits results in 0, or in -1 for a negative number shifted right."""
     kind = DType.parse(lhs.dtype)
     operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[op]
+    # LLVM leaves shifts by the width or more undefined, and masks of the count differ between CPUs.
     last = integer_text(kind.bits - 1, lhs.dtype)
     name = f"llvm.umin.{intrinsic_suffix(lhs.type)}"
     count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")

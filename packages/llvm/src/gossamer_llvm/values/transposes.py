@@ -38,11 +38,14 @@ def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) ->
     block = min(lanes, _BLOCK_BITS // kind.bits)
     unit = 1
     while len(values) > 1:
+        # Shuffles across blocks of 128 bits are slower, so all steps within blocks come first.
         is_inside = unit < block
         halves = _interleaved(lanes, block, unit) if is_inside else _alternate(2 * lanes, block)
         values = [_combined(emitter, op, pair, halves) for pair in _pairs(values)]
         unit *= 2
     result = values[0]
+    # Fewer values than lanes: each value still has several
+    # partial results, which are combined with themselves.
     while lanes > count:
         halves = _alternate(lanes, min(block, count))
         result = _combined(emitter, op, (result, result), halves)

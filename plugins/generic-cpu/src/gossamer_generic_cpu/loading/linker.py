@@ -13,6 +13,7 @@ from gossamer_generic_cpu.loading.object_file import malformed, without_unwind_t
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine
 
+# LLJIT refuses a second library of the same name.
 _numbers = itertools.count(1)
 
 

@@ -23,6 +23,7 @@ def fallback_parallel() -> int | None:
         return None
     code = target_machine(host_cpu()).emit_object(parse(_TEXT.format(triple=triple())))
     address, library = load_object(code, SYMBOL)
+    # The library owns the code, which would be unmapped with it.
     _loaded.append(library)
     return address
 

@@ -81,10 +81,12 @@ class Pool:
         for name in _FUNCTIONS:
             address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
             setattr(self._configuration, name, address)
+        # A signal handler of the user could otherwise run on a worker, which Python does not know.
         self._configuration.signals[:] = [2**64 - 1] * 16
         for number in _FAULTS:
             self._configuration.signals[0] &= ~(1 << (number - 1))
         self.set_cpus(available_cpus())
+        # The address is put into the object code: a relocation would need a linker, and so LLVM.
         before, placeholder, after = code.partition(_PLACEHOLDER.to_bytes(8, sys.byteorder))
         if not placeholder:
             raise InternalError("The object code of the pool has no address of its configuration.")
@@ -96,6 +98,7 @@ class Pool:
     def set_cpus(self, count: int) -> None:
         """Let threads spin only in regions with at most this many threads, and never on one CPU."""
         self._configuration.cpus = count
+        # On one CPU, a spinning thread keeps the one that it waits for from running.
         self._configuration.spin = SPIN_NANOSECONDS if count > 1 else 0
 
 
@@ -114,6 +117,7 @@ def _pool() -> Pool | None:
 def is_supported() -> bool:
     """Return whether this is a 64-bit Linux with POSIX threads, on an architecture that the pool is written
     for."""
+    # futex, MADV_WIPEONFORK and the layout of the signal mask are those of 64-bit Linux.
     if sys.platform != "linux" or architecture() not in _FUTEX or sys.maxsize < 2**32:
         return False
     library = ctypes.CDLL(None)
@@ -134,11 +138,14 @@ def _wiped_memory() -> int | None:
     )
     library.mmap.restype = ctypes.c_void_p
     library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    # Private: shared memory would let the child take part in its parent's regions.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     access = mmap.PROT_READ | mmap.PROT_WRITE
     address = library.mmap(None, mmap.PAGESIZE, access, flags, -1, 0)
     if address is None or address == ctypes.c_void_p(-1).value:
         return None
+    # Kernels before 4.14 refuse. Without wiping, a child
+    # would wait for threads that it does not have.
     if library.madvise(address, mmap.PAGESIZE, _WIPE_ON_FORK) != 0:
         library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE))
         return None
@@ -163,6 +170,7 @@ def _compiled(text: str) -> bytes:
     from gossamer_generic_cpu.target.llvm_cpu import Cpu
     from gossamer_generic_cpu.target.machine import target_machine, triple
 
+    # For all CPUs of the architecture, since the cache may be shared between machines.
     any_cpu = Cpu("generic", "", frozenset())
     module = parse(f'target triple = "{triple()}"\n{text}')
     return bytes(target_machine(any_cpu).emit_object(module))

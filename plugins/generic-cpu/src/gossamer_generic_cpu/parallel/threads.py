@@ -114,6 +114,7 @@ def _short_spinning() -> Iterator[None]:
     variable is removed directly afterward, and is not set at all if libgomp is loaded already.
     `compiling` is held meanwhile, so that no child is forked with it.
     """
+    # The user's choice counts; and a loaded libgomp has read its variables already.
     if any(name in os.environ for name in _WAITING) or _is_gomp_loaded():
         yield
         return
@@ -148,6 +149,7 @@ def refresh() -> None:
 def _is_gomp_loaded() -> bool:
     """Return whether libgomp is loaded in this process."""
     for name in _LIBRARIES:
+        # RTLD_NOLOAD: only looks whether the library is there, without loading it.
         with contextlib.suppress(OSError):
             ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
             return True
@@ -158,6 +160,8 @@ def _is_forked() -> bool:
     """Return whether this process was forked without exec; False if the system has no /proc."""
     try:
         with open("/proc/self/stat", "rb") as file:
+            # After the last parenthesis: the name of the command,
+            # in parentheses, may contain spaces and ")".
             flags = file.read().rpartition(b")")[2].split()[6]
     except (OSError, IndexError):
         return False
@@ -177,6 +181,7 @@ def _before_fork() -> None:
 
 def _after_fork_in_child() -> None:
     global _is_lost
+    # Remembered for grandchildren, too, which find the library loaded just as well.
     _is_lost = _is_lost or _is_gomp_loaded()
     refresh()
 
