@@ -42,20 +42,20 @@ class EnclosingContext(msgspec.Struct, frozen=True):
 
 class Access(msgspec.Struct, frozen=True):
     """One load, search or store. A search has the range that it covers as its last index. If `is_certain`,
-    the access happens whenever the statement in the context `held` is executed."""
+    the access happens whenever the statement in this `context` is executed."""
 
     buffer: str
     indices: tuple[Expr | Range, ...]
     is_store: bool
     is_certain: bool
-    held: EnclosingContext
+    context: EnclosingContext
 
 
 def accesses(
     body: tuple[Stmt, ...],
     *,
     values: Values | None = None,
-    held: EnclosingContext | None = None,
+    context: EnclosingContext | None = None,
     buffers: Set[str] | None = None,
     conditions: bool = True,
 ) -> Iterator[Access]:
@@ -77,7 +77,7 @@ def accesses(
     [('X', False), ('X', True)]
     """
     bound = dict(values or {})
-    held = held or EnclosingContext()
+    context = context or EnclosingContext()
     for statement in body:
         match statement:
             case Let():
@@ -85,28 +85,30 @@ def accesses(
             case Block():
                 bound.update({it.var: resolve(it.value, bound) for it in statement.iters})
                 if statement.init:
-                    inside = context_at_init(held, statement, bound) if conditions else held
+                    inside = context_at_init(context, statement, bound) if conditions else context
                     yield from accesses(
                         statement.init,
                         values=bound,
-                        held=inside,
+                        context=inside,
                         buffers=buffers,
                         conditions=conditions,
                     )
         effects = effects_of(statement)
         for node, is_certain in _direct_accesses(effects):
             if buffers is None or node.buffer in buffers:
-                yield _access_of(node, bound, held, is_certain=is_certain)
+                yield _access_of(node, bound, context, is_certain=is_certain)
         for inner in effects.bodies:
             if inner.is_init:  # visited above, with the context before the reduction loops
                 continue
             deeper = (
-                _with_conditions(held, statement, bound, inner.conditions) if conditions else held
+                _with_conditions(context, statement, bound, inner.conditions)
+                if conditions
+                else context
             )
             yield from accesses(
                 inner.statements,
                 values=bound,
-                held=deeper,
+                context=deeper,
                 buffers=buffers,
                 conditions=conditions,
             )
@@ -127,26 +129,26 @@ def parts_of(statement: Stmt) -> tuple[Expr, ...]:
 
 
 def _with_conditions(
-    held: EnclosingContext, statement: Stmt, values: Values, conditions: tuple[Expr, ...]
+    context: EnclosingContext, statement: Stmt, values: Values, conditions: tuple[Expr, ...]
 ) -> EnclosingContext:
     resolved = tuple(resolve(condition, values) for condition in conditions)
-    loops = held.loops
+    loops = context.loops
     if isinstance(statement, For):
         start, extent = resolve(statement.start, values), resolve(statement.extent, values)
         loops = (*loops, msgspec.structs.replace(statement, start=start, extent=extent))
-    return EnclosingContext(loops, (*held.conditions, *resolved), held.idle)
+    return EnclosingContext(loops, (*context.conditions, *resolved), context.idle)
 
 
-def context_at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
+def context_at_init(context: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
     """Return the context of the init of a block, which runs before the reduction loops.
 
     With reduction loops, conditions around the block are dropped: they may be inside these loops.
     """
     fed = reduction_loops(block, values)
-    outside = () if fed else held.conditions
-    parts = conditions_of_init(block, held.loops, values)
+    outside = () if fed else context.conditions
+    parts = conditions_of_init(block, context.loops, values)
     own = tuple(resolve(part, values) for part in parts)
-    return EnclosingContext(held.loops, (*outside, *own), held.idle | fed)
+    return EnclosingContext(context.loops, (*outside, *own), context.idle | fed)
 
 
 def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
@@ -197,11 +199,11 @@ def is_evaluated(name: str, expr: Any) -> bool:
 
 
 def _access_of(
-    node: _Access, values: Values, held: EnclosingContext, *, is_certain: bool
+    node: _Access, values: Values, context: EnclosingContext, *, is_certain: bool
 ) -> Access:
     indices = _indices(node, values)
     is_store = isinstance(node, WRITES)
-    return Access(node.buffer, indices, is_store=is_store, is_certain=is_certain, held=held)
+    return Access(node.buffer, indices, is_store=is_store, is_certain=is_certain, context=context)
 
 
 def _indices(node: _Access, values: Values) -> tuple[Expr | Range, ...]:

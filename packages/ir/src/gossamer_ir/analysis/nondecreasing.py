@@ -30,7 +30,7 @@ def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
     >>> [never_decreases(at, loop, point) for at in (floordiv(add(offset, i), index(4)), other)]
     [True, False]
     """
-    if not point.is_unchanging(expr):
+    if not point.is_stable(expr):
         return False
     # A monotone expression of monotone operands lies between its values at the ends, so these suffice.
     ends = (loop.start, add(loop.start, loop.extent))

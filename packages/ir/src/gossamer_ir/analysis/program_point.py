@@ -174,13 +174,13 @@ class ProgramPoint:
         elif isinstance(condition, IfThenElse) and condition.if_false == FALSE:
             self.assume(condition.condition)
             self.assume(condition.if_true)
-        elif self.is_lasting(condition):
+        elif self.is_stable_and_exact(condition):
             self.prover.assume(condition)
 
     def assume_range(self, loop: For, extent: Expr) -> None:
         """Assume that the variable of a loop is in the range with this extent, if neither end wraps."""
         end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
-        if self.is_lasting(end):  # then so is the start, an operand of it
+        if self.is_stable_and_exact(end):  # then so is the start, an operand of it
             self.prover.assume_range(loop.var, loop.start, extent)
 
     def assume_loop(self, loop: For) -> None:
@@ -212,17 +212,17 @@ class ProgramPoint:
         inside them, and to those that concurrent iterations write."""
         self._changing = written_in(body, self._function) | self.written_by_others
 
-    def assume_held(self, held: EnclosingContext) -> None:
+    def assume_context(self, context: EnclosingContext) -> None:
         """Assume the context of an access from here on."""
-        for loop in held.loops:
-            if loop.var not in held.idle:
+        for loop in context.loops:
+            if loop.var not in context.idle:
                 self.assume_loop(loop)
-        for condition in held.conditions:
+        for condition in context.conditions:
             self.assume(condition)
 
     # --- querying
 
-    def is_lasting(self, expr: Expr) -> bool:
+    def is_stable_and_exact(self, expr: Expr) -> bool:
         """Return whether an expression keeps its value while the statements around the point run, and does
         not wrap."""
         if type(expr) in LEAVES:
@@ -230,7 +230,7 @@ class ProgramPoint:
         # `is_exact`, since the prover would reason about the number before it wraps.
         return self._changing.isdisjoint(buffers_read(expr)) and self.overflow.is_exact(expr)
 
-    def is_unchanging(self, *exprs: Expr) -> bool:
+    def is_stable(self, *exprs: Expr) -> bool:
         """Return whether expressions read no buffer that may change. Their values may wrap."""
         return self._changing.isdisjoint(buffers_read(*exprs))
 
@@ -244,25 +244,25 @@ class ProgramPoint:
 
     def is_in_range(self, index: Expr, extent: Expr) -> bool:
         """Return whether 0 <= index < extent is proved."""
-        return self.is_known(index, extent) and self.prover.proves_in_range(index, extent)
+        return self.is_bound_sound(index, extent) and self.prover.proves_in_range(index, extent)
 
-    def is_known(self, index: Expr, extent: Expr) -> bool:
+    def is_bound_sound(self, index: Expr, extent: Expr) -> bool:
         """Return whether a proof of 0 <= index < extent in unbounded integers holds for machine integers. The
         index may wrap in intermediate results; the extent may not."""
         # If the unbounded index is in [0, extent), the machine
         # index is equal to it, however it was computed.
-        return self.overflow.is_sound(index) and self.is_lasting(extent)
+        return self.overflow.is_sound(index) and self.is_stable_and_exact(extent)
 
     def is_at_most(self, lesser: Expr, greater: Expr) -> bool:
         """Return whether lesser <= greater is proved."""
         # A comparison of wrapped values says nothing about the unbounded ones.
-        if not (self.is_lasting(lesser) and self.is_lasting(greater)):
+        if not (self.is_stable_and_exact(lesser) and self.is_stable_and_exact(greater)):
             return False
         return self.prover.proves_nonnegative(Binary("sub", greater, lesser))
 
     def is_nonnegative(self, expr: Expr) -> bool:
         """Return whether 0 <= expr is proved."""
-        return self.is_lasting(expr) and self.prover.proves_nonnegative(expr)
+        return self.is_stable_and_exact(expr) and self.prover.proves_nonnegative(expr)
 
     def proves(self, condition: Expr) -> bool:
         """Return whether a condition that is evaluated at this point is proved to hold."""
@@ -273,9 +273,9 @@ class ProgramPoint:
         none of its variables and write no buffer that it reads."""
         return is_invariant(expr, body, self._function)
 
-    def is_known_before(self, expr: Expr, loop: For) -> bool:
-        """See the function `is_known_before`."""
-        return is_known_before(expr, loop, self._function)
+    def is_speculatable_before(self, expr: Expr, loop: For) -> bool:
+        """See the function `is_speculatable_before`."""
+        return is_speculatable_before(expr, loop, self._function)
 
 
 class _EnteredScope(AbstractContextManager[None]):
@@ -311,7 +311,9 @@ def _bound_in(body: tuple[Stmt, ...]) -> set[str]:
     return bound_variables(body)
 
 
-def is_known_before(expr: Expr, loop: For, function: Function, *, is_in_each: bool = False) -> bool:
+def is_speculatable_before(
+    expr: Expr, loop: For, function: Function, *, is_in_each: bool = False
+) -> bool:
     """Return whether a loop-invariant expression can be evaluated (speculated) before a loop.
 
     A loop without iterations does not evaluate it, so it must not contain a partial operation (a read, or a

@@ -180,9 +180,9 @@ class _Boxes:
         )
 
     def _box(self, access: Access) -> _Box:
-        is_certain = access.is_certain and not access.held.conditions
+        is_certain = access.is_certain and not access.context.conditions
         shape = self._shapes[access.buffer]
-        ends, loops = [], access.held.loops
+        ends, loops = [], access.context.loops
         for at, extent in zip(access.indices, shape, strict=True):
             bounds = self._ends(at, loops)
             # An access that happens for sure is in bounds. Under a condition or in a loop that may
@@ -244,7 +244,7 @@ def _is_exact(access: Access) -> bool:
     range that does not depend on other loops."""
     used: list[str] = []
     for at in access.indices:
-        names = _loops_of_index(at, access.held.loops)
+        names = _loops_of_index(at, access.context.loops)
         used += names
         # i + j covers an interval, but which elements depends
         # on both; i and i in two dimensions are a diagonal.
@@ -253,11 +253,14 @@ def _is_exact(access: Access) -> bool:
         if names and not _steps_by_one(at, *names):
             return False
     ranges = [
-        part for loop in access.held.loops if loop.var in used for part in (loop.start, loop.extent)
+        part
+        for loop in access.context.loops
+        if loop.var in used
+        for part in (loop.start, loop.extent)
     ]
     # A triangle, j < i, is not a box either.
     return len(set(used)) == len(used) and not any(
-        _loops_of_index(at, access.held.loops) for at in ranges
+        _loops_of_index(at, access.context.loops) for at in ranges
     )
 
 

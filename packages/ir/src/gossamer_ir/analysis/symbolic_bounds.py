@@ -104,7 +104,7 @@ class Bounds:
             return None if lane is None else self._of_scalar(lane, (*loops, inner))
 
     def _of_scalar(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
-        if not self._point.is_lasting(expr):
+        if not self._point.is_stable_and_exact(expr):
             return None
         low: Affine | None = affine_of(expr)
         high = low
@@ -165,7 +165,7 @@ class Bounds:
         extent = build.without_guard(loop.extent)
         # The body may change what the range reads; then
         # the end that is computed later is another one.
-        if not self._point.is_unchanging(loop.start, extent):
+        if not self._point.is_stable(loop.start, extent):
             return None
         start = affine_of(loop.start)
         return combine(combine(start, affine_of(extent), 1), Affine({}, -1), 1) if up else start

@@ -77,12 +77,12 @@ def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> 
         if isinstance(part, For)
     )
     conditions = tuple(resolve(part, values) for part in parts if not isinstance(part, For))
-    held = context_at_init(EnclosingContext(loops, conditions), block, values)
+    context = context_at_init(EnclosingContext(loops, conditions), block, values)
     fed = reduction_loops(block, values)
     # The init runs outside the reduction loops, so conditions on their variables do not apply.
-    kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))
+    kept = tuple(part for part in context.conditions if free_vars(part).isdisjoint(fed))
     own = buffers_allocated(block.init)
-    for access in accesses(block.init, values=values, held=replace(held, conditions=kept)):
+    for access in accesses(block.init, values=values, context=replace(context, conditions=kept)):
         if access.is_store and access.buffer not in own:
             yield access
 

@@ -57,7 +57,7 @@ def are_ordered(
     if any(access.buffer in with_two_names(function) for access in listed):
         return False
     if any(
-        buffers_read(*access.indices, *access.held.expressions()) & changing for access in listed
+        buffers_read(*access.indices, *access.context.expressions()) & changing for access in listed
     ):
         return False
     point = ProgramPoint(function, facts=known_facts(function), binds_all=True)
@@ -65,7 +65,7 @@ def are_ordered(
         return False
     # Conditions around the accesses may be assumed if the loop itself does not change them.
     point.begin(loop.body)
-    idle = {name for access in listed for name in access.held.idle}
+    idle = {name for access in listed for name in access.context.idle}
     for running in (*outer, loop):
         if (
             running.var not in idle
@@ -88,7 +88,7 @@ class _AccessSite(NamedTuple):
     context. Loads and stores with equal sites need to be compared once."""
 
     indices: tuple[Expr | None, ...]
-    held: EnclosingContext
+    context: EnclosingContext
 
 
 def _access_site(access: Access, *, function: Function, point: ProgramPoint) -> _AccessSite:
@@ -97,17 +97,17 @@ def _access_site(access: Access, *, function: Function, point: ProgramPoint) -> 
         at if at is not None and point.is_exact(at) else None
         for at in numbers_of(function, access.buffer, access.indices)
     )
-    return _AccessSite((*indices, *numbers), access.held)
+    return _AccessSite((*indices, *numbers), access.context)
 
 
 def _weakest_sites(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
     """Return the sites with minimal assumptions. A proof for one of them holds for every site that has the
     same indices and more assumptions."""
-    known = {(site.indices, site.held.assumptions()): site for site in sites}
+    known = {(site.indices, site.context.assumptions()): site for site in sites}
     return [
         site
-        for (indices, held), site in known.items()
-        if not any(indices == other and less < held for other, less in known)
+        for (indices, assumed), site in known.items()
+        if not any(indices == other and less < assumed for other, less in known)
     ]
 
 
@@ -136,23 +136,23 @@ def _is_apart(
 ) -> bool:
     """Return whether a later iteration's access is proved to come after (before, if the index `falls`)."""
     # Inner loops of the later iteration are different ones: their variables are independent.
-    names = (loop.var, *(inner.var for inner in second.held.loops))
+    names = (loop.var, *(inner.var for inner in second.context.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     earlier, other = first.indices[dim], second.indices[dim]
     if earlier is None or other is None:
         return False
     later: Expr = substitute(other, renamed)
     with point.scope():
-        point.assume_held(first.held)
-        point.assume_held(_with_renamed_loops(second.held, renamed))
+        point.assume_context(first.context)
+        point.assume_context(_with_renamed_loops(second.context, renamed))
         return point.proves(Compare("gt" if falls else "lt", earlier, later))
 
 
-def _with_renamed_loops(held: EnclosingContext, names: Values) -> EnclosingContext:
+def _with_renamed_loops(context: EnclosingContext, names: Values) -> EnclosingContext:
     """Return the context in the later iteration, with renamed loop variables."""
-    loops = (replace(loop, var=loop.var + _LATER, body=()) for loop in held.loops)
-    conditions = (substitute(condition, names) for condition in held.conditions)
-    idle = frozenset(name + _LATER for name in held.idle)
+    loops = (replace(loop, var=loop.var + _LATER, body=()) for loop in context.loops)
+    conditions = (substitute(condition, names) for condition in context.conditions)
+    idle = frozenset(name + _LATER for name in context.idle)
     return EnclosingContext(
         tuple(substitute(loop, names) for loop in loops), tuple(conditions), idle
     )

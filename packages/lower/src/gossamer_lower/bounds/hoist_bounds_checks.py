@@ -117,7 +117,7 @@ class _BoundsCheckHoister:
             return None
         # The loop may write what the condition reads, and then each iteration has another
         # condition.
-        if not self._point.is_unchanging(condition, loop.start, extent):
+        if not self._point.is_stable(condition, loop.start, extent):
             return None
         parts = self._parts(tuple(build.conjuncts(condition)), loop)
         every = None if parts is None else build.conjoined(parts)
@@ -167,7 +167,7 @@ class _BoundsCheckHoister:
     def _fits(self, progression: _Progression, loop: For, size: Expr) -> bool:
         """Return whether the size is loop invariant and nothing can overflow, except the index itself, which
         may, inside the loop as outside."""
-        if loop.var in free_vars(size) or not self._point.is_unchanging(size):
+        if loop.var in free_vars(size) or not self._point.is_stable(size):
             return False
         # These are what `_range_conditions` computes; size + 1 must fit so that `size - 1 - first`
         # cannot wrap.

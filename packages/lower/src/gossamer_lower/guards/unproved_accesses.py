@@ -112,7 +112,7 @@ class UnprovedAccesses:
 
     def _proved(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
         """Return whether 0 <= index, and whether index < extent, is proved for unbounded integers."""
-        if not self._point.is_known(index, extent):
+        if not self._point.is_bound_sound(index, extent):
             return False, False
         left = Binary("sub", Binary("sub", extent, index), build.ONE)
         return self._prover.proves_nonnegative(index), self._prover.proves_nonnegative(left)

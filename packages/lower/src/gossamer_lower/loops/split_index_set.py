@@ -100,7 +100,7 @@ class _IndexSetSplitter(PointVisitor):
         with self.point.inside(loop):
             is_exact = self.point.is_exact(condition, bound, end)
         is_same = self.point.is_invariant(end, loop.body)
-        return is_exact and is_same and self.point.is_known_before(bound, loop)
+        return is_exact and is_same and self.point.is_speculatable_before(bound, loop)
 
     def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
         """Return the loop from the bound on; a statement under a condition if it has at most one

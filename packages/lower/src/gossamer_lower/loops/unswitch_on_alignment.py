@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.analysis.program_point import is_known_before
+from gossamer_ir.analysis.program_point import is_speculatable_before
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt, Var
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
@@ -76,7 +76,7 @@ def _conditions(loop: For, function: Function) -> Iterator[Expr]:
     for stmt in statements(loop.body):
         if not isinstance(stmt, If) or not any(map(_is_address, walk(stmt.condition))):
             continue
-        if is_known_before(stmt.condition, loop, function):
+        if is_speculatable_before(stmt.condition, loop, function):
             yield stmt.condition
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gossamer_ir.analysis.program_point import is_known_before
+from gossamer_ir.analysis.program_point import is_speculatable_before
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Expr,
@@ -91,7 +91,9 @@ def _unswitched_loop(loop: For, function: Function) -> Stmt:
             parts = list(build.conjuncts(inner.condition))
             # Each part on its own: `and` evaluates both operands, so none protects another one.
             moved = [
-                part for part in parts if is_known_before(part, loop, function, is_in_each=True)
+                part
+                for part in parts
+                if is_speculatable_before(part, loop, function, is_in_each=True)
             ]
             kept = [part for part in parts if part not in moved]
             if moved:

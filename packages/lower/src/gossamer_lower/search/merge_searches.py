@@ -204,7 +204,7 @@ class _SearchMerger:
     def _is_sorted(self, search: Search) -> bool:
         """Return whether facts state that the window of a search is sorted, and nothing writes to it."""
         # A write to the array may break its order.
-        if not self._point.is_unchanging(search):
+        if not self._point.is_stable(search):
             return False
         is_row = (search.buffer, None) in self._segments
         if search.buffer in self._monotone or is_row:

@@ -101,15 +101,15 @@ def _unproved_dimensions(
         dims = tuple(
             dim
             for dim, extent in lost.items()
-            if not _is_in_bounds(indices[dim], extent, access.held, function)
+            if not _is_in_bounds(indices[dim], extent, access.context, function)
         )
         dimensions[indices] = tuple(sorted({*dims, *dimensions.get(indices, ())}))
     return dimensions
 
 
-def _is_in_bounds(at: Expr, extent: Expr, held: EnclosingContext, function: Function) -> bool:
+def _is_in_bounds(at: Expr, extent: Expr, context: EnclosingContext, function: Function) -> bool:
     point = ProgramPoint(function)
-    point.assume_held(held)
+    point.assume_context(context)
     return point.is_in_range(at, extent)
 
 

@@ -110,9 +110,9 @@ def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
     """Return the program point of an access in a loop."""
     point = point_in_function(target.function)
     for loop in (*target.loops, target.node):
-        if loop.var not in access.held.idle:
+        if loop.var not in access.context.idle:
             point.assume_loop(loop)
-    point.assume_held(access.held)
+    point.assume_context(access.context)
     return point
 
 

@@ -183,7 +183,7 @@ def _required_range(
     if not point.proves(Compare("ge", value, ZERO)):
         return None
     is_within = point.proves(less_than(value, _domain_extent_at(item, matched)))
-    inner = {loop.var for loop in access.held.loops}
+    inner = {loop.var for loop in access.context.loops}
     if not free_vars(value) & inner:
         return ProducedRange(value, UNIT, frozenset(), is_within)
     form = form_of(value, {}, loops=loops)
@@ -206,7 +206,7 @@ def _point_of_range(cursor: Cursor, access: Access, value: Expr, *, target: Curs
     contains values without an access.
     """
     point = point_in_function(cursor.function)
-    enumerating = (loop for loop in access.held.loops if loop.var in free_vars(value))
+    enumerating = (loop for loop in access.context.loops if loop.var in free_vars(value))
     for loop in (*target.loops, target.node, *enumerating):
         point.assume_loop(loop)
     return point

@@ -194,12 +194,12 @@ class _StoreCollector(_LoadCollector):
         self._dtype = dtype
 
     def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], held: Conjunction
+        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
     ) -> Iterator[tuple[Any, Conjunction]]:
         if isinstance(statement, Store) and statement.buffer == self._buffer:
             on = () if statement.predicate is None else (resolve(statement.predicate, values),)
             indices = tuple(resolve(at, values) for at in statement.indices)
-            yield Load(self._buffer, indices, self._dtype), (*held, *on)
+            yield Load(self._buffer, indices, self._dtype), (*conditions, *on)
 
 
 HEADERS = (Allocate, Block, For)
@@ -217,10 +217,10 @@ class _EvaluationCollector(_LoadCollector):
         return expr == self._expr
 
     def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], held: Conjunction
+        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
     ) -> Iterator[tuple[Any, Conjunction]]:
         if not isinstance(statement, HEADERS):
-            yield from super()._own(statement, values, held)
+            yield from super()._own(statement, values, conditions)
 
 
 def _nested_context(

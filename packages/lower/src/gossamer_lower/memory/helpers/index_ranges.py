@@ -68,20 +68,20 @@ def index_ranges_of(
     (True, 0, 14)
     """
     accesses: list[tuple[BufferAccess, _Conditions]] = []
-    for node, held in _accesses(live, buffer.name, ()):
+    for node, enclosing in _accesses(live, buffer.name, ()):
         # A search reads a range of the buffer, which contraction would shift.
         if isinstance(node, Search):
             return [None] * len(buffer.shape)
-        accesses.append((node, held))
+        accesses.append((node, enclosing))
     known = _BoundVariables(live, function)
     return [
-        _merged([known.interval(access.indices[at], held) for access, held in accesses])
+        _merged([known.interval(access.indices[at], enclosing) for access, enclosing in accesses])
         for at in range(len(buffer.shape))
     ]
 
 
 def _accesses(
-    body: Iterable[Stmt], name: str, held: _Conditions
+    body: Iterable[Stmt], name: str, enclosing: _Conditions
 ) -> Iterator[tuple[BufferAccess | Search, _Conditions]]:
     """Yield the accesses to a buffer, and the searches in it, each with the enclosing conditions."""
     for stmt in body:
@@ -90,11 +90,11 @@ def _accesses(
             (Load, Store, Prefetch, Search), *(effects.evaluates if effects.bodies else (stmt,))
         ):
             if node.buffer == name:
-                yield node, held
+                yield node, enclosing
         for inner in effects.bodies:
             # The condition of a `while` may no longer hold after a write in its body.
             conditions = inner.conditions if isinstance(stmt, If) else ()
-            yield from _accesses(inner.statements, name, (*held, *conditions))
+            yield from _accesses(inner.statements, name, (*enclosing, *conditions))
 
 
 class _BoundVariables:
@@ -120,7 +120,7 @@ class _BoundVariables:
             and self._is_fixed(loop.extent)
         }
 
-    def interval(self, index: Expr, held: _Conditions) -> Interval | None:
+    def interval(self, index: Expr, enclosing: _Conditions) -> Interval | None:
         """Return the range of an index if these conditions hold; None if it cannot be split."""
         form = affine_of(index)
         fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
@@ -130,10 +130,10 @@ class _BoundVariables:
             return Interval(Affine(fixed, 0), *ends)
         # Without an invariant part, the whole dimension
         # is accessed and contraction would save nothing.
-        lengths = tuple(self._lengths(rest, held)) if fixed else ()
+        lengths = tuple(self._lengths(rest, enclosing)) if fixed else ()
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
 
-    def _lengths(self, rest: Affine, held: _Conditions) -> Iterator[Affine]:
+    def _lengths(self, rest: Affine, enclosing: _Conditions) -> Iterator[Affine]:
         """Yield upper bounds (exclusive) of the varying part, if it is not negative."""
         # The range must begin at 0 at least, since contracted indices start there.
         if rest.constant < 0 or not all(
@@ -143,7 +143,7 @@ class _BoundVariables:
         for name, extent in self._extents.items():
             if rest == affine_of(build.index_var(name)):
                 yield affine_of(extent)
-        for condition in held:
+        for condition in enclosing:
             slack = slack_of(condition)
             if slack is not None:
                 # From rest < bound, written as slack = bound - 1 -

@@ -152,7 +152,7 @@ class LaneReducer:
                 continue
             # The bound is evaluated before the loop, which
             # may have no iteration that would evaluate it.
-            if not self._point.is_known_before(bound, outer):
+            if not self._point.is_speculatable_before(bound, outer):
                 continue
             if not self._is_as_computed(part, bound, loops=(outer, inner)):
                 continue

@@ -178,8 +178,8 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
             place=top.place,
         )
     feeding = {name for item in fed for name in free_vars(item.value)}
-    is_lasting = is_constant(*(item.value for item in fed), function=top.function)
-    feeding -= preceding_iterators(cursor.node, loop).keys() if fed and is_lasting else set()
+    are_constant = is_constant(*(item.value for item in fed), function=top.function)
+    feeding -= preceding_iterators(cursor.node, loop).keys() if fed and are_constant else set()
     wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
     if wrong or loop not in feeding:
         raise schedule_error(

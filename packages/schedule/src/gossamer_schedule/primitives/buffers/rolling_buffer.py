@@ -221,12 +221,12 @@ def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: B
     `x % width` maps every index into the window, so an access out of bounds would silently use another
     element.
     """
-    held = EnclosingContext((*target.loops, target.node))
+    context = EnclosingContext((*target.loops, target.node))
     values = values_at(target)
-    for access in accesses(target.node.body, values=values, held=held, buffers={buffer.name}):
+    for access in accesses(target.node.body, values=values, context=context, buffers={buffer.name}):
         at = access.indices[window.dim]
         point = point_in_function(target.function)
-        point.assume_held(access.held)
+        point.assume_context(access.context)
         if (
             isinstance(at, Range)
             or not point.is_in_range(sub(at, window.base), index(window.width))

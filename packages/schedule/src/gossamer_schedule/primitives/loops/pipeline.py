@@ -119,6 +119,6 @@ def _may_be_idle(copies: tuple[Stmt, ...], name: str) -> bool:
         (integer_value(loop.extent) or 0) < 1
         for access in accesses(copies)
         if access.buffer == name and access.is_store
-        for loop in access.held.loops
+        for loop in access.context.loops
         if not any(loop.var in free_vars(at) for at in access.indices)
     )
