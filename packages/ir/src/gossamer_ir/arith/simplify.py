@@ -91,6 +91,8 @@ def _keeping_reads(node: Any) -> Any | None:
 
 def _loses_read(node: Any, new: Any) -> bool:
     """Return whether evaluating a node reads memory that evaluating its replacement does not."""
+    # Operands that are evaluated lazily may be dropped:
+    # their reads would not have happened for sure.
     reads = _reads(*always_evaluated(node))
     kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
     return any(read not in kept for read in reads)
@@ -129,6 +131,7 @@ def _binary(node: Binary) -> Expr | None:
 
 
 def _reassociated(lhs: Expr, rhs: Expr) -> Expr | None:
+    # Constants go to the right, where the next addition finds them.
     if isinstance(lhs, Const) and not isinstance(rhs, Const):
         return _reassociated(rhs, lhs) or build.add(rhs, lhs)
     if not isinstance(rhs, Const) or not isinstance(lhs, Binary) or lhs.op != "add":
@@ -138,6 +141,7 @@ def _reassociated(lhs: Expr, rhs: Expr) -> Expr | None:
 
 
 def _conjunction(node: Binary) -> Expr | None:
+    # Both operands are pure. A read that would be dropped is kept by `simplify_unguarded`.
     if is_true(node.lhs) or is_false(node.rhs):
         return node.rhs
     if is_true(node.rhs) or is_false(node.lhs) or node.lhs == node.rhs:
@@ -198,11 +202,13 @@ def _bounds(expr: Expr) -> tuple[int, int] | None:
         if base is not None and stride is not None:
             last = base + stride * (expr.lanes.count - 1)
             low, high = DType.parse(dtype_of(expr)).limits
+            # A ramp that wraps has lanes at both ends of the range.
             return (min(base, last), max(base, last)) if low <= last <= high else None
     return None
 
 
 def _cast(node: Cast) -> Expr | None:
+    # Only to int64: constants of other dtypes are rounded or cut off when they are cast.
     if isinstance(node.value, Const) and node.dtype == "int64":
         value = build.integer_value(node.value)
         return None if value is None else build.index(value)
@@ -210,6 +216,7 @@ def _cast(node: Cast) -> Expr | None:
 
 
 def _choice(node: Select | IfThenElse) -> Expr | None:
+    # The condition of `IfThenElse` is a scalar; `Select` may have a vector of equal constants.
     if node.condition == TRUE or (isinstance(node, Select) and is_true(node.condition)):
         return node.if_true
     if node.condition == FALSE or (isinstance(node, Select) and is_false(node.condition)):
@@ -249,6 +256,8 @@ def _if(node: If) -> If | tuple[Stmt, ...] | None:
 
 def _for(node: For) -> tuple[()] | None:
     extent = build.integer_value(node.extent)
+    # Bounds without side effects need not be evaluated.
+    # Those that read are kept by `simplify_unguarded`.
     is_empty = not node.body or (extent is not None and extent <= 0)
     return () if is_empty else None
 

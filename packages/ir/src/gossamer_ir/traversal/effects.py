@@ -155,6 +155,7 @@ def _for(stmt: For) -> Effects:
 
 
 def _block(stmt: Block) -> Effects:
+    # Whether an init runs depends on the loops around the block, so it is not said to run always.
     init = (Body("init", stmt.init, is_init=True),) if stmt.init else ()
     body = Body("body", stmt.body, stmt.predicate, always_runs=stmt.predicate is None)
     values = (*[iterator.value for iterator in stmt.iters], *_present(stmt.predicate))
@@ -314,6 +315,7 @@ def directly_written(every: Iterable[Stmt]) -> frozenset[str]:
             names.add(stmt.buffer)
         elif type(stmt) in _WRITING:
             effects = effects_of(stmt)
+            # The called function may write every buffer whose address it gets.
             names.update([write.buffer for write in effects.writes], effects.passes)
     return frozenset(names)
 

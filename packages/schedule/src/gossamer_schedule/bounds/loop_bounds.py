@@ -36,6 +36,7 @@ def loop_bound_of(part: Expr, block: Block, loops: Sequence[For]) -> LoopBound |
 
     The shortened loop replaces the condition.
     """
+    # `!=` does not leave a contiguous range.
     if not isinstance(part, Compare) or part.op not in _SWAPPED_OPS:
         return None
     op: str = part.op
@@ -68,12 +69,14 @@ def _bound_value(op: str, bound: Expr) -> Expr | None:
     if op in ("ge", "lt"):
         return bound
     value = integer_value(bound)
+    # The next value after the largest int64 does not exist.
     return None if value is None or value == 2**63 - 1 else add(bound, ONE)
 
 
 def _is_varying(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
     """Return whether a bound depends on the loops or iterators, or is read from a buffer."""
     names = {item.var for item in block.iters} | {loop.var for loop in loops}
+    # The loop evaluates its bounds once, before the body could change what they read.
     return bool(free_vars(bound) & names) or contains(READS, bound)
 
 

@@ -41,6 +41,7 @@ def _statement_assigns(statement: Stmt, buffer: str) -> bool:
     """Return whether a statement that uses the buffer always stores to it, and reads nothing of it before."""
     effects = effects_of(statement)
     domains = statement.iters if isinstance(statement, Block) else ()
+    # A read before the store would see the old value.
     if buffer in buffers_accessed((*effects.evaluates, *effects.reads, *domains)):
         return False
     if effects.writes:

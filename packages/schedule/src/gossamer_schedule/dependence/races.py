@@ -151,6 +151,7 @@ def collision_text(
 
     It is None if there are none among the points that are tried, or if conditions or unknown sizes decide.
     """
+    # A condition may exclude one of the two iterations.
     if not is_unconditional(loop.body):
         return None
     seen: dict[object, tuple[str, int, bool]] = {}
@@ -159,6 +160,7 @@ def collision_text(
             element = _element_at(access, point)
             current = (_point_text(point), point.get(loop.var, 0), access.is_store)
             earlier = seen.setdefault(element, current)
+            # Two reads of one element are not a race.
             if earlier[1] != current[1] and (earlier[2] or current[2]):
                 return f"as {earlier[0]} and {current[0]} do"
     return None
@@ -181,6 +183,7 @@ def _constant_points(
     if len(forms) < len(access.indices) or any(form.opaque & varying for form in forms):
         return
     names = sorted(varying)
+    # An unknown range has no points to try.
     ranges = [constants_of(loops[name]) or range(0) for name in names]
     count = 1
     for loop_range in ranges:

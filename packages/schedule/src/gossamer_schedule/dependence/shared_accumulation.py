@@ -24,6 +24,7 @@ def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:
     """
     shared = tuple(name for name in accesses_below(cursor) if not is_race_free(cursor, name))
     for name in shared:
+        # Under another name, an element could be read between two atomic updates.
         if not is_accumulated(cursor.node, name) or _is_aliased(cursor, name):
             raise _accumulation_error(cursor, buffer=name)
     return shared

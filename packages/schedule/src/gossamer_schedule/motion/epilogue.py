@@ -86,12 +86,14 @@ def _required_operation(
     value, result = store.value, reduction.store.buffer
     if isinstance(value, Binary):
         sides = [(value.lhs, value.rhs)]
+        # x - b is x + (-b), but b - x changes the sign of the sum.
         is_difference = value.op == "sub" and reduction.op == "add"
         if value.op == reduction.op:
             sides.append((value.rhs, value.lhs))
         for load, other in sides if value.op == reduction.op or is_difference else ():
             if not isinstance(load, Load) or load.buffer != result or load.predicate is not None:
                 continue
+            # An operand that uses the result would see partial sums after the fusion.
             if result not in buffers_accessed((other,)):
                 return load, value.op, other
     raise schedule_error(

@@ -37,6 +37,8 @@ def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -
             loops_outside_reductions(chain, reducing) ^ loops_outside_reductions(moved, reducing)
         ),
     )
+    # Inner bounds are evaluated in another order, and
+    # so perhaps before a write that they depended on.
     require_unchanged_bounds(chain, at=top)
     dependent = _dependent_buffers(top, chain, _exchanged_pairs(chain, moved))
     for buffer, names in dependent.items():
@@ -72,6 +74,8 @@ def _dependent_buffers(
             for loop in chain
             if verdict(loop.var, accesses, varying=varying, function=top.function) != "disjoint"
         }
+        # Iterations that differ in one loop only keep their
+        # order, so both loops must share the element.
         names = frozenset(name for pair in exchanged if shared.issuperset(pair) for name in pair)
         if names:
             dependent[buffer] = names
@@ -81,6 +85,7 @@ def _dependent_buffers(
 def _is_combined(top: Cursor, chain: Sequence[For], buffer: str, names: Set[str]) -> bool:
     """Return whether the nest only combines elements of a buffer, and initializes them, if at all, before
     all iterations of the loops `names`."""
+    # Reading a partial sum makes the order of the additions visible.
     if combiner_of(chain[-1].body, buffer) is None:
         return False
     return all(

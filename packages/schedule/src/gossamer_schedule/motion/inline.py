@@ -45,6 +45,7 @@ def required_assignment(cursor: Cursor) -> Store:
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
         raise _assignment_error(cursor)
     store: Store = resolve(last, values)
+    # An update of old values is not an expression of other elements.
     if store.buffer in buffers_accessed((*store.indices, store.value)) or is_vector_access(
         store.indices
     ):

@@ -43,10 +43,12 @@ def may_keep_values(cursor: Cursor, buffer: str) -> bool:
     An element that it does not store the next time then keeps its old value; otherwise it is undefined.
     """
     for parent, name, index in reversed(cursor.path):
+        # Each iteration of loops around the allocation gets a new buffer.
         if any(_is_allocation_of(statement, buffer) for statement in getattr(parent, name)[:index]):
             return False
         if isinstance(parent, While):
             return True
+        # With at most one iteration, nothing can be left from an earlier one.
         if isinstance(parent, For) and integer_value(parent.extent) not in (0, 1):
             return True
     return False
@@ -77,6 +79,7 @@ def require_recomputed(
     if not kept:
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):
+        # Stores overwrite what is left; only loads see it.
         if not access.is_store and not _is_computed(cursor, own_loops, access, target=target):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
@@ -128,6 +131,7 @@ def _computing_point(
     values = values_at(cursor)
     fixed = {item.var: resolve(item.value, values) for item in block.iters if item.var not in free}
     stores = [store for store in collect(Store, block) if store.buffer == access.buffer]
+    # With several stores, which of them computes the element is not known.
     if len({store.indices for store in stores}) != 1:
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))

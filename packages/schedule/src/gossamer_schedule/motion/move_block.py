@@ -66,6 +66,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
     """
     own_loops: list[For] = []
     for loop in reversed(cursor.nest):
+        # Other statements of this loop would move, too.
         if len(loop.body) != 1:
             break
         own_loops.insert(0, loop)
@@ -110,6 +111,8 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
     for at, (above, field, _) in enumerate(target.path):
         if above is parent and field == name:
             between = [ancestor for ancestor, _, _ in target.path[at + 1 :]]
+            # Under a condition the block would run only where
+            # the condition holds, or where it did not before.
             is_nest = all(isinstance(ancestor, For) for ancestor in between)
             return target.up(len(target.path) - at - 1) if is_nest else None
     return None
@@ -152,6 +155,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     between = top.siblings_until(moving)
     bound = {statement.var.name for statement in between if isinstance(statement, Let)}
     bound |= {statement.buffer.name for statement in between if isinstance(statement, Allocate)}
+    # Names are visible from their binding to the end of the body.
     late = bound & (free_vars(moving.node) | buffers_named((moving.node,)))
     if late:
         raise schedule_error(

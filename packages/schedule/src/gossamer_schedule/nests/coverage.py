@@ -60,6 +60,7 @@ def _visited_ranges(
     loops = {**loops_of(cursor.function), **inside}
     values = outer | {iterator.var: iterator.value for iterator in cursor.node.iters}
     idle = {loop.var for loop in nest.loops if (integer_value(loop.extent) or 0) < 1}
+    # Loops that do not run for the init cannot keep it from running.
     idle -= loops_outside_init(cursor)
     free = {loop.var for loop in nest.loops}
     for iterator in iters:
@@ -71,6 +72,7 @@ def _visited_ranges(
             if tile is None or used - free:
                 raise _coverage_error(nest, iterator)
         yield iterator, tile
+        # A loop may feed one iterator only: i in both dimensions visits a diagonal.
         free -= used
         idle -= used
     if idle:
@@ -89,6 +91,7 @@ def _visited_tile(nest: BlockNest, item: BlockIter) -> Range | None:
     order = lowest_loops(form, loops.keys(), loops=loops)
     if order is None:
         return None
+    # An inner loop without iterations would leave the outer values without a point.
     if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
         return None
     count = count_of_values(digits_of(form, loops.keys(), loops=loops).values())

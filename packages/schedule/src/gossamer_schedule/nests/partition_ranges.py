@@ -48,6 +48,7 @@ def part_ranges(
     loop: For = cursor.node
     ends = (*_clamped_cuts(cuts, cursor, point=point), loop.extent)
     starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
+    # Not clamped below by 0: a loop with a negative extent is empty as well.
     first = _capped_at_extent(cuts[0], cursor, point=point)
     return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
 
@@ -58,6 +59,7 @@ def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) 
     clamped: list[Expr] = []
     for at, cut in enumerate(cuts):
         is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, cursor, point=point)
+        # Cuts that are known to be in order need no `max`.
         previous, capped = (
             ZERO if is_ordered else clamped[-1],
             _capped_at_extent(cut, cursor, point=point),

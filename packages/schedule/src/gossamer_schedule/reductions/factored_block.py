@@ -64,6 +64,7 @@ def partial_buffers(
         else:
             axes = (*old.axes[:axis], new.name, *old.axes[axis:])
             buffers.append(replace(old, name=name, axes=axes, handle=None))
+    # Only sparse buffers have axes; a dense one takes the extent itself.
     is_needed = any(not isinstance(old, Buffer) for old in olds)
     return PartialBuffers(loop, axis, tuple(buffers), (new,) if is_needed else ())
 

@@ -214,6 +214,7 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
         for part, names in zip(predicates, free, strict=True)
         if names & split_loops or not names & inner
     )
+    # The index of the element may read out of bounds where the other conditions fail.
     guarded = condition if guards is None else IfThenElse(guards, condition, FALSE)
     return replace(block, predicate=conjoined((*predicates, guarded)))
 

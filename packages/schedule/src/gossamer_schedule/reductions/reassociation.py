@@ -66,6 +66,7 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
             reducers.add(_user_reducer_of(combine))
     loads = [at for at in collect(READS, *updates) if at.buffer == buffer]
     is_read = any(at.buffer == buffer for at in collect(READS, *inits))
+    # Each plain update loads its element once: one load more is another use of the buffer.
     if len(reducers) != 1 or len(loads) != len(plain) or is_read:
         return None
     return reducers.pop()
@@ -89,6 +90,7 @@ def _reducer_of(store: Store) -> str | None:
     """Return the reducer by which a store combines its element with values independent of the buffer."""
     if not isinstance(store.value, Binary) or not is_order_independent_update(store):
         return None
+    # x - a - b and x - b - a are both sums of negated terms.
     return "add" if store.value.op == "sub" else store.value.op
 
 
@@ -104,6 +106,7 @@ def _combines_same_elements(combine: Combine) -> bool:
 
     The same expressions must select them in all of the buffers; constant indices do not count.
     """
+    # If elements were paired differently at different points, combining them would mix pairs.
     selected = {_variable_indices(store.indices) for store in combine.stores}
     return len(selected) == 1
 

@@ -159,6 +159,7 @@ def _digit_of(expr: Expr, names: Sequence[str]) -> IndexDigit | None:
     inner, divisor = _digit_of(expr.lhs, names), integer_value(expr.rhs)
     if inner is None or divisor is None or divisor < 1:
         return None
+    # i % 6 // 4 has digits of unequal sizes: 0 to 3, then 4 and 5.
     if inner.modulus is not None and inner.modulus % divisor:
         return None
     if expr.op == "floormod":
@@ -179,6 +180,7 @@ def _is_determined(var: str, extent: Expr, mapped_digits: Sequence[MappedDigit])
     and no other, has no modulus."""
     own = [mapped for mapped in mapped_digits if mapped.source.var == var]
     digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in own}
+    # A digit that occurs twice would use each element several times.
     order = names_if_gapless(digits) if len(digits) == len(own) else None
     if not order:
         return extent == ONE and not own

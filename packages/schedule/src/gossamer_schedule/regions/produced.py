@@ -70,6 +70,7 @@ def producer_forms(
     names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
     if buffer in with_two_names(cursor.function):
         return {}
+    # Loads at two places, as in a stencil, need the products of several iterations.
     if len(loads) != 1 or not names <= determined_iterators(cursor, next(iter(loads))):
         return {}
     (load,) = loads
@@ -99,6 +100,7 @@ def produced_range(
     plain = [form for form in forms if form is not None]
     if len(plain) < len(forms) or any(form.opaque & names for form in plain):
         return None
+    # The loops of the path do not select this iterator: each iteration produces its whole domain.
     if all(form.terms.keys().isdisjoint(names) for form in plain):
         return ProducedRange(ZERO, None, frozenset(), is_within=True)
     if len({_common_shape(form, names, loops=loops) for form in plain}) != 1:
@@ -106,6 +108,7 @@ def produced_range(
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
         return None
     extent = _domain_extent(cursor, item, known=known)
+    # Values that no iteration produces would be left out by the moved block.
     if not is_covering(plain[0], extent, loops=loops):
         return None
     return _range_of_form(plain[0], names, extent, loops=loops)

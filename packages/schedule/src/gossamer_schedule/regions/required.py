@@ -53,6 +53,8 @@ def required_region(
     regions: list[RequiredRegion] = []
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer in outer_writes((block,)):
+            # Such an element has two index tuples, and the
+            # block may have written it by the other one.
             is_named_twice = access.buffer in with_two_names(cursor.function)
             matched = None if is_named_twice else _iterator_values_at(cursor, access, free=free)
             if matched is None:
@@ -91,6 +93,8 @@ def _hull_of_ranges(first: ProducedRange, second: ProducedRange) -> ProducedRang
     if first == second or first.count is None or second.count is None:
         return first if first == second else None
     offset = distance(second.base, first.base)
+    # A symbolic hull would need `max`, which loops of
+    # the moved block cannot have as a simple extent.
     if offset is None or not (first.count.is_constant and second.count.is_constant):
         return None
     if offset < 0:
@@ -110,6 +114,7 @@ def _iterator_values_at(
     block: Block = cursor.node
     stores = collect(Store, block)
     writes = [store for store in stores if store.buffer == access.buffer]
+    # Then the element does not tell which point has written it.
     if len({write.indices for write in writes}) != 1 or not is_own_value(cursor, writes[0]):
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
@@ -180,6 +185,7 @@ def _required_range(
     ):
         return None
     point = _point_of_range(cursor, access, value, target=target)
+    # A loop over the region starts at its first value, which must be in the domain.
     if not point.proves(Compare("ge", value, ZERO)):
         return None
     is_within = point.proves(less_than(value, _domain_extent_at(item, matched)))

@@ -57,6 +57,7 @@ def required_window(
             "width and a constant step.",
             hint="Give the loops of the block constant extents, and leave them serial.",
         )
+    # Nothing would be reused, so a rolling buffer only costs the modulo.
     if window.width <= window.step:
         raise schedule_error(
             f"{cursor.primitive}.overlap",

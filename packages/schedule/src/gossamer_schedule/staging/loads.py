@@ -87,6 +87,7 @@ def _distinct_loads(loads: Iterable[tuple[Any, Conjunction]]) -> tuple[Condition
 
 def _add_case(cases: list[Conjunction], conditions: Conjunction) -> None:
     """Add a case to a disjunction, unless another case covers it; drop the cases that it covers."""
+    # Fewer conditions hold more often.
     if any(set(case) <= set(conditions) for case in cases):
         return
     cases[:] = [case for case in cases if not set(conditions) <= set(case)]
@@ -135,6 +136,7 @@ class _LoadCollector:
             if isinstance(statement, Block):
                 values |= {item.var: resolve(item.value, values) for item in statement.iters}
             yield from self._own(statement, values, conditions)
+            # After the statement's own loads: a let does not see itself.
             if isinstance(statement, Let):
                 values[statement.var.name] = resolve(statement.value, values)
             if isinstance(statement, Block):

@@ -190,6 +190,7 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
     handles = {
         buffer.name: buffer.handle or buffer.name for buffer in all_buffers(nest.cursor.function)
     }
+    # An intrinsic may read and write in any order, so its output may not be one of its inputs.
     if any(handles[other.buffer] == handles[binding.buffer] for other in others):
         raise schedule_error(
             f"{nest.cursor.primitive}.alias",

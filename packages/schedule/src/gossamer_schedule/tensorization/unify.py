@@ -59,6 +59,7 @@ def matches_of(
     'n - 1 - i'
     """
     names = {loop.var for loop in loops}
+    # Loops of a triangle cannot be permuted, and an intrinsic computes a box.
     if any(free_vars(loop.start, loop.extent) & names for loop in loops):
         return
     for order in permutations(loops) if len(loops) == len(pattern_loops) else ():
@@ -94,6 +95,7 @@ def _unified_nodes(pattern: Any, node: Any, match: Match) -> Iterator[Match]:
         return  # they name buffers, and those of the pattern are not the buffers of the nest
     elif type(pattern) is type(node):
         yield from _unified_sequences(_field_values(pattern), _field_values(node), match)
+        # Both orders are tried: which operand comes first in a program is arbitrary.
         if isinstance(pattern, Binary) and pattern.op in COMMUTATIVE and pattern.op == node.op:
             yield from _unified_sequences((pattern.lhs, pattern.rhs), (node.rhs, node.lhs), match)
 
@@ -140,6 +142,7 @@ def _matches_with_scalar(pattern: Var, expr: Any, match: Match) -> Iterator[Matc
 
 def _matches_with_buffer(pattern: Load | Store, access: Any, match: Match) -> Iterator[Match]:
     """Yield the match with a buffer of the pattern bound to the accessed one, always at the same indices."""
+    # The implementation accesses all elements.
     if type(access) is not type(pattern) or access.predicate is not None:
         return
     if isinstance(pattern, Load) and isinstance(access, Load) and access.dtype != pattern.dtype:
@@ -150,5 +153,6 @@ def _matches_with_buffer(pattern: Load | Store, access: Any, match: Match) -> It
     binding = BufferBinding(access.buffer, access.indices, loops)
     used = free_vars(*access.indices) & set(match.loops.values())
     bindings = {pattern.buffer: binding, **match.bindings}
+    # A loop that selects the element but no dimension of the pattern would be lost.
     if used <= set(loops) and bindings[pattern.buffer] == binding:
         yield replace(match, bindings=bindings)

@@ -90,6 +90,7 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     private = [buffer for buffer in buffers if isinstance(buffer, Buffer)]
     _require_constant_sizes(private, root.function)
     without = _without_allocations(function_with_replaced(cursor.up(len(own_loops)), ()), private)
+    # Found again: removing the old nest has changed the paths of the statements after it.
     inside = find_loop(root.with_function(without), loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
     return Change(inside.replaced_by((replace(inside.node, body=body),)), names)
@@ -130,6 +131,7 @@ def _require_no_other_use(
         if isinstance(statement, Block):
             used |= buffers_named(statement.init)
     for inner in blocks_with_init(target):
+        # An init that runs before the loop would find the buffer not computed yet.
         used |= _buffers_read_before_loop(inner, target)
     if used & produced:
         raise schedule_error(
@@ -143,6 +145,7 @@ def _require_no_other_use(
 def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
     """Return the buffers that determine where the init of a block runs, if it runs before the loop."""
     around = {loop.var for loop in (*target.loops_in_block, target.node)}
+    # Only a block whose reduction contains the loop has its init before it.
     if around.isdisjoint(reduction_loops(cursor.node, values_at(cursor))):
         return set()
     between = cursor.parents[len(target.path) + 1 :]
@@ -152,6 +155,7 @@ def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
 def _require_no_write_between(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> None:
     """Refuse to move the block past a write of a buffer that it reads."""
     moving = cursor.up(len(own_loops))
+    # The whole nest at `top` counts: the block now runs between its iterations.
     reads = buffers_accessed((moving.node,)) - outer_writes((cursor.node,))
     overwritten = reads & outer_writes((*moving.siblings_until(top), top.node))
     if overwritten:

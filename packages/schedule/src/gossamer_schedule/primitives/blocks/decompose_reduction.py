@@ -85,6 +85,7 @@ def decompose_reduction(
     nest = required_enclosing_nest(cursor, top)
     _require_outside_reduction(cursor, top)
     kept = required_init_nest(cursor, nest.enclosing)
+    # The new nest evaluates these bounds and conditions before anything in the old one has run.
     read_around = {name for part in kept for name in buffers_accessed(_bounds_or_condition(part))}
     for name in sorted(buffers_accessed(cursor.node.init) | read_around):
         require_allocated_outside(nest, name)
@@ -144,6 +145,7 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
     cursor, top = nest.block, nest.top
     fed = reduction_loops(cursor.node, values_at(cursor))
     between = [loop.var for loop in takewhile(lambda loop: loop.var not in fed, nest.loops)]
+    # The init already runs before this loop, so only its order among other inits changes.
     if not between:
         _require_independent_inits(cursor, top)
         return

@@ -104,6 +104,7 @@ def reverse_compute_at(
     inside = find_loop(cursor.up(len(own_loops)).replaced_by(()), loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = inside.replaced_by((extended,))
+    # Checked in the changed function: the block is then one of the statements of the nest.
     if conflict := conflicting_buffer(find_loop(changed, loop=path[0].var), path, buffers=shared):
         raise _conflict_error(block, {conflict})
     return Change(changed, names)

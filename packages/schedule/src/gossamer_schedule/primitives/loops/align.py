@@ -165,6 +165,7 @@ def _required_misalignment(buffer: Buffer, lanes: int) -> Expr:
             hint="Align the loop to a buffer that the caller passes.",
         )
     address = Reinterpret("int64", handle(buffer.handle))
+    # At least 1 byte: elements of bool have one bit in `DType`.
     elements = floordiv(address, index(max(DType.parse(buffer.dtype).bits // 8, 1)))
     return Binary("floormod", elements, index(lanes))
 
@@ -177,6 +178,8 @@ def _shifted_block(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block
     values the loop is shifted.
     """
     followers = {item.var for item in block.iters if item.value == index_var(loop)}
+    # Followers keep the loop as their value, so what
+    # uses them is shifted in the same way as the loop.
     early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop, *followers)}
     moved: Block = substitute(block, early)
     iters = tuple(

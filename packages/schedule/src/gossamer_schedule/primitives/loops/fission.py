@@ -157,11 +157,14 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
     for buffer in sorted(conflicting_buffers(before, part)):
         for later, earlier in _access_pairs(before, part, buffer, cursor):
             pair = (later, earlier)
+            # The cheap proof first; a distance of 0 says that
+            # the later iteration never meets the element again.
             if verdict(loop, pair, varying=varying, function=cursor.function) == "disjoint":
                 continue
             distance = dependence_distance(later, earlier, cursor.node, varying=varying)
             if distance == 0:
                 continue
+            # All accesses of the buffer are ordered, so its other pairs need no proof of their own.
             if distance is None and is_ordered(cursor, buffer):
                 break
             raise _dependence_error(cursor, pair, distance)

@@ -123,6 +123,7 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
     any number.
     """
     point = point_in_function(cursors[0].function)
+    # Extents may depend on the loops around the nest.
     for outer in cursors[0].loops:
         point.assume_loop(outer)
     extents = [cursor.node.extent for cursor in cursors]
@@ -138,6 +139,7 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
     unknown = [
         cursor for cursor in cursors if not point.proves(Compare("ge", cursor.node.extent, ZERO))
     ]
+    # One negative extent makes the product negative or 0, so the fused loop does not run either.
     if len(unknown) > 1:
         raise schedule_error(
             "fuse.not_proved",

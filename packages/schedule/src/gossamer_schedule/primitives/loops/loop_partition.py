@@ -146,6 +146,7 @@ def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]
     loop, once = cursor.node.var, set()
     cut_variables = {name for cut in resolved_exprs(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
+        # The init runs before the loop, and so must run before the first part only.
         if loop in loops_outside_init(block):
             once.add(block.node.name)
             continue

@@ -162,11 +162,14 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
 
     reduction = required_loop_reduction(cursor)
     dim = required_segment_dimension(reduction) if accumulate == "segmented" else None
+    # Equal numbers of iterations: a constant number of parts
+    # gives the same rounding with any number of threads.
     divided = split(root.module, loop, factors=(parts, None), function=root.function.name)
 
     in_parts = find_function(divided.module, root.primitive, function=root.function.name)
     outer = find_loop(in_parts, loop=divided.names[0])
     changed = with_parallel_parts(reduction, outer, dim=dim, count=parts)
+    # The blocks that fill and combine copies are those that were not there before.
     old = set(_block_names(in_parts.function))
     added = (name for name in _block_names(changed) if name not in old)
     return Change(in_parts.with_function(changed), (*divided.names, *added), divided.forwards)

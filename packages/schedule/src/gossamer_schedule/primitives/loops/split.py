@@ -81,6 +81,7 @@ def split(
     extents = _loop_extents(cursor, counts)
     _require_inits(cursor, extents)
     digits = dict(zip(names, digits_from_counts(extents), strict=True))
+    # Without a remainder no iteration is added, so no predicate is needed.
     if _is_exact(cursor, counts):
         body = split_variable(cursor.node.body, loop, digits)
     else:
@@ -128,6 +129,7 @@ def _required_factors(
     number, _ = factored(total)
     if not is_count(number):
         raise _factors_error(f"the product of the factors is {number}", cursor)
+    # The quotient covers symbolic extents; other extents are compared as numbers.
     if None not in counts and quotient(total, affine_of(cursor.node.extent)) is None:
         _require_cover(total, cursor)
     return counts
