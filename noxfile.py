@@ -225,7 +225,7 @@ def demo(session: nox.Session) -> None:
     session.run("gossamer", "demo", *session.posargs)
 
 
-LONGEST = ("gossamer", "repository")
+LONGEST_PARTS = ("gossamer", "repository")
 """The parts whose tests take as long as those of all others together: the two lanes of `.ci/run`."""
 
 
@@ -234,8 +234,8 @@ def parts_of_lane(lane: str) -> list[str]:
     parts = [*BY_SHORT, "repository"]
     lanes = {
         "": parts,
-        "longest": [*LONGEST],
-        "others": [part for part in parts if part not in LONGEST],
+        "longest": [*LONGEST_PARTS],
+        "others": [part for part in parts if part not in LONGEST_PARTS],
     }
     if lane not in lanes:
         raise ValueError(f"GOSSAMER_TESTS is '{lane}'; expected longest or others.")

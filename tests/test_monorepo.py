@@ -283,7 +283,7 @@ def lane_function(root, names):
         node
         for node in tree.body
         if (isinstance(node, ast.FunctionDef) and node.name == "parts_of_lane")
-        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LONGEST")
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LONGEST_PARTS")
     ]
     values = {"BY_SHORT": names}
     exec(compile(ast.Module(wanted, []), "noxfile.py", "exec"), values)

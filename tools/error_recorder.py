@@ -24,7 +24,7 @@ from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.script import print_format, print_module
 from gossamer_ir.verify.context import VerifyContext
 
-MOST = 60
+MAX_TESTS_PER_CODE = 60
 """The number of tests that are kept for each code."""
 
 ALSO_REFUSED = ("parse.elem_offset", "parse.strides", "plugin.undeclared", "verify.buffer.siblings")
@@ -99,7 +99,7 @@ def _record_report(context: VerifyContext, code: str, *args: object, **kwargs: o
 
 def _keep(code: str, text: str, program: str = "") -> None:
     known = _tests[code]
-    if _test and (_test in known or len(known) < MOST):
+    if _test and (_test in known or len(known) < MAX_TESTS_PER_CODE):
         known.add(_test)
         line = {"code": code, "test": _test, "text": stable(text)}
         if program:

@@ -23,7 +23,7 @@ WARM_SHARE = 3
 """Before a sample, a third as many calls run untimed, because caches and branch predictors hold the
 state of the previous case."""
 
-LEAST = 3
+MIN_QUIET_SAMPLES = 3
 """Samples of undisturbed turns that suffice; with fewer, all samples count."""
 
 FURTHER = 2
@@ -45,7 +45,7 @@ class Contestant(Protocol):
 @dataclass(frozen=True)
 class SamplingPlan:
     """Durations and numbers of measurements. While samples were disturbed, a batch of cases has further
-    rounds, at most `FURTHER`; after `budget_seconds` it has no more than `LEAST`."""
+    rounds, at most `FURTHER`; after `budget_seconds` it has no more than `MIN_QUIET_SAMPLES`."""
 
     rounds: int = 5
     sample_seconds: float = 0.02
@@ -78,7 +78,7 @@ class Samples:
         """Returns the seconds of samples that count, and whether disturbed ones had to be used."""
         samples = self.by_name[name][entry]
         quiet = [sample.seconds for sample in samples if not sample.is_disturbed]
-        if len(quiet) >= min(LEAST, len(samples)):
+        if len(quiet) >= min(MIN_QUIET_SAMPLES, len(samples)):
             return quiet, False
         return [sample.seconds for sample in samples], True
 
@@ -155,7 +155,7 @@ def measure(
 
 def is_wanted(samples: Samples, done: int, end: float, plan: SamplingPlan) -> bool:
     """True if there should be a further round."""
-    if done >= min(LEAST, plan.rounds) and time.perf_counter() > end:
+    if done >= min(MIN_QUIET_SAMPLES, plan.rounds) and time.perf_counter() > end:
         return False
     return done < plan.rounds or (done < plan.rounds + FURTHER and samples.disturbed())
 

@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "packages" / "ir" / "tests" / "samples" / "programs"
 TESTS = ROOT / "packages" / "gossamer" / "tests"
-MOST = 400
+MAX_ELEMENTS = 400
 """The maximum number of elements in all arrays of a sample."""
 
 sys.path.insert(0, str(TESTS))
@@ -60,7 +60,7 @@ class Recorder:
             or bool(np.all(np.isnan(value) | (value == np.round(value))))
             for value in values.values()
         )
-        if is_whole and size <= MOST and size > self.found.get(name, (0,))[0]:
+        if is_whole and size <= MAX_ELEMENTS and size > self.found.get(name, (0,))[0]:
             wanted = {key: np.array(value, float) for key, value in expected.items()}
             self.found[name] = (size, module, values, wanted)
 

@@ -144,7 +144,7 @@ def arrays_of(indptr, indices):
 
 def test_one_kernel_serves_all_arrays_of_the_same_dtypes():
     asked = Asked()
-    check = GeneratedCheck(asked, small=-1)
+    check = GeneratedCheck(asked, max_numpy_elements=-1)
     assert check(FACTS, {}, arrays_of([0, 2, 4], [0, 3, 1, 2]))
     assert not check(FACTS, {}, arrays_of([0, 2, 4], [3, 0, 1, 2]))
     assert not check(FACTS, {}, arrays_of([0, 2, 4], [0, 9, 1, 2]))
@@ -157,9 +157,11 @@ def test_one_kernel_serves_all_arrays_of_the_same_dtypes():
 
 def test_small_arrays_and_empty_ranges_and_wide_pads_are_left_to_others():
     asked = Asked()
-    assert not GeneratedCheck(asked, small=6)(FACTS, {}, arrays_of([0, 2, 3], [0, 3, 1]))
+    assert not GeneratedCheck(asked, max_numpy_elements=6)(
+        FACTS, {}, arrays_of([0, 2, 3], [0, 3, 1])
+    )
     assert asked.names == []
-    check, x = GeneratedCheck(asked, small=-1), {"X": np.array([[0, 1]], np.int8)}
+    check, x = GeneratedCheck(asked, max_numpy_elements=-1), {"X": np.array([[0, 1]], np.int8)}
     assert not check((InRange("X", index(4), index(4)),), {}, x)
     padded = (SortedSegments("X", None, True), PaddedSlots("X", index(300)))
     assert not check(padded, {}, x)
@@ -173,7 +175,7 @@ def test_a_target_that_cannot_compile_it_is_asked_once():
         asked.append(name)
         raise UnsupportedError("llvm.toy", "Nothing is compiled here.")
 
-    check = GeneratedCheck(refuse, small=-1)
+    check = GeneratedCheck(refuse, max_numpy_elements=-1)
     for _ in range(2):
         assert not check(FACTS, {}, arrays_of([0, 1], [2]))
     assert len(asked) == 1

@@ -11,7 +11,7 @@ from gossamer.kernel_cache import build_named, fact_checker
 from gossamer_backend import GeneratedCheck
 from gossamer_backend.arguments.fact_errors import check_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
-from gossamer_backend.checks.check_program import GRAIN
+from gossamer_backend.checks.check_program import MIN_THREAD_ELEMENTS
 from gossamer_formats import borrow_scipy
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError
@@ -27,7 +27,9 @@ from gossamer_ir.nodes import (
 
 LENGTH = index_var("n")
 IN_RANGE, OFFSETS = InRange("X", index(0), LENGTH), (Monotone("P"),)
-CHECK = GeneratedCheck(lambda name, program: build_named(name, program).kernel, small=-1)
+CHECK = GeneratedCheck(
+    lambda name, program: build_named(name, program).kernel, max_numpy_elements=-1
+)
 SIZES = (0, 1, 2, 3, 63, 64, 65, 4095, 4096, 4097, 9000)
 
 
@@ -165,7 +167,7 @@ def test_large_arrays_are_checked_by_all_threads():
     columns = np.tile(np.arange(1000, dtype=np.int32), 2000)
     offsets = np.arange(0, columns.size + 1, 1000, dtype=np.int32)
     facts = (*OFFSETS, SortedSegments("X", "P", True), IN_RANGE)
-    assert columns.size > 3 * GRAIN
+    assert columns.size > 3 * MIN_THREAD_ELEMENTS
     assert holds(facts, {"X": columns, "P": offsets}, n=1000)
     for at in (1, 700_001, 1_999_999):
         for wrong in (-1, 1000, columns[at - 1]):

@@ -66,8 +66,8 @@ def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
     dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
     wanted = getattr(gs, op)(A, *dense)
     monkeypatch.setattr(portions, "LONG_ROW", row)
-    monkeypatch.setattr(portions, "BLOCK", 3)
-    monkeypatch.setattr(portions, "WORK", work)
+    monkeypatch.setattr(portions, "BLOCK_ELEMENTS", 3)
+    monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
     getattr(gs, op).forget()
     for given in (A, from_scipy(A)):
         out = np.full(wanted.shape, np.nan, np.float32)
@@ -84,7 +84,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
     offsets = np.arange(0, 1_000 * rows + 1, 1_000, dtype=np.int32)
     A = from_scipy(sparse.csr_array((np.ones(len(indices), np.float32), indices, offsets)))
     B = np.ones((A.shape[1], features), np.float32)
-    monkeypatch.setattr(portions, "WORK", 1 << 20)
+    monkeypatch.setattr(portions, "PORTION_PRODUCTS", 1 << 20)
     gs.spmm.forget()
     started = time.perf_counter()
     gs.spmm(A, B)

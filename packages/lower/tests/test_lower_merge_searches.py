@@ -13,7 +13,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
 from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, merge_searches
-from gossamer_lower.search.merge_searches import STEPS
+from gossamer_lower.search.merge_searches import MAX_LINEAR_STEPS
 
 HEADER = """
 @T.prim_func
@@ -81,7 +81,7 @@ LENGTHS = {
     "one in one": ([1], [1]),
     "long among few": ([2, 9, 1], [40, 40, 40]),
     "few among long": ([300, 500, 0, 200], [3, 7, 2, 0]),
-    "far apart": ([STEPS + 1, STEPS, 4 * STEPS], [2, 2, 3]),
+    "far apart": ([MAX_LINEAR_STEPS + 1, MAX_LINEAR_STEPS, 4 * MAX_LINEAR_STEPS], [2, 2, 3]),
     "as many": ([60, 70], [60, 70]),
 }
 

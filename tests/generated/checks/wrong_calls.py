@@ -27,7 +27,7 @@ from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.programs.scope import EXTREMES
 from tests.generated.schedules.drawers import DRAWERS, INTRINSICS, Scene
 
-LONGEST = 60.0
+TIMEOUT_SECONDS = 60.0
 """Seconds after which a call counts as hanging."""
 WRITTEN = 0.5
 """The share of hand-written modules."""

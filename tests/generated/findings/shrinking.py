@@ -41,11 +41,13 @@ from tests.generated.programs.program import Program
 
 USERS = (Load, Store, Prefetch, Search, Guard)
 """The nodes that name a buffer."""
-MOST = 600
+MAX_CANDIDATES = 600
 """The maximum number of candidates."""
 
 
-def shrunk(program: Program, is_wrong: Callable[[Program], bool], *, most: int = MOST) -> Program:
+def shrunk(
+    program: Program, is_wrong: Callable[[Program], bool], *, most: int = MAX_CANDIDATES
+) -> Program:
     """A smaller program that fails, too: removes statements and parts of expressions one by one, then unused
     declarations."""
     tried = 0

@@ -36,7 +36,7 @@ from tests.generated.fuzz.processes import MOST_FAILURES, Failure, Task
 from tests.generated.programs.engines import ENGINES, Case, Engine, Programs
 
 ENOUGH = 200
-MANY = 20_000
+FULL_RUN_PROGRAMS = 20_000
 """The number of programs in which each required feature must occur `ENOUGH` times; proportionally fewer for
 shorter runs."""
 OUT = Path(".nox/fuzz.json")
@@ -63,7 +63,7 @@ def report(failure: Failure, settings: Settings, engine: Engine, console: Consol
 
 def too_seldom(total: Programs) -> list[str]:
     """The required features that occurred less often than the number of programs demands."""
-    enough = ENOUGH * min(total.judged / MANY, 1)
+    enough = ENOUGH * min(total.judged / FULL_RUN_PROGRAMS, 1)
     return [name for name in required() if total.met[name] < enough]
 
 
@@ -78,7 +78,7 @@ def table(total: Programs) -> Table:
 
 def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="nox -s fuzz --", description=__doc__)
-    parser.add_argument("--programs", type=int, default=MANY, help="how many")
+    parser.add_argument("--programs", type=int, default=FULL_RUN_PROGRAMS, help="how many")
     parser.add_argument(
         "--schedules", type=int, metavar="N", help="instead: how many sequences of primitives"
     )

@@ -36,7 +36,7 @@ from tests.generated.oracle.coordinate_tables import Undecided
 from tests.generated.schedules.drawers import DRAWERS
 from tests.generated.schedules.sequences import Traces, shortest
 
-MANY = 20_000
+FULL_RUN_PROGRAMS = 20_000
 """The number of programs for which `REQUIRED` gives the counts of features."""
 MANY_NATIVE, ENOUGH_ACCEPTED = 2_000, 20
 """The number of programs for `NATIVELY`, and how often each primitive must be accepted in as many scheduled
@@ -171,9 +171,9 @@ def too_seldom(total: Programs) -> list[str]:
     accepted = dict.fromkeys(sorted(DRAWERS.keys() - OF_COORDINATES), ENOUGH_ACCEPTED)
     natively = _fewer(total.met_natively, NATIVELY, total.native_unscheduled / MANY_NATIVE)
     return [
-        *_fewer(total.met, REQUIRED, (total.judged - total.scheduled) / MANY),
+        *_fewer(total.met, REQUIRED, (total.judged - total.scheduled) / FULL_RUN_PROGRAMS),
         *[f"{name} as machine code" for name in natively],
-        *_fewer(total.accepted, accepted, total.scheduled / MANY),
+        *_fewer(total.accepted, accepted, total.scheduled / FULL_RUN_PROGRAMS),
     ]
 
 

@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 BATCH, MOST_FAILURES = 40, 10
-LONGEST = 300.0
+ITEM_TIMEOUT_SECONDS = 300.0
 """Seconds after which an item fails; some items take half a minute."""
 
 
@@ -143,10 +143,10 @@ class Task(Generic[T]):
         for number in numbers:
             at.write_text(str(number))
             try:
-                with at_most(LONGEST):
+                with at_most(ITEM_TIMEOUT_SECONDS):
                     self.judge(number, found)
             except TooLong:
-                what = f"takes longer than {LONGEST:.0f} s"
+                what = f"takes longer than {ITEM_TIMEOUT_SECONDS:.0f} s"
                 found.failures.append(Failure(number, what, is_verdict=False))
         at.unlink()
         return found

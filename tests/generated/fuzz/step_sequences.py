@@ -34,7 +34,7 @@ from tests.generated.schedules.draw_schedule import REFUSED_SCHEDULES
 from tests.generated.schedules.drawers import DRAWERS
 from tests.generated.schedules.sequences import Sequence, Traces, kept, shortest
 
-MANY, ENOUGH, ENOUGH_PROGRAMS, ENOUGH_STEPS = 20_000, 200, 3, 5
+FULL_RUN_SEQUENCES, ENOUGH, ENOUGH_PROGRAMS, ENOUGH_STEPS = 20_000, 200, 3, 5
 """For so many sequences: how often each primitive must be accepted, on how many programs, and the minimum
 median of accepted steps."""
 FOR_THREADS = 0.06
@@ -149,7 +149,7 @@ def main(options: Namespace, console: Console) -> int:
 
 def shortcomings(total: Sequences) -> list[str]:
     """The requirements that the run does not meet, given its number of sequences."""
-    share = min(total.judged / MANY, 1)
+    share = min(total.judged / FULL_RUN_SEQUENCES, 1)
     found = [] if total.steps >= ENOUGH_STEPS else ["too short sequences"]
     for op in DRAWERS:
         times, programs = total.accepted[op], total.counts[op]

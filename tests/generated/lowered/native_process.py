@@ -16,7 +16,7 @@ import numpy as np
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.nodes import Module
 
-LONGEST = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds after which a program counts as hanging."""
 
 
@@ -66,8 +66,8 @@ class Machine:
         """The arrays after a run of the machine code of a module, on one thread and on two."""
         try:
             self._pipe.send((dumps(flat), dict(arrays), dict(sizes)))
-            if not self._pipe.poll(LONGEST):
-                return self._restarted(f"takes longer than {LONGEST:.0f} s")
+            if not self._pipe.poll(TIMEOUT_SECONDS):
+                return self._restarted(f"takes longer than {TIMEOUT_SECONDS:.0f} s")
             found: Outcome = self._pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             code = self._process.wait()

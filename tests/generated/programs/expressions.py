@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 )
 from tests.generated.oracle.arithmetic import FLOATS, INTEGERS, SIGNIFICANT
 
-MOST = 512.0
+MAX_MAGNITUDE = 512.0
 """The maximum magnitude of floats that are multiplied."""
 CONVERSIONS = (*FLOATS, *INTEGERS, "bool")
 BITS = {8: "int8", 16: "int16", 32: "int32", 64: "int64"}
@@ -143,7 +143,7 @@ class Terms:
 
     def of_mul(self, dtype: str, depth: int) -> Term:
         left, right = self._pair(dtype, depth)
-        if dtype in FLOATS and left.bound * right.bound > MOST:
+        if dtype in FLOATS and left.bound * right.bound > MAX_MAGNITUDE:
             return self._least((left, right), dtype)
         return term(
             Binary("mul", left.expr, right.expr),
@@ -204,7 +204,7 @@ class Terms:
         """A cast whose result has the bounds that arithmetic needs."""
         if inner.dtype == dtype:
             return inner
-        if inner.dtype in INTEGERS and dtype in FLOATS and inner.bound > MOST / 2:
+        if inner.dtype in INTEGERS and dtype in FLOATS and inner.bound > MAX_MAGNITUDE / 2:
             divisor = constant(7, inner.dtype)
             inner = Term(Binary("floormod", inner.expr, divisor), inner.dtype, 7)
         found = Cast(dtype, inner.expr)
@@ -253,7 +253,7 @@ class Terms:
 
     def of_fma(self, dtype: str, depth: int) -> Term:
         one, two, three = (self.value(dtype, 0) for _ in range(3))
-        if one.bound * two.bound > MOST:
+        if one.bound * two.bound > MAX_MAGNITUDE:
             return self._least((one, two), dtype)
         return term(
             Call("fma", (one.expr, two.expr, three.expr), dtype),

@@ -23,11 +23,11 @@ from gossamer_ir.nodes import (
     Var,
 )
 from tests.generated.oracle.arithmetic import FLOATS, INTEGERS, SIGNIFICANT
-from tests.generated.programs.expressions import MOST, Term, largest, term
+from tests.generated.programs.expressions import MAX_MAGNITUDE, Term, largest, term
 from tests.generated.programs.operands import Reads
 from tests.generated.programs.reducers import REDUCERS, largest_and_where
 
-LONGEST = 99
+MAX_AXIS_LENGTH = 99
 """The maximum length of a dense axis."""
 FLOAT_OPS: tuple[BinaryOp, ...] = ("add", "add", "add", "sub", "mul", "min", "max")
 
@@ -136,7 +136,7 @@ class Stores(Reads):
         ]
         if fitting and self.chance(0.7):
             return self.rng.choice(fitting)
-        if len(self.forest.axes) >= 12 or length > LONGEST:
+        if len(self.forest.axes) >= 12 or length > MAX_AXIS_LENGTH:
             return ""
         return self.forest.add_root(length)
 
@@ -282,7 +282,7 @@ class Stores(Reads):
             init = [Store(buffer.name, indices, start) for buffer, start in pairs]
         for buffer in buffers:
             self.blocked.add(buffer.name)
-            bound = MOST if buffer.dtype in FLOATS else largest(buffer.dtype)
+            bound = MAX_MAGNITUDE if buffer.dtype in FLOATS else largest(buffer.dtype)
             self.contents[buffer.name] = Term(constant(0, buffer.dtype), buffer.dtype, bound)
             self.tolerances[str(buffer.handle)] = 0.0
         return init, [Combine(reducer.name, stores)]

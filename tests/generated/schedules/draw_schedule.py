@@ -20,7 +20,7 @@ STEPS = (
     *("group",) * 2, *("staged",) * 2, "prefetch",
 )  # fmt: skip
 TARGETS = ("generic-cpu", *(f"generic-cpu:vector_bits={bits}" for bits in (128, 256, 512)))
-FEW = ((None, 2), (None, 3), (None, 1))
+LATER_FACTORS = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MAX_SPLITS = 5
 REFUSED_SCHEDULES = frozenset(
@@ -114,7 +114,7 @@ def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
     match rng.choice(STEPS):
         case "split" if splits < MAX_SPLITS:
             factors = rng.choice(
-                (*FACTORS, (2, 8)) if not splits else FEW if splits > 1 else FACTORS
+                (*FACTORS, (2, 8)) if not splits else LATER_FACTORS if splits > 1 else FACTORS
             )
             builder.split(rng.choice(loops), factors=factors)
         case "group" if splits < 2:

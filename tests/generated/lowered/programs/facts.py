@@ -17,14 +17,14 @@ SPARSE = {
     "L_indices": "T.assume(in_range(L_indices, 0, 9))",
 }
 """The facts that always hold for index arrays of axes."""
-SHARE = 0.5
+SHARE_WITH_FACTS = 0.5
 """The share of programs that declare facts."""
 
 
 def draw_facts(drawing: Drawing) -> list[str]:
     """Lines that declare facts about arrays that the program does not write."""
     rng, lines = drawing.rng, list[str]()
-    if rng.random() > SHARE:
+    if rng.random() > SHARE_WITH_FACTS:
         return lines
     for name, fact in SPARSE.items():
         if any(item.name == name for item in drawing.scope.buffers) and rng.random() < 0.3:

@@ -10,7 +10,7 @@ FACTORS = (
     (None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (None, 1), (2, None),
     (2, 8), (2, None, 2), (None, "T.vscale()"),
 )  # fmt: skip
-FEW = ((None, 2), (None, 3), (None, 1))
+LATER_FACTORS = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MOST_SPLITS = 5
 
@@ -27,7 +27,10 @@ def split(scene: Scene) -> Drawn:
     numbers = [step.args["name"] for step in scene.trace if step.op == "sample_categorical"]
     if numbers and scene.chance(0.5):
         return {"loop": loop.node.var, "factors": (None, f"${numbers[-1]}")}
-    return {"loop": loop.node.var, "factors": scene.rng.choice(FACTORS if splits < 2 else FEW)}
+    return {
+        "loop": loop.node.var,
+        "factors": scene.rng.choice(FACTORS if splits < 2 else LATER_FACTORS),
+    }
 
 
 def sample_perfect_tile(scene: Scene) -> Drawn:

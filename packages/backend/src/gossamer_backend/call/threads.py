@@ -17,7 +17,7 @@ OPENMP_VARIABLE = "OMP_NUM_THREADS"
 
 # Also the limit in the code of the parallel regions, whose counters have 12 bits for the threads
 # that may still enter. No machine of today has as many CPUs.
-LIMIT = 4096
+MAX_THREADS = 4096
 
 # Each assignment is atomic, so no lock is needed (a lock could be held while another thread forks).
 # The value that was set is kept apart from the default, which is computed on first use.
@@ -37,7 +37,7 @@ def set_num_threads(count: int) -> None:
     """
     global _chosen
     is_integer = isinstance(count, Integral) and not isinstance(count, bool)
-    if not is_integer or not 1 <= count <= LIMIT:
+    if not is_integer or not 1 <= count <= MAX_THREADS:
         raise _argument_error(repr(count), source="The number of threads")
     _chosen = int(count)
 
@@ -85,7 +85,7 @@ def _openmp_number() -> int | None:
 def _thread_count(text: str) -> int | None:
     # isdigit() is true for digits such as '²', which int() refuses.
     is_number = text.isascii() and text.isdigit() and len(text) < 100
-    return int(text) if is_number and 1 <= int(text) <= LIMIT else None
+    return int(text) if is_number and 1 <= int(text) <= MAX_THREADS else None
 
 
 def available_cpus() -> int:
@@ -124,6 +124,6 @@ def _quota_of(group: Path) -> Iterator[float]:
 def _argument_error(value: str, *, source: str) -> ArgumentError:
     return ArgumentError(
         "threads.count",
-        f"{source} is {value}, which is not an integer from 1 to {LIMIT}.",
+        f"{source} is {value}, which is not an integer from 1 to {MAX_THREADS}.",
         hint="Give the number of threads, such as 2.",
     )

@@ -19,13 +19,13 @@ import numpy as np
 
 from gossamer_ir.nodes import Module
 
-VECTORS = 64
+VECTORS_PER_PIECE = 64
 """Vectors in a piece: it stays in the L1 cache while several tests read it."""
 
 VECTOR_BYTES = 256
 """Bytes of a vector: several registers, to amortize the overhead of the loop over more elements."""
 
-GRAIN = 524_288
+MIN_THREAD_ELEMENTS = 524_288
 """Minimum number of elements per thread: some 30 microseconds of work."""
 
 
@@ -142,7 +142,7 @@ def _segment_start_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     yield f'    starts = T.alloc_buffer(({lanes},), "int64", scope="local")'
     yield f"    for l in T.vectorized({lanes}):"
     yield "        starts[l] = 0"
-    yield f"    for t in T.serial({VECTORS}):"
+    yield f"    for t in T.serial({VECTORS_PER_PIECE}):"
     yield f"        for l in T.vectorized({lanes}):"
     for depth, condition in enumerate(conditions, start=3):
         yield f"{'    ' * depth}if {condition}:"
@@ -214,25 +214,25 @@ def _reduction_lines(
     """Yield a reduction over a piece: `start` is updated to `value` for each element."""
     yield f'    {name} = T.alloc_buffer((1,), "{start[0]}", scope="local")'
     yield f"    {name}[0] = {start[1]}"
-    yield f"    for t in T.serial({VECTORS}):"
+    yield f"    for t in T.serial({VECTORS_PER_PIECE}):"
     yield f"        for l in T.vectorized({_lanes(test)}):"
     yield f"            if {below}:"
     yield f"                {name}[0] = {value}"
 
 
 def _over_pieces(count: str, test: ArrayTest) -> str:
-    piece = VECTORS * _lanes(test)
-    return f"for c in T.parallel({_pieces(count, test)}, weight=c * {piece}, grain={GRAIN}):"
+    piece = VECTORS_PER_PIECE * _lanes(test)
+    return f"for c in T.parallel({_pieces(count, test)}, weight=c * {piece}, grain={MIN_THREAD_ELEMENTS}):"
 
 
 def _pieces(count: str, test: ArrayTest) -> str:
-    piece = VECTORS * _lanes(test)
+    piece = VECTORS_PER_PIECE * _lanes(test)
     return f"({count} + {piece - 1}) // {piece}"
 
 
 def _position(test: ArrayTest) -> str:
     lanes = _lanes(test)
-    return f"c * {VECTORS * lanes} + t * {lanes} + l"
+    return f"c * {VECTORS_PER_PIECE * lanes} + t * {lanes} + l"
 
 
 def _lanes(test: ArrayTest) -> int:

@@ -37,7 +37,7 @@ from gossamer_ir.support.index_arrays import LONGEST_LIST, first_wrong_product, 
 if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel
 
-SMALL = 65_536
+MAX_NUMPY_ELEMENTS = 65_536
 """The total number of elements up to which NumPy is faster than preparing a kernel."""
 
 Compile: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
@@ -55,8 +55,8 @@ class GeneratedCheck:
     """A `FactChecker` with a kernel for each combination of dtypes and tests. `compile` makes the kernels
     from a name of the combination and a function that returns the module.
 
-    Returns False for arrays of at most `small` elements together, and if the kernel cannot be compiled for
-    the target.
+    Returns False for arrays of at most `max_numpy_elements` elements together, and if the kernel cannot be
+    compiled for the target.
 
     >>> from gossamer_ir.core.build import index
     >>> def compile(name, program):
@@ -66,9 +66,9 @@ class GeneratedCheck:
     False
     """
 
-    def __init__(self, compile: Compile, *, small: int = SMALL) -> None:
+    def __init__(self, compile: Compile, *, max_numpy_elements: int = MAX_NUMPY_ELEMENTS) -> None:
         self._compile = compile
-        self._small = small
+        self._max_numpy_elements = max_numpy_elements
         self._kernels: dict[_Tests, Kernel | None] = {}
 
     def __call__(
@@ -76,7 +76,7 @@ class GeneratedCheck:
     ) -> bool:
         names = {fact.buffer: None for fact in facts if not isinstance(fact, Relation)}
         read = {name: arrays[name] for name in names}
-        if sum(array.size for array in read.values()) <= self._small:
+        if sum(array.size for array in read.values()) <= self._max_numpy_elements:
             return False
         several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
         single = (fact for fact in facts if isinstance(fact, _SINGLE))

@@ -19,7 +19,7 @@ COMMANDS = (
 
 # A link takes a fraction of a second. The limit is for
 # a compiler wrapper that waits for input or a server.
-SECONDS = 60
+LINK_TIMEOUT_SECONDS = 60
 
 
 class Linked(NamedTuple):
@@ -57,7 +57,7 @@ def _link_failure(command: list[str]) -> str | None:
             text=True,
             errors="replace",
             env=environment,
-            timeout=SECONDS,
+            timeout=LINK_TIMEOUT_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -9,7 +9,7 @@ from gossamer_ir.errors import ArgumentError
 
 PREFIX = "gossamer_"
 # The name is also that of files, to which suffixes are added; file systems allow 255 bytes.
-LONGEST = 200
+MAX_SYMBOL_LENGTH = 200
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = """
@@ -40,7 +40,7 @@ def symbol_for(artifact: Artifact, name: str = "") -> str:
     if (
         isinstance(symbol, str)
         and _SYMBOL.fullmatch(symbol)
-        and len(symbol) <= LONGEST
+        and len(symbol) <= MAX_SYMBOL_LENGTH
         and symbol not in _KEYWORDS | _TAKEN
         and not re.match("__|_[A-Z]", symbol)
     ):
@@ -48,6 +48,6 @@ def symbol_for(artifact: Artifact, name: str = "") -> str:
     raise ArgumentError(
         "export.name",
         f"'{symbol}' cannot be the name of an exported kernel; expected an identifier of at most "
-        f"{LONGEST} characters that is not a word of C, of C++ or of the header.",
+        f"{MAX_SYMBOL_LENGTH} characters that is not a word of C, of C++ or of the header.",
         hint="Give another name, such as my_kernel.",
     )

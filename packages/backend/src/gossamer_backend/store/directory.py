@@ -25,7 +25,7 @@ MOST_SYMBOLIC_LINKS = 40
 
 # The block of ext4, XFS, APFS and NTFS by default. A
 # file system with larger ones says so by `fstatvfs`.
-BLOCK = 4096
+BLOCK_BYTES = 4096
 
 # O_PATH needs no permission to read, so a home directory that can only be searched works as well.
 _SEARCHED = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
@@ -89,7 +89,7 @@ class Directory:
 
     def allocated(self, size: int) -> int:
         """Return the space that a file of this size is expected to take on disk, in bytes."""
-        unit = BLOCK
+        unit = BLOCK_BYTES
         if self.descriptor is not None:
             unit = max(unit, os.fstatvfs(self.descriptor).f_frsize)
         return -(-size // unit) * unit
@@ -137,7 +137,7 @@ def space_of(status: os.stat_result) -> int:
     allocate blocks later."""
     blocks = getattr(status, "st_blocks", None)
     if blocks is None:
-        return -(-status.st_size // BLOCK) * BLOCK
+        return -(-status.st_size // BLOCK_BYTES) * BLOCK_BYTES
     return max(status.st_size, int(blocks) * 512)
 
 

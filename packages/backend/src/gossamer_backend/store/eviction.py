@@ -15,17 +15,18 @@ from __future__ import annotations
 import os
 import time
 
-from gossamer_backend.store.directory import BLOCK, Directory, space_of
+from gossamer_backend.store.directory import BLOCK_BYTES, Directory, space_of
 from gossamer_backend.store.safe_files import PARTIAL
 
 COUNTER = "written"
 # Entries are listed whenever an eighth of the limit was written, so
 # an eighth of it stays unused. A larger number wastes less space and
 # lists the directory more often. The value was chosen, not measured.
-SHARE = 8
-MARGIN = 64
-"""The share of the limit for what is not counted: the counter itself takes a 32768th of it, and the list of
-files, with at most 100 bytes for each block, grows by a 328th at most before entries are removed."""
+EVICTION_DIVISOR = 8
+MARGIN_DIVISOR = 64
+"""The limit divided by this is for what is not counted: the counter itself takes a 32768th of the limit, and
+the list of files, with at most 100 bytes for each block, grows by a 328th at most before entries are
+removed."""
 
 ABANDONED_AFTER = 3600.0
 """Seconds after which a temporary file is taken to be left by a killed writer."""
@@ -37,15 +38,15 @@ def make_room(directory: Directory, length: int, *, suffix: str, limit: int) -> 
     needed = directory.allocated(length)
     # What may be written before the next eviction is subtracted: other writers do not wait for this
     # one. The two blocks are those of the counter and of the directory itself.
-    size = limit - limit // SHARE - limit // MARGIN - 2 * BLOCK - needed
+    size = limit - limit // EVICTION_DIVISOR - limit // MARGIN_DIVISOR - 2 * BLOCK_BYTES - needed
     if size < 0:
         return False
     try:
-        written = _count_blocks(directory, needed // BLOCK) * BLOCK
+        written = _count_blocks(directory, needed // BLOCK_BYTES) * BLOCK_BYTES
     except OSError:
         written = limit  # If writes cannot be counted, the directory is listed.
     # Only one writer can remove the counter, so only one lists the directory.
-    if written * SHARE >= limit and directory.remove(COUNTER):
+    if written * EVICTION_DIVISOR >= limit and directory.remove(COUNTER):
         evict_entries(directory, suffix=suffix, size=size)
     return True
 

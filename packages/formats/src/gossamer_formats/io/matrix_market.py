@@ -32,7 +32,7 @@ SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 # An entry is below 100 characters; comments may be long. Without a limit, a compressed file could
 # decompress to a single line that fills the memory.
 _LONGEST_LINE = 1 << 16
-_BLOCK = 1 << 16
+_BLOCK_CHARACTERS = 1 << 16
 """The number of characters that are split into lines at once."""
 
 # The headers of the SuiteSparse collection have a few kilobytes; a megabyte is skipped in no time.
@@ -144,7 +144,7 @@ def _read_entries(stream: TextIO, header: Header) -> Array:
 def _line_blocks(stream: TextIO, header: Header) -> Iterator[Iterator[str]]:
     """Yield the lines of blocks of text, without blank lines and comments, for which NumPy would warn."""
     rest, left = "", _LONGEST_COMMENTS + _LONGEST_ENTRY * header.entries
-    while block := stream.read(_BLOCK):
+    while block := stream.read(_BLOCK_CHARACTERS):
         left -= len(block)
         if left < 0:
             entries = counted(header.entries, "entry", "entries")

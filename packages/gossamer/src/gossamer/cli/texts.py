@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-LONGEST = 1 << 28
+MAX_INPUT_BYTES = 1 << 28
 """The maximum size of an input in bytes."""
 
 
@@ -18,7 +18,7 @@ def read_text(path: str) -> str:
 
 def read_stream(stream: BinaryIO) -> str:
     """Return the text of a stream; raise as `read_text`."""
-    data = stream.read(LONGEST + 1)
-    if len(data) > LONGEST:
-        raise ValueError(f"it has more than {LONGEST} bytes")
+    data = stream.read(MAX_INPUT_BYTES + 1)
+    if len(data) > MAX_INPUT_BYTES:
+        raise ValueError(f"it has more than {MAX_INPUT_BYTES} bytes")
     return data.decode()

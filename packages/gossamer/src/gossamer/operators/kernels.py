@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gossamer_backend import FactChecker
 
 DEFAULT_TARGET = "generic-cpu"
-LIMIT = 1024
+MAX_KERNELS = 1024
 """The number of kernels that are kept in memory; others are found again by `build_named`."""
 
 _Key = tuple[str, Variant, Stats | None, str]
@@ -53,7 +53,7 @@ def kernel_for(
         from gossamer.kernel_cache import build_named
 
         if key not in _built:
-            while len(_built) >= LIMIT:
+            while len(_built) >= MAX_KERNELS:
                 del _built[next(iter(_built))]
             asked = msgspec.json.encode((program, variant))
             _built[key] = build_named(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-LIMIT = 1024
+MAX_PLANS = 1024
 """The number of plans that an operator keeps; the first is dropped."""
 
 _Key = tuple[object, str | Target | None, tuple[int, ...]]
@@ -195,7 +195,7 @@ class Operator(Generic[P]):
         stored = self._plans.get(key)
         if stored is not None and stored.kernel is kernel:
             return
-        while len(self._plans) >= LIMIT:
+        while len(self._plans) >= MAX_PLANS:
             self._plans.pop(next(iter(self._plans)), None)
         self._plans[key] = kernel.plan(
             pointers=POINTERS, scalars=SCALARS, passed=(*operands.dense, operands.output)

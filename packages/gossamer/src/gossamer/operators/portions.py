@@ -20,10 +20,10 @@ from gossamer_ir.nodes import Expr
 LONG_ROW = 1 << 24
 """The number of elements from which on float32 cannot count: 1 added to 2**24 is 2**24."""
 
-BLOCK = 1 << 16
+BLOCK_ELEMENTS = 1 << 16
 """The number of elements of a block of a long row."""
 
-WORK = 1 << 30
+PORTION_PRODUCTS = 1 << 30
 """The number of products in a portion: 0.1 to 1 second of work."""
 
 _ROWS, _ELEMENTS = index_var("m"), index_var("nnz")
@@ -38,7 +38,7 @@ def has_long_rows(operands: Operands) -> bool:
 
 def is_much_work(operands: Operands) -> bool:
     """Return whether a call with these operands is made in portions."""
-    return operands.matrix.nnz * (operands.features or 1) > WORK
+    return operands.matrix.nnz * (operands.features or 1) > PORTION_PRODUCTS
 
 
 def in_blocks(operands: Operands) -> tuple[Operands, Array]:
@@ -58,15 +58,15 @@ def in_blocks(operands: Operands) -> tuple[Operands, Array]:
 def _block_offsets(indptr: Array) -> tuple[Array, Array]:
     """Return the offsets of blocks, and the number of the first block of each row.
 
-    >>> offsets, starts = _block_offsets(np.array([0, 2, 2, BLOCK + 5]))
-    >>> offsets.tolist() == [0, 2, 2, BLOCK + 2, BLOCK + 5], starts.tolist()
+    >>> offsets, starts = _block_offsets(np.array([0, 2, 2, BLOCK_ELEMENTS + 5]))
+    >>> offsets.tolist() == [0, 2, 2, BLOCK_ELEMENTS + 2, BLOCK_ELEMENTS + 5], starts.tolist()
     (True, [0, 1, 2])
     """
     begins = indptr[:-1].astype(np.int64)
-    counts = np.maximum(1, -(-(indptr[1:] - begins) // BLOCK))
+    counts = np.maximum(1, -(-(indptr[1:] - begins) // BLOCK_ELEMENTS))
     starts = np.cumsum(counts) - counts
     row = np.repeat(np.arange(len(counts)), counts)
-    offsets = begins[row] + BLOCK * (np.arange(len(row)) - starts[row])
+    offsets = begins[row] + BLOCK_ELEMENTS * (np.arange(len(row)) - starts[row])
     return np.append(offsets, indptr[-1]).astype(indptr.dtype), starts
 
 
@@ -77,7 +77,7 @@ def row_portions(
     stored element, and all of the others."""
     indptr = arrays["indptr"]
     first = {param.name: param.shape[0] for param in signature.buffers}
-    for begin, end in _row_ranges(indptr, max(1, WORK // (features or 1))):
+    for begin, end in _row_ranges(indptr, max(1, PORTION_PRODUCTS // (features or 1))):
         rows, elements = slice(begin, end), slice(int(indptr[begin]), int(indptr[end]))
         parts: dict[Expr, slice] = {_ROWS: rows, _ELEMENTS: elements}
         part = {

@@ -27,8 +27,8 @@ from gossamer_ir.traversal.rewrite import map_children
 MAX_TERMS = 16
 """A product of two sums that would have more terms is not expanded, since terms multiply with each
 factor."""
-# `_PART` is a power of two, so that parts of a large number are products that int64 can represent.
-_LEAST, _PART = -(2**63), 2**62
+# `_RADIX` is a power of two, so that parts of a large number are products that int64 can represent.
+_INT64_MIN, _RADIX = -(2**63), 2**62
 
 
 class Affine(msgspec.Struct, frozen=True, gc=False):
@@ -348,7 +348,7 @@ def expr_of(form: Affine) -> Expr:
     if result is None:
         return _number(form.constant)
     # Not the least integer itself: its absolute value is not an int64.
-    if _LEAST < form.constant < 0:
+    if _INT64_MIN < form.constant < 0:
         return build.sub(result, build.index(-form.constant))
     return build.add(result, _number(form.constant))
 
@@ -356,8 +356,8 @@ def expr_of(form: Affine) -> Expr:
 def _number(value: int) -> Expr:
     """Return an unbounded integer as an expression; a sum of products that is not folded if int64 is too
     small."""
-    if _LEAST <= value < -_LEAST:
+    if _INT64_MIN <= value < -_INT64_MIN:
         return build.index(value)
-    count, rest = divmod(value, _PART)
+    count, rest = divmod(value, _RADIX)
     # Not `build.add`, which would fold, and so wrap, the number that is written here.
-    return Binary("add", Binary("mul", _number(count), build.index(_PART)), build.index(rest))
+    return Binary("add", Binary("mul", _number(count), build.index(_RADIX)), build.index(rest))

@@ -39,7 +39,7 @@ MAX_DEPTH = 9
 """Atoms that may be eliminated one after another."""
 MAX_NESTING = 6
 """Depth of side conditions that themselves need side conditions."""
-ALTERNATIVES = 3
+MAX_ALTERNATIVES = 3
 """Atoms that are tried first at the start of a proof. Deeper goals try only the highest-ranked atom."""
 
 
@@ -174,7 +174,7 @@ class Elimination:
         atoms = list(goal.terms)
         if len(atoms) > 1:
             # Alternatives at every depth would make the search exponential in MAX_DEPTH.
-            choices = ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
+            choices = MAX_ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
             atoms = sorted(atoms, key=self._rank, reverse=True)[:choices]
         return any(self._eliminates(atom, goal, depth) for atom in atoms)
 

@@ -198,9 +198,9 @@ def _too_deep() -> ParseError:
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_DEPTH_CHANGE = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _PIECE = re.compile(_STRING.pattern + rb"|[\[{]++|[\]}]++", re.DOTALL)
-_SMALL = 1 << 20
+_SINGLE_STEP_BYTES = 1 << 20
 """The greatest size in bytes of a text whose nesting is found in one step. This is faster, but needs a
 multiple of the size in memory."""
 
@@ -212,18 +212,18 @@ def nesting_of(data: bytes) -> int:
     >>> nesting_of(b'{"a[[[": [[1], []]}')
     3
     """
-    if len(data) > _SMALL:
+    if len(data) > _SINGLE_STEP_BYTES:
         return _nesting_of_large(data)
     brackets = _STRING.sub(b"", data).translate(None, _NO_BRACKETS)
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+    return max(accumulate(map(_DEPTH_CHANGE.__getitem__, brackets)), default=0)
 
 
 def _nesting_of_large(data: bytes) -> int:
     depth = deepest = 0
     for piece in _PIECE.finditer(data):
         first = data[piece.start()]
-        if first in _STEP:
-            depth += _STEP[first] * (piece.end() - piece.start())
+        if first in _DEPTH_CHANGE:
+            depth += _DEPTH_CHANGE[first] * (piece.end() - piece.start())
             deepest = max(deepest, depth)
             if deepest > MAX_NESTING:
                 break

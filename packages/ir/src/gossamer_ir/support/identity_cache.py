@@ -9,13 +9,13 @@ from typing import TypeVar
 N = TypeVar("N")
 R = TypeVar("R")
 
-LIMIT = 4
+MAX_RESULTS = 4
 """The number of results that are kept. Passes and primitives work on one module at a time, so the same
 few arguments recur; a small cache also releases old modules soon."""
 
 
 def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
-    """Memoize the last `LIMIT` results, keyed by object identity.
+    """Memoize the last `MAX_RESULTS` results, keyed by object identity.
 
     Arguments must be immutable, such as nodes. Comparing identities takes constant time, comparing equal
     nodes takes time proportional to their size. The cache is thread-safe without a lock: it is an immutable
@@ -39,7 +39,7 @@ def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
             if known is node:
                 return value
         result = function(node)
-        recent = ((node, result), *recent[: LIMIT - 1])
+        recent = ((node, result), *recent[: MAX_RESULTS - 1])
         return result
 
     return memoized

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 _NUMBERS = {int: numbers.Integral, float: numbers.Real}
 """The types accepted for a number: those of NumPy as well, and integers for a float."""
-_LONGEST = 60
+_MAX_REPR_LENGTH = 60
 """The longest `repr` of a value that an error message shows."""
 
 
@@ -134,7 +134,10 @@ def _elements(value: Any, of: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
 
 
 def _shown(value: object) -> str:
-    if not isinstance(value, (str, bytes, int, float, NoneType)) or len(repr(value)) > _LONGEST:
+    if (
+        not isinstance(value, (str, bytes, int, float, NoneType))
+        or len(repr(value)) > _MAX_REPR_LENGTH
+    ):
         return f"of type {type(value).__name__}"
     return repr(value)
 

@@ -29,7 +29,7 @@ from gossamer_ir.verify.vector_expressions import VECTOR_EXPRESSIONS, check_vsca
 MAX_CALLS = 100
 """Maximum depth of nested calls."""
 
-RANGE = 2
+RANGE_PARAMS = 2
 """Number of leading parameters of an outlined loop that give its range: begin and end."""
 
 
@@ -52,14 +52,14 @@ def check_parallel_for(ctx: VerifyContext, node: ParallelFor, at: At) -> None:
     callee = _find_callee(ctx, node.function, at)
     if callee is None:
         return
-    if [param.dtype for param in callee.params[:RANGE]] != ["int64"] * RANGE:
+    if [param.dtype for param in callee.params[:RANGE_PARAMS]] != ["int64"] * RANGE_PARAMS:
         ctx.report(
             "verify.flat.range",
             f"The first two parameters of '{node.function}', which runs in parallel, must be the begin "
             "and end of its range, in int64.",
             at,
         )
-    _check_arguments(ctx, node, callee, callee.params[RANGE:], at)
+    _check_arguments(ctx, node, callee, callee.params[RANGE_PARAMS:], at)
 
 
 def check_launch(ctx: VerifyContext, node: Launch, at: At) -> None:

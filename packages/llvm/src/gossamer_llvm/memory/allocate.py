@@ -18,7 +18,7 @@ MAX_STACK_BYTES = 131072
 
 # The lanes of the widest vector in use, 64 bytes of
 # int8: then a whole vector at the end stays inside.
-_ROUND = 64
+_ALLOCATION_UNIT = 64
 
 
 def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
@@ -48,7 +48,7 @@ def _reserved_elements(buffer: Buffer) -> int | None:
     if len(known) != len(extents):
         return None
     # At least one block, so that empty buffers have an address.
-    return -(-max(prod(known), 1) // _ROUND) * _ROUND
+    return -(-max(prod(known), 1) // _ALLOCATION_UNIT) * _ALLOCATION_UNIT
 
 
 def _on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:

@@ -19,7 +19,12 @@ from gossamer_llvm.parallel.load_balancing import (
     define_search,
     define_weight,
 )
-from gossamer_llvm.parallel.trampoline import FIRST_UNITS, UNITS, ParallelRegion, define_trampoline
+from gossamer_llvm.parallel.trampoline import (
+    FIRST_UNITS,
+    UNITS_PER_SHARE,
+    ParallelRegion,
+    define_trampoline,
+)
 
 LITTLE_WORK = 128
 """If the work is less than this multiple of the grain, the share of a thread is one chunk. With the grain of
@@ -109,7 +114,7 @@ def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
     """Return the number of units of the first chunk of a thread: its whole share if there is so little
     work that taking further chunks costs too much."""
     is_little = emitter.text.value(f"icmp slt i64 {paid}, {LITTLE_WORK}")
-    chosen = emitter.text.value(f"select i1 {is_little}, i64 {UNITS}, i64 {FIRST_UNITS}")
+    chosen = emitter.text.value(f"select i1 {is_little}, i64 {UNITS_PER_SHARE}, i64 {FIRST_UNITS}")
     return Value(chosen, "int64")
 
 

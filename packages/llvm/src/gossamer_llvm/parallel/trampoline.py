@@ -31,7 +31,7 @@ class _ChunkRange(NamedTuple):
     captures: str
 
 
-UNITS = 16
+UNITS_PER_SHARE = 16
 """The number of equal units of a share; chunks consist of units."""
 
 FIRST_UNITS = 14
@@ -53,11 +53,11 @@ def define_trampoline(
     captures = "".join(f", {value.typed}" for value in values[6:split])
     start, end, low, total, threads, first_units = values[:6]
     text = emitter.text
-    units = Value(text.value(f"mul i64 {threads.text}, {UNITS}"), "int64")
+    units = Value(text.value(f"mul i64 {threads.text}, {UNITS_PER_SHARE}"), "int64")
     whole = _ChunkRange(start, end, low, total, units, captures)
     take, run, done, stop = (text.new_block() for _ in range(4))
     text.fall_into(take)
-    left = Value(text.value(f"sub i64 {UNITS}, {first_units.text}"), "int64")
+    left = Value(text.value(f"sub i64 {UNITS_PER_SHARE}, {first_units.text}"), "int64")
     chunks = text.value(f"mul i64 {threads.text}, " + text.value(f"add i64 {left.text}, 1"))
     ticket = _take_ticket(emitter, closure, chunks, run, stop)
     text.begin(run)
@@ -102,10 +102,10 @@ def _units_of(
     rest = text.value(f"sub i64 {ticket}, {threads.text}")
     share = text.value(f"sdiv i64 {rest}, {small}")
     within = text.value(f"srem i64 {rest}, {small}")
-    base = text.value(f"mul i64 {share}, {UNITS}")
+    base = text.value(f"mul i64 {share}, {UNITS_PER_SHARE}")
     offset = text.value(f"add i64 {within}, {first_units.text}")
     late = text.value(f"add i64 {base}, {offset}")
-    early = text.value(f"mul i64 {ticket}, {UNITS}")
+    early = text.value(f"mul i64 {ticket}, {UNITS_PER_SHARE}")
     is_early = text.value(f"icmp slt i64 {rest}, 0")
     first = text.value(f"select i1 {is_early}, i64 {early}, i64 {late}")
     length = text.value(f"select i1 {is_early}, {first_units.typed}, i64 1")

@@ -2,8 +2,8 @@
 
 If each search starts at the result of the previous one and steps forward, `n` searches among `m` sorted
 elements read at most `n + m` elements; independent searches take `n * log(m)` steps. If the next result is
-far away, walking would be slower, so after `STEPS` steps the search is a binary search of the rest: none
-takes more than these steps longer than an independent search.
+far away, walking would be slower, so after `MAX_LINEAR_STEPS` steps the search is a binary search of the
+rest: none takes more than these steps longer than an independent search.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gossamer_lower.search.helpers.search_expansion import (
 )
 from gossamer_lower.statements.rebuild import map_statements, with_bodies
 
-STEPS = 8
+MAX_LINEAR_STEPS = 8
 """The number of elements that a search walks before it halves the rest: a cache line of int64, and the steps
 of a binary search among a few hundred elements."""
 
@@ -183,7 +183,7 @@ class _SearchMerger:
         is_constant = build.integer_value(search.begin) is not None
         # Before the loop in which the value varies: the cursor lives across its iterations.
         enclosing.cursors += allocated_cell(low, search.begin if is_constant else build.ZERO)
-        return (*cells.from_before(STEPS, stop), cells.halving(middle)), Let(
+        return (*cells.from_before(MAX_LINEAR_STEPS, stop), cells.halving(middle)), Let(
             let.var, cells.result()
         )
 

@@ -23,7 +23,7 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.lowering_pass import lowering_pass
 
-_CHUNK = 2
+_RANGE_PARAMS = 2
 """The number of parameters of a parallel function that give its part of the range; they stay."""
 
 
@@ -66,7 +66,7 @@ class _ArgumentRemover:
             old = self._old[name]
             body = tuple(self._node(stmt) for stmt in old.body)
             is_chunk = name in self._run_in_parallel()
-            kept = old.params[:_CHUNK] if is_chunk else ()
+            kept = old.params[:_RANGE_PARAMS] if is_chunk else ()
             self._new[name] = _pruned(msgspec.structs.replace(old, body=body), kept)
         return self._new[name]
 
@@ -76,7 +76,7 @@ class _ArgumentRemover:
 
     def _node(self, node: Any) -> Any:
         if isinstance(node, CALLS):
-            first = _CHUNK if isinstance(node, ParallelFor) else 0
+            first = _RANGE_PARAMS if isinstance(node, ParallelFor) else 0
             params = self._old[node.function].params[first:]
             kept = set(self.function(node.function).params)
             pairs = zip(node.args, params, strict=True)

@@ -19,7 +19,7 @@ COUNTS = (1, 2, 3, 7)
 """The numbers of threads that a kernel is run with."""
 
 REPEATS = 2
-MOST = 6
+REPEATED_CASES = 6
 """The number of cases of a program that are repeated: the largest ones, which use several threads."""
 
 
@@ -93,7 +93,7 @@ def at_once(work: Callable[[], None]) -> None:
 
 def _callable_cases(program: Program) -> list[Case]:
     cases = [case for case in program.cases() if not case.raises]
-    return sorted(cases, key=_bytes)[-MOST:]
+    return sorted(cases, key=_bytes)[-REPEATED_CASES:]
 
 
 def _bytes(case: Case) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from gossamer_backend import Backend
 from gossamer_testkit.conformance.base import fail
 
-SECONDS = 600
+TIMEOUT_SECONDS = 600
 SEED = "4711"
 """The hash seed of the child process."""
 
@@ -43,7 +43,7 @@ def in_another_process(
             input=pickle.dumps(payload),
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": SEED},
-            timeout=SECONDS,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
         lines = answers.read_text().splitlines() if answers.exists() else []

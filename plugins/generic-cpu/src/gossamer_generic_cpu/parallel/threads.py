@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 
 from gossamer_backend.call.abi import Parallelism, ParallelismSource
-from gossamer_backend.call.threads import LIMIT, get_num_threads
+from gossamer_backend.call.threads import MAX_THREADS, get_num_threads
 from gossamer_backend.fork import compiling
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -25,7 +25,7 @@ VARIABLE = "GOSSAMER_PARALLEL"
 be used, another takes its place."""
 
 _CHOICES = ("pool", "gomp", "pthread", "none")
-SPINS = "100000"
+INITIAL_SPIN_COUNT = "100000"
 """About 0.1 milliseconds: the threads are still awake for a region that follows immediately."""
 
 _SPIN_COUNT = "GOMP_SPINCOUNT"
@@ -46,10 +46,10 @@ def parallelism_of(target: Target) -> ParallelismSource:
     text = target.option("threads")
     if not text:
         return _current_parallelism
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= LIMIT:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= MAX_THREADS:
         raise ArgumentError(
             "threads.count",
-            f"The option threads of '{target.text}' is not an integer from 1 to {LIMIT}.",
+            f"The option threads of '{target.text}' is not an integer from 1 to {MAX_THREADS}.",
             hint="Give the number of threads, as in generic-cpu:threads=2.",
         )
     return partial(_parallelism_with, int(text))
@@ -118,12 +118,12 @@ def _short_spinning() -> Iterator[None]:
     if any(name in os.environ for name in _WAITING) or _is_gomp_loaded():
         yield
         return
-    os.environ[_SPIN_COUNT] = SPINS
+    os.environ[_SPIN_COUNT] = INITIAL_SPIN_COUNT
     try:
         yield
     finally:
         # Another thread of the user's may have set it since: that value stays.
-        if os.environ.get(_SPIN_COUNT) == SPINS:
+        if os.environ.get(_SPIN_COUNT) == INITIAL_SPIN_COUNT:
             del os.environ[_SPIN_COUNT]
 
 

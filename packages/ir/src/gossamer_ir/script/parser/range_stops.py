@@ -6,7 +6,7 @@ from gossamer_ir.core.build import ZERO, index, integer_value
 from gossamer_ir.nodes import Binary, Const, Expr, Range
 
 # A stop beyond int64 could not be printed as a constant that parses.
-_LIMIT = 2**63
+_INT64_END = 2**63
 
 
 def extent_between(start: Expr, stop: Expr) -> Expr:
@@ -40,7 +40,7 @@ def _candidates(start: Expr, extent: Expr) -> tuple[Expr, ...]:
     low, length = integer_value(start), integer_value(extent)
     if low is not None and length is not None:
         stop = low + length
-        return (index(stop),) if -_LIMIT <= stop < _LIMIT else ()
+        return (index(stop),) if -_INT64_END <= stop < _INT64_END else ()
     if isinstance(extent, Binary) and extent.op == "sub" and extent.rhs == start:
         return (extent.lhs, Binary("add", start, extent))
     return (Binary("add", start, extent),)

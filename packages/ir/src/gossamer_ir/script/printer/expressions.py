@@ -36,7 +36,7 @@ from gossamer_ir.script.printer.writer import Writer
 
 EXPLICIT = ""
 # Above every level of `_INFIX`: names, calls and literals need no parentheses.
-_ATOM = 20
+_ATOM_PRECEDENCE = 20
 
 # Levels of precedence, those of Python.
 _INFIX: Mapping[str, tuple[str, int]] = {
@@ -135,9 +135,9 @@ def _unary(w: Writer, node: Unary, expected: str | None, level: int) -> None:
 def _binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
     if node.op in ("and", "or"):
         expected = expected or "bool"
-    sign, own = _INFIX.get(node.op, (f"T.{node.op}", _ATOM))
-    lhs, rhs = operand_dtypes((node.lhs, node.rhs), expected, folds=own != _ATOM)
-    if own == _ATOM:
+    sign, own = _INFIX.get(node.op, (f"T.{node.op}", _ATOM_PRECEDENCE))
+    lhs, rhs = operand_dtypes((node.lhs, node.rhs), expected, folds=own != _ATOM_PRECEDENCE)
+    if own == _ATOM_PRECEDENCE:
         w.put(f"{sign}(")
         write_expr(w, node.lhs, "lhs", expected=lhs)
         w.put(", ")

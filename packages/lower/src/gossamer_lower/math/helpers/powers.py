@@ -22,7 +22,7 @@ from gossamer_lower.math.helpers.term_builder import Term
 
 _INFINITY = float("inf")
 _NAN = float("nan")
-_MOST = 720.0
+_MIN_EXPONENT, _MAX_EXPONENT = -780.0, 720.0
 """e^720 overflows, e^-760 is zero."""
 
 
@@ -63,9 +63,9 @@ def _trunc(x: Term) -> Term:
 def _exp(high: Term, low: Term, *, precise: bool) -> Term:
     """Return e^(high + low)."""
     code = high.code
-    is_beyond = high.magnitude() > _MOST + 60
-    n, _ = reduced_argument(clamped_value(high, -_MOST - 60, _MOST), precise=precise)
-    bounded = clamped_value(high, -_MOST - 60, _MOST)
+    is_beyond = high.magnitude() > -_MIN_EXPONENT
+    n, _ = reduced_argument(clamped_value(high, _MIN_EXPONENT, _MAX_EXPONENT), precise=precise)
+    bounded = clamped_value(high, _MIN_EXPONENT, _MAX_EXPONENT)
     r = code.fma(n, -known.LN2[0], bounded)
     r = code.fma(n, -known.LN2[1], r) + code.select(is_beyond, 0.0, low)
     return scaled_by_power(ReducedArgument(n, exp_minus_one_of_small(r, precise=precise)))

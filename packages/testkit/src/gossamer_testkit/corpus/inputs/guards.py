@@ -9,26 +9,26 @@ import numpy as np
 
 from gossamer_testkit.corpus.case import Case
 
-SIZE = 50
+ELEMENTS = 50
 
 
 def guard_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     """Arguments for Y[i] = X[P[i]] with guards: the call fails if one P[i] is out of bounds."""
-    yield _case("all hold", np.arange(SIZE)[::-1])
+    yield _case("all hold", np.arange(ELEMENTS)[::-1])
     yield _case("nothing to guard", np.arange(0))
     for name, at, position in (
-        ("the first fails", 0, SIZE),
-        ("the last fails", SIZE - 1, -1),
+        ("the first fails", 0, ELEMENTS),
+        ("the last fails", ELEMENTS - 1, -1),
         ("one in the middle fails", 20, 2**62),
         ("one fails below zero", 33, -(2**62)),
     ):
-        positions = np.arange(SIZE)
+        positions = np.arange(ELEMENTS)
         positions[at] = position
         yield _case(name, positions, raises="kernel.out_of_bounds", names=options["buffer"])
 
 
 def _case(name: str, positions: Any, *, raises: str = "", names: str = "") -> Case:
-    x = np.arange(SIZE, dtype=np.float32)
+    x = np.arange(ELEMENTS, dtype=np.float32)
     p = np.ascontiguousarray(positions, np.int64)
     values = {"x": x, "p": p, "y": np.zeros(p.size, np.float32), "n": x.size, "m": p.size}
     return Case(name, values, raises=raises, names=names)

@@ -21,7 +21,7 @@ BESIDE_HALVES = (
 """Integers halfway between two numbers of bfloat16 or float16, and some that are halfway only once they have
 been rounded to float32, which must not happen."""
 
-PADDED = 64
+PADDED_LENGTH = 64
 """The length of a case is a multiple of this, and therefore of every number of lanes."""
 
 
@@ -30,8 +30,8 @@ def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
     dtype, rows = options["dtype"], len(options["rows"])
     special = special_values(dtype)
     grid = np.stack(np.meshgrid(special, special)).reshape(2, -1)
-    everything = np.pad(grid, ((0, 0), (0, -grid.shape[1] % PADDED)), mode="edge")
-    for name, columns in (("all pairs", everything), ("1 vector", everything[:, :PADDED])):
+    everything = np.pad(grid, ((0, 0), (0, -grid.shape[1] % PADDED_LENGTH)), mode="edge")
+    for name, columns in (("all pairs", everything), ("1 vector", everything[:, :PADDED_LENGTH])):
         yield _pair_case(name, columns, rows=rows, output=options["output"])
     yield _pair_case("0 elements", everything[:, :0], rows=rows, output=options["output"])
 
