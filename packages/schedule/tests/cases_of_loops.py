@@ -36,6 +36,15 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SS", [i, j])
             V[vi + vj] = V[vi + vj + 1] + 1.0
 """
+INIT_BY_LOOP = """
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[i])):
+        with T.block("last"):
+            vj = T.axis.reduce(8, j)
+            with T.init():
+                V[i] = 0
+            V[i] = vj
+"""
 LATE = COPY.replace("T.serial(8):\n    for", "T.serial(2, 8):\n    for")
 SYMBOLIC = COPY.replace("T.serial(8):\n    for", "T.serial(n):\n    for")
 PARALLEL = COPY.replace("for i in T.serial", "for i in T.parallel")
@@ -147,6 +156,7 @@ CASES = [
     ("split.factors", COPY, "split", {"loop": "j", "factors": ()}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": (2, 3)}),
     ("split.not_proved", SYMBOLIC, "split", {"loop": "i", "factors": (2, 3)}),
+    ("split.not_proved", INIT_BY_LOOP, "split", {"loop": "j", "factors": (2, None, 2)}),
     ("split.start", LATE, "split", {"loop": "i", "factors": (None, 3)}),
     ("split.kind", PARALLEL, "split", {"loop": "i", "factors": (None, 3)}),
     ("unroll.kind", PARALLEL, "unroll", {"loop": "i"}),

@@ -98,11 +98,27 @@ def require_inits_with_added_factors(
             require_points_kept(cursor, used)
             continue
         _require_no_conditions(cursor, used)
+        _require_init_without(cursor, used - reducing)
         if not any(loop.var in reducing for loop in top.loops_in_block):
             crossed = loops_outside_reductions(
                 fed.loops_in_block[len(top.loops_in_block) :], reducing
             )
             require_same_effect(cursor, top, crossed)
+
+
+def _require_init_without(cursor: Cursor, feeding: Set[str]) -> None:
+    """Refuse an init that uses loops that come to feed the reduction: it would run before them.
+
+    Raises `.not_proved`.
+    """
+    for name in sorted(free_vars(*cursor.node.init) & feeding):
+        raise schedule_error(
+            f"{cursor.primitive}.not_proved",
+            f"The init of block '{cursor.node.name}' uses loop '{name}', outside of which it would run.",
+            needs=f"the init does not use '{name}'",
+            hint="Apply decompose_reduction before.",
+            place=cursor.place,
+        )
 
 
 def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
