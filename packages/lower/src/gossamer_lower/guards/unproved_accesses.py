@@ -34,6 +34,8 @@ class UnprovedAccesses:
     @contextmanager
     def holding(self, condition: Expr, *, while_running: tuple[Stmt, ...] = ()) -> Iterator[None]:
         """Assume a condition inside the `with` statement, until `while_running` writes its operands."""
+        # Assumed only for accesses that become masked: a
+        # uniform access is made for all lanes or none.
         if free_vars(condition) & self.lane_vars:
             self._lane_conditions.append(condition)
             yield
@@ -49,6 +51,7 @@ class UnprovedAccesses:
         """
         if not self._lane_conditions:
             return self._out_of_bounds(access)
+        # The mask is applied to an access whose index depends on the lane.
         is_masked = any(free_vars(index) & self.lane_vars for index in access.indices)
         with self._point.scope():
             for condition in self._lane_conditions if is_masked else ():
@@ -77,6 +80,7 @@ class UnprovedAccesses:
     def of_window(self, search: Search) -> Expr | None:
         """Return the part of the bounds check of a search window that is not proved. An empty window
         reads nothing, so it is always in bounds."""
+        # The first and the last element are enough, since the window is contiguous.
         pairs = places_read(search, self._point.shapes[search.buffer])
         unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
         if unproved is None:
@@ -90,6 +94,7 @@ class UnprovedAccesses:
 
     def _unproved_parts(self, index: Expr, extent: Expr) -> tuple[Compare, ...]:
         """Return the parts of 0 <= index < extent that are not proved."""
+        # Copies of a body, and nested loads, pose the same question many times.
         question = self._prover.state, index, extent
         parts = self._answers.get(question)
         if parts is None:
@@ -101,6 +106,8 @@ class UnprovedAccesses:
         index that may wrap, one proved part alone says nothing: both bounds together exclude the wrap."""
         wide = build.widen(index)
         is_above, is_below = self._proved(wide, extent)
+        # Both bounds of the unbounded value: then the machine
+        # value is the same, even if it wrapped on the way.
         if is_above and is_below:
             return
         is_exact = self._overflow.is_exact(wide)

@@ -70,6 +70,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
     (`own`) are not shared: each thread has its own."""
 
     def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
+        # Vectors were made before, so a store may have several lanes that share an element.
         if not isinstance(node, Store) or node.buffer in own or not is_shared(loop, node.buffer):
             return None
         atomic = atomic_of(node) or accumulated_by_lane(node, namer)
@@ -80,6 +81,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
     body = rewrite_body(loop.body, rule)
     combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}
     for node in walk(*body):
+        # Another thread may be between the load and the store of such an element.
         if isinstance(node, READS) and node.buffer in combined:
             raise _unsupported_error(node.buffer)
     kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)

@@ -84,6 +84,8 @@ def outline_parallel(module: Module) -> Module:
             Y[i] = X[i] * 2.0
     <BLANKLINE>
     """
+    # Names of functions and of variables share one
+    # namer, as outlined functions are named after loops.
     used = {function.name for function in module.functions}
     functions: list[Function] = []
     for function in module.functions:
@@ -119,6 +121,7 @@ class _LoopOutliner:
         }
 
     def statement(self, stmt: Stmt) -> Stmt:
+        # Allocations before the loop may be captured; those inside belong to the outlined function.
         if isinstance(stmt, Allocate):
             self._buffers[stmt.buffer.name] = stmt.buffer
         if isinstance(stmt, For) and stmt.kind == "parallel":
@@ -129,6 +132,7 @@ class _LoopOutliner:
         return map_statements(body, lambda stmt: (self.statement(stmt),))
 
     def _outline(self, loop: For) -> ParallelFor:
+        # First: what an inner parallel loop captures is then simply part of the body.
         loop = _with_serial_loops(loop)
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
         inside = collect((Var, *NAMING), *loop.body)
@@ -158,6 +162,7 @@ class _LoopOutliner:
         if buffer.handle is not None:
             return buffer
         handle = self._namer.fresh(f"{buffer.name}_handle")
+        # The buffer of another function is memory behind a pointer, whatever scope it had there.
         return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
     def _captured_buffers(self, inside: Sequence[_User]) -> list[Buffer]:
@@ -167,6 +172,7 @@ class _LoopOutliner:
         def add(names: Iterable[str]) -> None:
             for name in names:
                 if name in self._buffers and name not in captured:
+                    # A shape may read another buffer, which must be declared before it.
                     add(buffers_read(*self._buffers[name].shape))
                     captured[name] = self._buffers[name]
 
@@ -215,5 +221,6 @@ def _with_all_serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def _serial(stmt: Stmt) -> Stmt:
     if not isinstance(stmt, For) or stmt.kind != "parallel":
         return stmt
+    # No weight or grain either: a serial loop distributes nothing.
     kept = tuple(item for item in stmt.annotations if item[0] != ATOMIC)
     return msgspec.structs.replace(stmt, kind="serial", weight=None, grain=None, annotations=kept)

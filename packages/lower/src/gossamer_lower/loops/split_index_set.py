@@ -71,6 +71,7 @@ class _IndexSetSplitter(PointVisitor):
     """Splits the loops of one function."""
 
     def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+        # Inner loops first: a loop that was split inside is no longer a single choice.
         inner = self.inside(stmt)
         return self._split(inner) if isinstance(inner, For) else (inner,)
 
@@ -85,6 +86,7 @@ class _IndexSetSplitter(PointVisitor):
         ):
             yield loop
             return
+        # The bound may lie outside of the loop; one of the two loops then has no iteration.
         bound = self._greater(self._less(bound, end), loop.start)
         first = build.sub(bound, loop.start)
         yield msgspec.structs.replace(loop, extent=first, body=choice.then_body)
@@ -105,8 +107,11 @@ class _IndexSetSplitter(PointVisitor):
     def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
         """Return the loop from the bound on; a statement under a condition if it has at most one
         iteration."""
+        # Names are unique in a function.
         var, left = self.namer.fresh(loop.var), build.sub(end, bound)
         body = substitute_body(body, {loop.var: build.index_var(var)})
+        # Straight-line code for the remainder: LLVM would
+        # keep the test of a loop that it cannot bound.
         if self.point.is_at_most(left, build.ONE):
             return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
         return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
@@ -123,6 +128,7 @@ class _IndexSetSplitter(PointVisitor):
 def _choice_of(loop: For) -> If | None:
     """Return the choice that is the whole body of a serial loop; None if the body is anything else."""
     choice = loop.body[0] if len(loop.body) == 1 else None
+    # Another statement in the body would have to be copied into both loops.
     is_choice = isinstance(choice, If) and choice.else_body and loop.kind == "serial"
     return choice if is_choice and isinstance(choice, If) else None
 
@@ -132,6 +138,7 @@ def _bound_of(condition: Expr, var: str) -> Expr | None:
     None if the condition is not such a bound."""
     slack = slack_of(condition)
     parts = None if slack is None else coefficient_and_rest(slack, var)
+    # A positive coefficient would mean that the condition holds from the bound on.
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None
     step = -parts[0].constant

@@ -56,6 +56,7 @@ def _body(body: Body, function: Function, namer: Namer) -> Body:
 
 def _statement(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
     match stmt:
+        # Not into `while`: the address is the same in each iteration, but the loop may never run.
         case If():
             return with_bodies(stmt, lambda body: _body(body, function, namer))
         case For():

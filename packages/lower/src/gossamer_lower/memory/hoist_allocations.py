@@ -119,6 +119,8 @@ class _AllocationHoister:
         for stmt in body:
             if isinstance(stmt, Guard):
                 guards.append(stmt)
+                # Such a guard checks only under its condition, so it may protect a read inside that
+                # no longer happens under the condition outside.
                 if collect(IfThenElse, stmt.condition):
                     self._conditional.append(stmt)
             new, moving = self._statement(stmt)
@@ -148,13 +150,16 @@ class _AllocationHoister:
 
     def _may_leave(self, moving: _HoistedBuffer, loop: For, guards: list[Guard]) -> bool:
         """Return whether the loop is serial and the size can be computed before it."""
+        # Stages of a pipelined loop overlap, so iterations must not share a buffer.
         if loop.kind != "serial" or is_pipelined(loop):
             return False
         parts = moving.expressions()
+        # A size read from an allocated buffer is not known before that buffer is filled.
         if not buffers_read(*parts) <= self._declared:
             return False
         if not is_constant(*parts, function=self._function):
             return False
+        # The size uses a variable that does not exist before the loop.
         if not moving.depends().isdisjoint(bound_variables(loop.body)):
             return False
         # Before the loop, a read in the size may be out of bounds: its guard stays inside, or holds only
@@ -165,6 +170,7 @@ class _AllocationHoister:
         """Yield the statements that compute the size of each dimension, and the allocation."""
         shape: list[Expr] = []
         for extent in moving.buffer.shape:
+            # The same in all iterations: no maximum is needed.
             if free_vars(extent).isdisjoint(loop.var for loop in moving.loops):
                 shape.append(extent)
                 continue
@@ -182,6 +188,7 @@ class _AllocationHoister:
         fresh = {loop.var: build.index_var(self._namer.fresh(loop.var)) for loop in moving.loops}
         larger = Binary("max", size, substitute(extent, fresh))
         step: Stmt = Store(most.name, (build.ZERO,), larger)
+        # The loops of the original nest, since inner bounds may depend on outer variables.
         for loop in reversed(moving.loops):
             start, count = substitute(loop.start, fresh), substitute(loop.extent, fresh)
             step = For(fresh[loop.var].name, start, count, (step,))
@@ -193,6 +200,7 @@ def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
     """Return whether a guard before the allocation may be what makes a read in the size safe. Such a size
     cannot be computed before the loop. A read without a guard is proved in bounds for all iterations."""
     read_from = collect(READS, *moving.expressions())
+    # The guard names the buffer that the size reads, so it may be the check of that very read.
     if any(read.buffer == guard.buffer for read in read_from):
         return True
     indices = [part for read in read_from for part in children(read)]

@@ -95,6 +95,8 @@ def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None
     axes = [axes_of(function, iteration) for iteration in found]
     if not all(axes) or not is_dense_root(axes[0][0]):
         return None
+    # Only a spatial loop over the same rows can be
+    # shared: results of a reduction over rows come last.
     if any(over[0] != axes[0][0] for over in axes) or any(item.kinds[0] != "S" for item in found):
         return None
     loops = tuple(name for iteration in found for name in iteration.vars[1:])
@@ -107,6 +109,7 @@ def _fused(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
     for other rows."""
     *earlier, last = iterations
     into, steps = last.name, []
+    # From the last part back, so that each part moves before those that were moved already.
     for iteration in reversed(earlier):
         try:
             result = sparse_compute_at(module, iteration.name, into=into, var=last.vars[0])
@@ -138,6 +141,7 @@ def _part(
 def _within_rows(choice: ScheduleReport, *, row: str) -> Iterator[Decision]:
     """Yield the decisions without the steps on the loop over rows, which the parts share."""
     for decision in choice.decisions:
+        # The loop over rows belongs to all parts and is made parallel once.
         steps = tuple(step for step in decision.steps if step.args.get("loop") != row)
         if steps or not decision.steps:
             yield replace(decision, steps=steps)

@@ -124,17 +124,21 @@ class Lookups:
         coordinate, iterator = path[-1].coordinate, path[-1].iterator
         if isinstance(axis, DenseFixed):
             return coordinate
+        # The iterator walks this very fiber, so its position is known without a search.
         if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
             return iterator.position
         if isinstance(axis, DenseVaried):
             place.add(*self._in_fiber(axis, above, path[-1]))
             return coordinate
         search = self._search(axis, above, coordinate, of=of)
+        # A declared subset makes every search a hit, so no check is needed.
         if not self._is_subset(axis, path):
             place.add(*self._is_found(axis, search, path[-1]))
         return search
 
     def _search(self, axis: Compressed, above: tuple[Expr, ...], value: Expr, *, of: str) -> Search:
+        # A binary search needs the order, and with duplicates
+        # it would find any one of several elements.
         if not (axis.sorted and axis.unique):
             raise UnsupportedError(
                 "lower.unsorted_lookup",
@@ -147,6 +151,7 @@ class Lookups:
 
     def _is_found(self, axis: Compressed, search: Search, index: AccessIndex) -> tuple[Expr, ...]:
         hit = Compare("ge", search, build.ZERO)
+        # Unused slots hold the coordinate `length`, which a search for `length` would find.
         if not axis.padded or _is_below(index, axis.length):
             return (hit,)
         return (hit, Compare("ne", search.value, axis.length))

@@ -68,6 +68,7 @@ class IteratorKinds:
         axis = iterator.axis
         if any(_is_place_of(index, position) for index in store.indices):
             return True
+        # Coordinates are unique in a fiber only; below several parents they repeat.
         if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
             return False
         is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.chain(axis)[:-1])

@@ -77,10 +77,12 @@ class NestBuilder:
 
     def _add(self, nest: LoopNest, item: OverAxis | AttachAxis, *, kind: str, name: str) -> None:
         var = self._namer.fresh(f"v{name}")
+        # Twice: loop headers use loop variables, the block uses its iterators.
         around = self._enter(nest.in_loops, item, name=name, position=build.index_var(name))
         inside = self._enter(nest.in_block, item, name=name, position=build.index_var(var))
         nest.loops.append((name, around))
         domain = Range(build.ZERO, inside)
+        # A reduction over one element combines nothing, so its init may run with it.
         kind = "S" if is_unit(self._index_buffers.axis(item.axis)) else kind
         nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
         self._skip_padding(nest, name)
@@ -111,6 +113,8 @@ class NestBuilder:
         if axis.parent is None:
             return ()
         path = self._path(axis.parent, scope)
+        # The extent of a dense axis does not depend on its
+        # parent; that of any other axis is read there.
         if path is None and not isinstance(axis, DenseFixed):
             raise _no_parent(_without_iterator(axis.parent, scope))
         return path
@@ -147,6 +151,7 @@ class NestBuilder:
         around = self._enter_fused(nest.in_loops, item, names=names, count=build.index_var(loop))
         inside = self._enter_fused(nest.in_block, item, names=names, count=build.index_var(var))
         nest.loops.append((loop, around))
+        # One reduction among the fused axes makes the fused loop visit elements several times.
         kind = _kind_of("S" if set(kinds) == {"S"} else "R")
         domain = Range(build.ZERO, inside)
         nest.iters.append(BlockIter(var, kind, domain, build.index_var(loop)))
@@ -174,6 +179,7 @@ class NestBuilder:
         `length`."""
         iterator = nest.in_block[name]
         axis = iterator.axis
+        # The slot is skipped instead of shortened: rows keep one length, which vectors need.
         if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.padded:
             slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
             nest.predicate = build.conjunction(nest.predicate, slot)
