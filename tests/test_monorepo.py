@@ -82,6 +82,7 @@ def test_distributions_of_a_release_require_each_other_at_its_version(distributi
 def test_the_release_has_one_version(distributions, root):
     (version,) = {found.project["version"] for found in distributions}
     assert gossamer.__version__ == version
+    assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text()
     changes = re.findall(r"^## \[(.+?)\]", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert next(found for found in changes if found != "Unreleased") == version
 
