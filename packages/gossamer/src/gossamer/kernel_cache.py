@@ -109,6 +109,8 @@ def build_named(
     under this name, for stats of the same class, for this machine and for these versions of all packages.
     """
     start = time.perf_counter()
+    # Classes of stats: every exact number would be a key
+    # of its own, and hardly any kernel would be shared.
     stats = stats.rounded() if stats is not None else None
     with compiling, paused_collection():
         backend, resolved = resolve(target)
@@ -118,6 +120,7 @@ def build_named(
             built = build_kernel(program(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.cached
             ArtifactCache().put_link(key, built.key)
+        # Not moved to the end if it is there: the order is that of insertion, as for all entries.
         if key not in _kernels_by_key:
             _keep(key, kernel)
     return Built(kernel, _milliseconds_since(start), is_cached, key)
@@ -190,6 +193,7 @@ def _stored_kernel(key: str, backend: ValidatingBackend) -> Kernel | None:
     try:
         return _load(artifact, backend)
     except (ArgumentError, PluginError):
+        # The next process would try, and fail, again.
         store.discard(key)
         return None
 
@@ -197,6 +201,7 @@ def _stored_kernel(key: str, backend: ValidatingBackend) -> Kernel | None:
 def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
     made_by = (artifact.backend, artifact.backend_version, artifact.target)
     code = (*made_by, artifact.signature, artifact.guarded, artifact.code)
+    # Another key may lead to the same code, which is then loaded once.
     kernel = _kernels_by_code.get(code)
     if kernel is None:
         kernel = _kernels_by_code[code] = backend.load(artifact)
@@ -214,6 +219,7 @@ def _package_versions() -> dict[str, str]:
 
 
 def _keep(key: str, kernel: Kernel) -> None:
+    # The oldest first: dicts keep the order of insertion.
     while len(_kernels_by_key) >= KEPT_KERNELS:
         del _kernels_by_key[next(iter(_kernels_by_key))]
     _kernels_by_key[key] = kernel

@@ -84,6 +84,7 @@ class GeneratedCheck:
             return False
         if not several:
             return True
+        # The kernel is given bare addresses, so it cannot handle strides.
         return all(map(_is_plain, read.values())) and self._all_pass(several, scalars, arrays)
 
     def _all_pass(
@@ -103,6 +104,7 @@ class GeneratedCheck:
         return _kernel_accepts(kernel, [value for group in values if group for value in group])
 
     def _kernel(self, tests: _Tests) -> Kernel | None:
+        # None is kept as well: a target that cannot compile the test is not asked again.
         if tests not in self._kernels:
             self._kernels[tests] = self._compiled(tests)
         return self._kernels[tests]
@@ -195,6 +197,7 @@ def _test_plan(
 
 def _relevant_padding(facts: Sequence[_Local]) -> PaddedSlots | None:
     """Return the fact about padding if it matters: if values must not be repeated otherwise."""
+    # Repeated values of padding matter only where values must differ.
     if not any(isinstance(fact, Distinct) or _is_unique(fact) for fact in facts):
         return None
     return next((fact for fact in facts if isinstance(fact, PaddedSlots)), None)
@@ -219,6 +222,7 @@ def _with_order_test(
         for number, earlier in enumerate(before)
         if earlier.buffer == offsets and earlier.test.order and not earlier.test.in_segments
     ]
+    # Unchecked offsets could make the kernel read out of bounds.
     if not tested:
         return None
     in_segments = msgspec.structs.replace(plan.test, order=kind, offsets=tested[0])

@@ -120,6 +120,7 @@ def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
     """Like `sparse_operand`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
     converted to this dtype ("": float32)."""
     kind = getattr(getattr(matrix, "dtype", None), "kind", "")
+    # Only bools and integers are converted, which adjacency matrices have.
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
         return sparse_operand(matrix)
     tensor = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
@@ -179,6 +180,7 @@ def dense_operand(
             hint=f"Convert it with numpy.asarray({name}, dtype='{dtype}').",
         )
     native = NATIVE[dtype]
+    # Another byte order is converted below, another dtype is not: that would hide a mistake.
     if value.dtype != native and value.dtype.newbyteorder("=") != native:
         raise ArgumentError(
             "operand.dtype",
@@ -186,6 +188,7 @@ def dense_operand(
             hint=f"Convert {name} with {name}.astype('{dtype}').",
         )
     _require_shape(name, value, shape=shape)
+    # The usual case without a call of NumPy.
     if type(value) is np.ndarray and value.dtype == native and _is_plain(value):
         return value
     return np.require(value, dtype=native, requirements=["C", "A"]).view(np.ndarray)
@@ -205,6 +208,7 @@ def number_operand(
 @lru_cache(maxsize=256)
 def _single(value: float, dtype: np.dtype[Any]) -> Array:
     array = np.array([value], dtype=dtype)
+    # The array is shared by all calls with this number.
     array.setflags(write=False)
     return array
 

@@ -157,6 +157,7 @@ class Operator(Generic[P]):
         result, array = output(
             out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs
         )
+        # Kernels are not called for empty results: an empty array has no address to pass.
         if array.size == 0 or operands.is_zero:
             array[...] = 0
             return result
@@ -164,6 +165,7 @@ class Operator(Generic[P]):
             self._run_in_blocks(operands, array, target)
         else:
             kernel = operands.kernel(self.program, target).kernel
+            # Long calls run in portions, and do not notice the microseconds that a plan saves.
             if isinstance(operands, Operands) and not is_much_work(operands):
                 self._plan(operands, target, kernel)
             self._compute(operands, kernel, array)
@@ -185,6 +187,7 @@ class Operator(Generic[P]):
         block_operands, starts = in_blocks(operands)
         sums = np.zeros(block_operands.shape, result.dtype)
         self._compute(block_operands, block_operands.kernel(self.program, target).kernel, sums)
+        # In float64, since the sums of blocks are what float32 can no longer add exactly.
         exact = np.add.reduceat(sums, starts, axis=0, dtype=np.float64)
         result[...] = result + exact if self.program.adds else exact
 
@@ -193,6 +196,7 @@ class Operator(Generic[P]):
         (first, *_) = operands.dense.values()
         key = (key_of(operands.matrix), target, first.shape[1:])
         stored = self._plans.get(key)
+        # The kernel changes with the stats of the matrix.
         if stored is not None and stored.kernel is kernel:
             return
         while len(self._plans) >= MAX_PLANS:
@@ -231,6 +235,7 @@ class Operator(Generic[P]):
         """
         checked = self.operands(*operands)
         for operand, given in zip(checked.dense.values(), operands[1:], strict=False):
+            # Numbers have no memory that the caller could write to later.
             if isinstance(given, np.ndarray):
                 _require_itself(operand, given)
         _, result = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)

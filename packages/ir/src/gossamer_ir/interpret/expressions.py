@@ -99,6 +99,8 @@ def _select(node: Select, translator: Translator) -> Eval:
         return lambda frame: np.where(condition(frame), if_true(frame), if_false(frame))
 
     def run(frame: Frame) -> Any:
+        # Both sides are evaluated, as the language defines:
+        # an error in either one stops the program.
         sides = if_false(frame), if_true(frame)
         return sides[bool(condition(frame))]
 

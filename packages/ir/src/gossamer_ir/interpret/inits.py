@@ -32,6 +32,7 @@ def place_init(node: Block, translator: Translator) -> Exec | None:
     feeding = _InitDependences(node, translator.around)
     outermost = _forget_before_loop(node, feeding, translator)
     for depth, entry in enumerate(translator.around):
+        # The outermost such loop: `around` is ordered from the outside in.
         if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
             repeats = _repeating_loops(translator, feeding, outermost, depth)
             nest = _nest(
@@ -131,6 +132,7 @@ def _selecting_iterators(iters: tuple[BlockIter, ...], names: set[str]) -> list[
     """Return the spatial iterators, those in `names`, and those that the domains of any of these use."""
     iterators: list[BlockIter] = []
     wanted = set(names)
+    # Backwards, because a domain may use iterators before its own.
     for item in reversed(iters):
         if item.kind == "S" or item.var in wanted:
             iterators.insert(0, item)
@@ -172,6 +174,8 @@ def _init(
     translator: Translator,
 ) -> Exec:
     bind = bind_iters(iters, translator)
+    # The init is translated as if it stood alone: nothing
+    # inside may be hoisted to the loops of the block.
     around, translator.around = translator.around, []
     check = check_domains(iters, node.name, translator)
     body = _one_after_other(check, _of_new_elements(node.name, translator.body(node.init), repeats))
@@ -191,6 +195,7 @@ def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     def run(frame: Frame) -> None:
         now = tuple(int(frame.values[name]) for name in repeats)
         outer = frame.initialized
+        # One record per iteration of the loops that repeat the init.
         frame.initialized = frame.inits[block].setdefault(now, Initialized())
         init(frame)
         frame.initialized.end()
@@ -222,6 +227,7 @@ def _loop(node: For, body: Exec, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         first = int(start(frame))
+        # Python's integers: the end of the range may not fit int64.
         for value in range(first, first + int(extent(frame))):
             frame.values[name] = np.int64(value)
             body(frame)

@@ -129,11 +129,13 @@ def _run_loop(loop: Loop, body: Exec) -> Exec:
     def run(frame: Frame) -> None:
         level = frame.levels[loop.axis]
         is_rootless, parent = _parent_element(loop, level, frame)
+        # The attached coordinate has no element, so its fiber is empty.
         if parent is None and not is_rootless:
             return
         first = level.first(parent or 0)
         for position in range(level.count(parent or 0)):
             coordinate = level.coordinate(parent or 0, position)
+            # Slots of padding have a position but are not elements.
             if level.is_element(coordinate):
                 frame.values[loop.var] = np.int64(coordinate)
                 frame.iterators[loop.var] = FiberPosition(level, parent, position)

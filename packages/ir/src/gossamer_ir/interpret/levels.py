@@ -74,6 +74,8 @@ class Level(msgspec.Struct, frozen=True, eq=False):
         A coordinate outside of a dense fixed axis is returned as it is; the bounds check reports it.
         """
         if self.indices is None:
+            # A varied fiber has no elements beyond its
+            # length, even if the buffer has others after it.
             is_absent = self.width is None and not 0 <= coordinate < self.count(parent)
             return None if is_absent else coordinate
         return self._search(parent, coordinate)
@@ -87,6 +89,7 @@ class Level(msgspec.Struct, frozen=True, eq=False):
                 "which is not sorted and unique.",
                 hint="Iterate the axis, or declare it sorted and unique.",
             )
+        # A search for the coordinate of padding finds nothing.
         if not self.is_element(coordinate):
             return None
         first = self.first(parent)

@@ -130,6 +130,7 @@ def _check_operands(ctx: VerifyContext, lhs: Expr, rhs: Expr, at: At) -> str | N
 
 def _check_same(ctx: VerifyContext, left: str | None, right: str | None, at: At) -> str | None:
     if left is None or right is None:
+        # One unknown dtype was reported where it arose.
         return left or right
     if left != right:
         ctx.report(

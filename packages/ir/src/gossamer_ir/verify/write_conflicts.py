@@ -74,9 +74,11 @@ def is_order_independent_update(store: Store) -> bool:
         for node in collect(Load, term)
         if node.buffer == store.buffer
     ]
+    # X[i] = X[i] + X[j] reads another element, or the same one twice.
     if len(others) != 1:
         return False
     is_added, term, node = others[0]
+    # In X[i] = a - X[i] the old value is subtracted, so the order matters.
     return is_added and term is node and node.indices == store.indices
 
 

@@ -77,6 +77,7 @@ def _conditions(loop: For, function: Function) -> Iterator[Expr]:
     for stmt in statements(loop.body):
         if not isinstance(stmt, If) or not any(map(_is_address, walk(stmt.condition))):
             continue
+        # The whole condition must be invariant, not only the address in it.
         if is_speculatable_before(stmt.condition, loop, function):
             yield stmt.condition
 

@@ -85,6 +85,8 @@ class _MathLowerer:
             case ParallelFor():
                 self._require_none(stmt.weight)
         bodies = {name: self.body(getattr(stmt, name)) for name in body_fields(type(stmt))}
+        # Load balancing evaluates the weight where no statement
+        # of the loop runs, so it may contain no call.
         others = [name for name in FIELDS[type(stmt)] if name not in (*bodies, "weight")]
         return self._around(stmt, others, **bodies)
 
@@ -105,6 +107,7 @@ class _MathLowerer:
         """Return a store. If its predicate is false, its other operands are not evaluated."""
         calls = CallLowerer(self._namer, self._instructions)
         predicate = None if stmt.predicate is None else calls.expr(stmt.predicate)
+        # A false predicate protects what the operands read.
         inside = calls if predicate is None else calls.under(predicate)
         indices = tuple(inside.expr(index) for index in stmt.indices)
         stored = msgspec.structs.replace(
@@ -117,9 +120,12 @@ class _MathLowerer:
         calls = CallLowerer(self._namer, self._instructions)
         condition = calls.expr(stmt.condition)
         body = self.body(stmt.body)
+        # Without calls the condition stays an expression,
+        # which LLVM handles better than a flag in memory.
         if not calls.statements:
             return (While(condition, body),)
         flag = Buffer(self._namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
+        # Computed anew: the values of the first test are not those after an iteration.
         again = CallLowerer(self._namer, self._instructions)
         test = again.expr(stmt.condition)
         first = Store(flag.name, (build.ZERO,), condition)

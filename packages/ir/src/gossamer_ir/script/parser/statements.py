@@ -63,6 +63,7 @@ def _pass(ctx: ParserContext, node: ast.Pass) -> None:
 
 
 def _expression(ctx: ParserContext, node: ast.Expr) -> Stmt | None:
+    # Docstrings and `...` are allowed, so that a text stays a valid Python function.
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
         return None
     if not isinstance(node.value, ast.Call):

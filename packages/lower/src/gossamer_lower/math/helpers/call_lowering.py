@@ -52,9 +52,12 @@ class CallLowerer:
 
     def under(self, condition: Expr) -> CallLowerer:
         """Return the calls for expressions that are evaluated only if a scalar condition holds."""
+        # Lanes are computed together; masked loads already protect their lanes.
         if DType.parse(dtype_of(condition)).is_vector:
             return self
         inner = CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
+        # Shared: what was computed outside is valid inside
+        # as well, since calls are computed unconditionally.
         inner.statements, inner._known = self.statements, self._known
         return inner
 
@@ -104,8 +107,10 @@ class CallLowerer:
         return self._known[node]
 
     def _safe(self, arg: Expr) -> Expr:
+        # Pure arithmetic is defined for every operand, so it may be computed in vain.
         if not contains(Load, arg):
             return arg
+        # The innermost condition first, so that the outermost is evaluated first.
         for condition in reversed(self._conditions):
             one = constant(1, DType.parse(dtype_of(arg)).scalar)
             kind = DType.parse(dtype_of(arg))

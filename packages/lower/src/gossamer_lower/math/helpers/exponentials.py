@@ -50,6 +50,8 @@ def exp(x: Term, *, precise: bool) -> Term:
 def exp2(x: Term, *, precise: bool) -> Term:
     """Return 2^x; below 1 ulp, exact for whole x."""
     kind = FORMATS[x.scalar]
+    # Beyond these bounds the result is 0 or infinite
+    # anyway, and n would not fit the exponent arithmetic.
     x = clamped_value(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
     n = rounded_small(x)
     r = (x - n) * sum(kind.ln2)
@@ -69,7 +71,9 @@ def expm1(x: Term, *, precise: bool) -> Term:
 def tanh(x: Term, *, precise: bool) -> Term:
     """Return (e^2a - 1) / (e^2a + 1) of the magnitude a; below 3 ulp."""
     size = x.magnitude()
+    # From 22 on, tanh rounds to 1 in float64.
     bounded = x.code.select(size > 22.0, 22.0, size)
+    # expm1, since e^2a - 1 would cancel for small a.
     t = expm1(bounded * 2.0, precise=precise)
     return (t / (t + 2.0)).with_sign_of(x)
 
@@ -95,7 +99,10 @@ def rounded_small(x: Term) -> Term:
 def reduced_argument(x: Term, *, precise: bool) -> ReducedArgument:
     """Return n and s of e^x."""
     kind = FORMATS[x.scalar]
+    # Adding the constant rounds to the nearest integer:
+    # conversions to integers are slow for vectors.
     n = x.code.fma(x, LOG2_E, kind.round) - kind.round
+    # ln 2 in two parts: n times the first is exact, so the cancellation loses nothing.
     r = x.code.fma(n, -kind.ln2[0], x)
     r = x.code.fma(n, -kind.ln2[1], r)
     return ReducedArgument(n, exp_minus_one_of_small(r, precise=precise))

@@ -30,8 +30,11 @@ def power(x: Term, y: Term, *, precise: bool) -> Term:
     """Return x^y; below 1 ulp."""
     code = x.code
     size = x.magnitude()
+    # The logarithm of 1 for other numbers: `_at_edges` replaces their results.
     is_usual = (size > 0.0) & (size < _INFINITY)
     logarithm = (_long_log if precise else _log)(code.select(is_usual, size, 1.0))
+    # Relative errors of the logarithm become absolute ones of the exponent: it needs about 10 more
+    # bits.
     product = two_product(logarithm.high, y)
     result = _exp(product.high, code.fma(logarithm.low, y, product.low), precise=precise)
     return _at_edges(x, y, result)
@@ -42,6 +45,7 @@ def _at_edges(x: Term, y: Term, inner: Term) -> Term:
     code, size = x.code, x.magnitude()
     whole = _trunc(y)
     is_whole = whole.equals(y)
+    # Half of an odd integer is not whole. Numbers beyond 2^53 are all even.
     is_odd = is_whole & _trunc(y * 0.5).differs(y * 0.5)
     # Of zero, infinity, or a power that is infinite.
     grows = (size > 1.0).equals(y > 0.0)
@@ -51,8 +55,10 @@ def _at_edges(x: Term, y: Term, inner: Term) -> Term:
     result = (result.bits() ^ sign).read_as("float64")
     is_negative = (x < 0.0) & (x > -_INFINITY) & (y.magnitude() < _INFINITY)
     result = code.select(is_negative & ~is_whole, _NAN, result)
+    # Only NaN differs from itself.
     result = code.select(x.differs(x) | y.differs(y), _NAN, result)
     is_minus_one = x.equals(-1.0) & y.magnitude().equals(_INFINITY)
+    # Last, since C99 defines 1 for these even if the other argument is NaN.
     return code.select(y.equals(0.0) | x.equals(1.0) | is_minus_one, 1.0, result)
 
 

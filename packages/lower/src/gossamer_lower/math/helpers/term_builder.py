@@ -59,6 +59,7 @@ class CodeBuilder:
 
     def term(self, value: Expr) -> Term:
         """Return the value as the variable of a new let."""
+        # Lets of lets would only make the generated code longer.
         if isinstance(value, (Var, Const)) or _is_constant(value):
             return Term(self, value)
         var = Var(self.namer.fresh("t"), dtype_of(value))
@@ -82,6 +83,8 @@ class CodeBuilder:
 
     def fma(self, a: Term, b: Term | Number, c: Term | Number) -> Term:
         """Return a * b + c, rounded once if the target has fma, and only then."""
+        # A fused operation in software takes dozens of instructions,
+        # and no caller depends on the single rounding.
         if "fma" not in self.instructions:
             return a * b + c
         args = (a.expr, a.matched(b).expr, a.matched(c).expr)
@@ -103,6 +106,8 @@ class CodeBuilder:
     ) -> list[Term]:
         """Return the usual values, except in lanes where the condition holds: there the rare values. Code
         for these runs only if the condition holds in some lane."""
+        # Memory instead of a select of both sides: the rare code must not run in the usual case.
+        # LLVM promotes the buffers to registers.
         places = [self._place(value) for value in usual]
         for place, value in zip(places, usual, strict=True):
             self.statements.append(Store(place.buffer, place.indices, value.expr))

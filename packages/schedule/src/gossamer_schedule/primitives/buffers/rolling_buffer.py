@@ -251,6 +251,7 @@ def _with_new_elements_only(
     """
     loop, block = target.node, cursor.node
     kept = add(window.base, index(window.width - window.step))
+    # The first iteration fills the whole window, the others only the elements that enter it.
     is_new = Binary(
         "or",
         Compare("eq", index_var(loop.var), loop.start),
@@ -264,6 +265,7 @@ def _with_new_elements_only(
     _require_same_init(cursor, own_loops)
     inner = find_block(changed, block=block.name)
     nest = required_init_nest(inner, inner.nest[-len(own_loops) :])
+    # In a nest of its own, so that it runs for new elements only and before any of them is updated.
     inits, names = init_nest(inner, nest, namer=namer_of(changed.function))
     updates = find_block(inner.replaced_by((replace(restricted, init=()),)), block=block.name)
     top = updates.up(len(own_loops))
@@ -301,6 +303,7 @@ def _with_circular_indices(
                 return replace(node, indices=tuple(indices))
             case Allocate() if node.buffer.name == buffer:
                 return ()
+            # Declared regions name elements of the old buffer.
             case Block() if node.reads is not None or node.writes is not None:
                 return replace(node, reads=None, writes=None)
         return None

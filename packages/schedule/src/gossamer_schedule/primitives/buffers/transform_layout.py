@@ -110,6 +110,8 @@ def transform_layout(
 
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
     nest, names = ((), ()) if value is None else _padding_nest(root.function, new, layout, value)
+    # An index that was out of bounds may be in bounds
+    # of the new layout: its check is kept explicitly.
     lost = {dim: shape[dim] for dim in layout.unsafe_dimensions}
     moved = body_with_moved_accesses(root, buffer, layout.at, lost=lost)
     return Change(root.with_function(_function_with_layout(root.function, moved, new, nest)), names)
@@ -226,6 +228,7 @@ def _require_only_elements(function: Function, buffer: str) -> None:
 
 def _require_no_vectors(function: Function, buffer: str, layout: BufferLayout) -> None:
     """Refuse vectors of a buffer whose indices are divided into digits: digits of lanes are not supported."""
+    # A permutation of the dimensions keeps vectors whole.
     if all(isinstance(result, Var) for result in layout.map.results):
         return
     for loop in addressable_statements(function.body):
@@ -275,6 +278,7 @@ def _function_with_layout(
 
     def rule(node: Any) -> tuple[Stmt, ...] | None:
         is_allocation = isinstance(node, Allocate) and node.buffer.name == new.name
+        # Directly after the allocation: each allocation has its own slots to fill.
         return (Allocate(new), *nest) if is_allocation else None
 
     if all(buffer.name != new.name for buffer in function.buffers):

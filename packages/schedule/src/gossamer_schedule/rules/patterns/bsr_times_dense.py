@@ -53,6 +53,7 @@ def bsr_times_dense(
 ) -> ScheduleReport | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
+    # Nothing is computed, so no schedule is better than another.
     if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
     tile = best_tile(pattern, machine)
@@ -128,6 +129,7 @@ def _ordered(plan: Plan, pattern: BlockReduction, tile: Tile) -> _Loops:
     features = _feature_loops(plan, pattern, tile)
     panel, row = _row_loops(plan, pattern, tile)
     outside = (pattern.row, features.tile, panel)
+    # Rows and vectors of a tile innermost: each element of a block is used for all of them at once.
     inside = (pattern.position, pattern.inner_position, row, features.vector, features.lane)
     plan.add("reorder", loops=tuple(loop for loop in (*outside, *inside) if loop))
     return _Loops(panel, row, features)
@@ -147,6 +149,7 @@ def _feature_loops(plan: Plan, pattern: BlockReduction, tile: Tile) -> VectorLoo
 
 def _row_loops(plan: Plan, pattern: BlockReduction, tile: Tile) -> tuple[str, str]:
     """Return the loop over panels and the loop over the rows of a panel."""
+    # One panel: splitting would only add a loop with one iteration.
     if tile.rows == pattern.height:
         return "", pattern.inner_row
     if tile.rows == 1:
@@ -200,6 +203,7 @@ def _vectorized(
 
 def _parallel(pattern: BlockReduction, tile: Tile) -> Decision:
     vectors = tile.vectors * (_tiles(pattern, tile) or 1)
+    # Unknown sizes count as 1, which underestimates the work.
     work = (pattern.height or 1) * (pattern.width or 1) * vectors
     return parallel_rows(
         pattern.row,

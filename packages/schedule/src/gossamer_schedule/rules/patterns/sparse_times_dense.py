@@ -75,6 +75,7 @@ def sparse_times_dense(
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
         return None
     decisions: tuple[Decision, ...]
+    # Before the other cases, since none of them can use vectors.
     if not pattern.is_regular:
         why = "an operand is read in a way that vectors cannot do"
         decisions = (Decision("one feature at a time", why), _parallel(pattern, 1))
@@ -82,6 +83,7 @@ def sparse_times_dense(
         decisions = (_single_feature(pattern), _parallel(pattern, 1))
     else:
         gather = _gather(*program, pattern)
+        # In a part, the row is an iterator of the block around all parts.
         has_rows = part is None and _has_rows_and_init(*program)
         decisions = _in_tiles(pattern, gather, machine, stats, has_rows=has_rows, part=part)
     return ScheduleReport("sparse_times_dense", pattern.text, decisions)
@@ -159,6 +161,8 @@ def _tiles(pattern: SparseReduction, tiling: Tiling) -> tuple[Decision, VectorLo
         exact=tiling.exact,
     )
     if loops.tile:
+        # Positions inside of tiles: the accumulators of a tile
+        # stay in registers during the loop over nonzeros.
         order = (loops.tile, pattern.position, loops.vector, loops.lane)
         plan.add("reorder", loops=tuple(loop for loop in order if loop))
     tile = f"{counted(tiling.vectors, 'vector')} of {tiling.lanes} lanes"
@@ -221,6 +225,7 @@ def _around_caches(
         return ()
     size = stats.rows * pattern.features * DType.parse(pattern.dtype).bits // 8
     large = machine.shared_cache // LARGE_PART
+    # A smaller result stays in the cache for its next reader.
     if size < large:
         return ()
     plan = Plan()
@@ -267,6 +272,7 @@ def _several_tiles(tiling: Tiling, tile: str) -> tuple[Decision, ...]:
 def _single_feature(pattern: SparseReduction) -> Decision:
     """Return the decision for one column: a dot product per row."""
     plan = Plan()
+    # The reduction must be innermost for the accumulator to be a scalar.
     plan.add("reorder", loops=(pattern.feature, pattern.position))
     plan.accumulate_locally(
         pattern.block,

@@ -100,6 +100,7 @@ def _scalar(why: str) -> Decision:
 
 def _gathered(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
     mean = _mean_row(pattern, stats)
+    # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
     if mean < MIDDLE_ROW:
@@ -122,6 +123,7 @@ def _gathered(pattern: SparseReduction, machine: Machine, stats: Stats | None) -
 
 def _contiguous(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
     longest = pattern.width if stats is None else stats.longest_row
+    # The longest row decides, not the mean: one long row makes the branches unpredictable.
     if longest is not None and longest <= SHORT_ROW:
         return _scalar(
             f"no row has more than {longest} terms, and up to {SHORT_ROW} scalar code is faster"
