@@ -17,6 +17,7 @@ from gossamer_ir.errors import PluginError, UserError
 PLUGIN = """
 from gossamer_backend.registry.hookspecs import Pass, hookimpl
 from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Step
+from gossamer_ir.nodes import Module
 from gossamer_tiny import TinyInterpreter
 
 ASKED = []
@@ -138,6 +139,11 @@ def test_without_an_answer_the_general_rules_choose(install):
         ("1 / 0", "module", "'tiny-interpreter' cannot choose a schedule: ZeroDivisionError"),
         ("Schedule()", "1 / 0", "'tiny-interpreter' cannot run its pass 'see': ZeroDivisionError"),
         ("Schedule()", "None", "'tiny-interpreter' cannot run its pass 'see'"),
+        (
+            "Schedule()",
+            'Module("flat", (), "f")',
+            "it returned a module of the flat stage; expected a module of the coordinate stage",
+        ),
     ],
 )
 def test_rules_and_passes_that_fail_are_blamed_on_the_plugin(schedule, result, message, install):

@@ -45,13 +45,14 @@ class Plugin(msgspec.Struct, frozen=True):
         return None
 
     def rewritten(self, module: Module) -> Module:
-        """Run the passes for the module's stage, and verify their results; errors name the plugin."""
+        """Run the passes for the module's stage, and verify their results, which are of the same stage; errors
+        name the plugin."""
         for backend_pass in self.passes:
             if backend_pass.stage == module.stage:
                 from gossamer_ir.verify import verify  # only where there is a pass
 
                 with blamed_on(self.backend.name, doing=f"run its pass '{backend_pass.name}'"):
-                    module = verify(backend_pass.run(module))
+                    module = verify(_require_stage(backend_pass.run(module), module.stage))
         return module
 
 
@@ -88,6 +89,14 @@ def blamed_on(name: str, *, doing: str) -> Iterator[None]:
             "plugin.failed",
             f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {str(error).rstrip('.')}.",
         ) from error
+
+
+def _require_stage(found: object, stage: str) -> Module:
+    """Return the result of a pass; raise if it is not a module of the stage, which is lowered next."""
+    if isinstance(found, Module) and found.stage == stage:
+        return found
+    what = f"a module of the {found.stage} stage" if isinstance(found, Module) else repr(found)
+    raise TypeError(f"it returned {what}; expected a module of the {stage} stage")
 
 
 def _require_schedule(found: object) -> ScheduleReport | Schedule:
