@@ -45,8 +45,8 @@ class Plugin(msgspec.Struct, frozen=True):
         return None
 
     def rewritten(self, module: Module) -> Module:
-        """Run the passes for the module's stage, and verify their results, which are of the same stage; errors
-        name the plugin."""
+        """Run the passes for the module's stage, and verify their results, which are of the same stage.
+        Errors name the plugin."""
         for backend_pass in self.passes:
             if backend_pass.stage == module.stage:
                 from gossamer_ir.verify import verify  # only where there is a pass
