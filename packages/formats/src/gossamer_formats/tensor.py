@@ -60,7 +60,7 @@ class SparseTensor:
         Arrays that another tensor owns are shared. Raises `FormatError`.
         """
         if isinstance(source, Storage):
-            self._hold(_owned(source))
+            self._hold(_with_owned_arrays(source))
             check_storage(self._storage)
         else:
             self._hold(checked_csr(unchecked_storage(source, None)))
@@ -69,7 +69,7 @@ class SparseTensor:
     def of_checked(cls, storage: Storage) -> SparseTensor:
         """Return a tensor of arrays that the caller has checked after they became read-only."""
         tensor = cls.__new__(cls)
-        tensor._hold(_owned(storage))
+        tensor._hold(_with_owned_arrays(storage))
         return tensor
 
     def _hold(self, storage: Storage) -> None:
@@ -232,12 +232,12 @@ def _memory(size: int) -> str:
 
 def checked_csr(storage: Storage) -> Storage:
     """Return checked copies of CSR arrays, with a description that records their column order."""
-    copies = _owned(storage)
+    copies = _with_owned_arrays(storage)
     check_storage(copies)
     return with_column_order(copies)
 
 
-def _owned(storage: Storage) -> Storage:
+def _with_owned_arrays(storage: Storage) -> Storage:
     arrays = {name: owned_array(array) for name, array in storage.arrays.items()}
     sizes = MappingProxyType(dict(storage.sizes))
     return Storage(storage.format, sizes, MappingProxyType(arrays))

@@ -39,15 +39,15 @@ def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
             f"The target '{wanted.text}' does not work on this machine: {probe.reason}",
             hint="`gossamer backends` lists targets that do.",
         )
-    return backend, _resolved(probe, wanted)
+    return backend, _resolved_target(probe, wanted)
 
 
 def resolve_elsewhere(target: str | Target) -> tuple[ValidatingBackend, Target]:
     """Like `resolve`, also for a target that does not work on this machine."""
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
-    return backend, _resolved(backend.probe(wanted), wanted)
+    return backend, _resolved_target(backend.probe(wanted), wanted)
 
 
-def _resolved(probe: Probe, wanted: Target) -> Target:
+def _resolved_target(probe: Probe, wanted: Target) -> Target:
     return Target.parse(probe.resolved) if probe.resolved else wanted

@@ -150,13 +150,13 @@ def _parameter_text(
 def _bind_parameters(emitter: FunctionEmitter, function: Function) -> None:
     for number, param in enumerate(function.params):
         value = Value(f"%p{number}", param.dtype)
-        emitter.values[param.name] = _in_own_type(emitter, value) if emitter.is_entry else value
+        emitter.values[param.name] = _to_own_type(emitter, value) if emitter.is_entry else value
     for buffer in function.buffers:
         if isinstance(buffer, Buffer) and buffer.handle is not None:
             emitter.buffers[buffer.name] = BufferAddress(buffer, emitter.values[buffer.handle].text)
 
 
-def _in_own_type(emitter: FunctionEmitter, value: Value) -> Value:
+def _to_own_type(emitter: FunctionEmitter, value: Value) -> Value:
     """Return the value in its own type: integers and bools are passed in 64 bits."""
     kind = DType.parse(value.dtype)
     if kind.kind == "bool":

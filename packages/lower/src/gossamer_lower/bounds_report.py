@@ -40,11 +40,11 @@ def guarded_accesses(module: Module) -> tuple[GuardedAccess, ...]:
     return tuple(
         access
         for function in module.functions
-        for access in _in_body(function.body, function.name, (), is_inner=False)
+        for access in _guarded_accesses(function.body, function.name, (), is_inner=False)
     )
 
 
-def _in_body(
+def _guarded_accesses(
     body: tuple[Stmt, ...], function: str, loops: tuple[str, ...], *, is_inner: bool
 ) -> Iterator[GuardedAccess]:
     for stmt in body:
@@ -55,10 +55,12 @@ def _in_body(
             case For() | While():
                 around = (*loops, stmt.var if isinstance(stmt, For) else "")
                 innermost = not any(_holds_loop(inner) for inner in stmt.body)
-                yield from _in_body(stmt.body, function, around, is_inner=innermost)
+                yield from _guarded_accesses(stmt.body, function, around, is_inner=innermost)
             case _:
                 for inside in effects_of(stmt).bodies:
-                    yield from _in_body(inside.statements, function, loops, is_inner=is_inner)
+                    yield from _guarded_accesses(
+                        inside.statements, function, loops, is_inner=is_inner
+                    )
 
 
 def _holds_loop(stmt: Stmt) -> bool:

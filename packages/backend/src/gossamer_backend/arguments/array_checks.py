@@ -105,12 +105,12 @@ def require_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -
         return array.reshape(shape)
     raise ArgumentError(
         "kernel.shape",
-        f"The array '{param.name}' has shape {array.shape}; expected {shape}{_spelled(param)}.",
+        f"The array '{param.name}' has shape {array.shape}; expected {shape}{_shape_text(param)}.",
         hint="Pass an array of that shape, or other sizes.",
     )
 
 
-def _spelled(param: BufferParam) -> str:
+def _shape_text(param: BufferParam) -> str:
     from gossamer_ir.script import print_expr  # the printer is only needed for this message
 
     if all(isinstance(size, Const) for size in param.shape):

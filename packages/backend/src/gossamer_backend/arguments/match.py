@@ -87,17 +87,17 @@ class Arguments:
         verified: Collection[str] = (),
     ) -> MatchedArguments:
         """Return a value for each parameter; raise `ArgumentError` if one is invalid."""
-        given = self._by_name(args, kwargs)
+        given = self._arguments_by_name(args, kwargs)
         if verified:
             self._require_known(verified)
         arrays = {
             row.param.buffer: require_array(
-                row.param, row.dtype, value=self._required(row.param.name, given)
+                row.param, row.dtype, value=self._required_argument(row.param.name, given)
             )
             for row in self._rows
         }
         scalars = self._numbers(given, arrays)
-        shaped = self._shaped(scalars, arrays)
+        shaped = self._reshaped_arrays(scalars, arrays)
         plain = list(arrays.values())
         addresses = list(map(address, plain))
         require_no_overlap(self._buffers, plain, addresses=addresses)
@@ -108,7 +108,9 @@ class Arguments:
             dict(zip(names, addresses, strict=True)),
         )
 
-    def _by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _arguments_by_name(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
         if len(args) > len(self._order):
             raise ArgumentError(
                 "kernel.arguments",
@@ -137,7 +139,7 @@ class Arguments:
                     hint=f"Its parameters are {', '.join(self._order)}.",
                 )
 
-    def _required(self, name: str, given: Mapping[str, Any]) -> Any:
+    def _required_argument(self, name: str, given: Mapping[str, Any]) -> Any:
         if name not in given:
             raise ArgumentError(
                 "kernel.arguments",
@@ -157,7 +159,7 @@ class Arguments:
             for name in self._scalars:
                 if name not in numbers:
                     self._require_ranks(name, arrays)
-                self._required(name, numbers)
+                self._required_argument(name, numbers)
         return numbers
 
     def _require_ranks(self, name: str, arrays: Mapping[str, Array]) -> None:
@@ -193,7 +195,7 @@ class Arguments:
             require_size(self._scalars[name], number)
         return number
 
-    def _shaped(
+    def _reshaped_arrays(
         self, scalars: Mapping[str, Number], arrays: Mapping[str, Array]
     ) -> dict[str, Array]:
         shaped = {}

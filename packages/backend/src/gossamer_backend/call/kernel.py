@@ -136,7 +136,7 @@ class Kernel:
         return BoundCall(self, tuple(prepared), checked.values)
 
 
-class _Ready(NamedTuple):
+class _PreparedCall(NamedTuple):
     """A call with its workspace, for one number of threads and one function that runs them."""
 
     parallelism: Parallelism
@@ -160,7 +160,7 @@ class BoundCall:
         self.prepared_arguments = prepared
         self._values = values
         self._parallelism = kernel.parallelism
-        self._ready = self._made_ready(kernel.parallelism())
+        self._ready = self._prepare_call(kernel.parallelism())
 
     @property
     def arguments(self) -> Mapping[str, Value]:
@@ -173,16 +173,16 @@ class BoundCall:
         # Read once: another thread may exchange `_ready` at any time.
         ready, parallelism = self._ready, self._parallelism()
         if ready.parallelism != parallelism:
-            ready = self._ready = self._made_ready(parallelism)
+            ready = self._ready = self._prepare_call(parallelism)
         status = ready.call()
         if status:
             self.kernel.raise_status(status, ready.workspace.failed_buffer)
 
-    def _made_ready(self, parallelism: Parallelism) -> _Ready:
+    def _prepare_call(self, parallelism: Parallelism) -> _PreparedCall:
         workspace = Workspace(*parallelism, NOT_GUARDED)
         reference = ctypes.byref(workspace)
         call = partial(self.kernel.function, *self.prepared_arguments, reference)
-        return _Ready(parallelism, workspace, call)
+        return _PreparedCall(parallelism, workspace, call)
 
 
 def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:

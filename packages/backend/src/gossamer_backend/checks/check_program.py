@@ -103,7 +103,7 @@ def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
     at = _position(test)
     if test.in_segments:
         yield f'STEPS{k} = T.alloc_buffer(({_pieces(f"n{k}", test)},), "int64")'
-    yield _over_pieces(f"n{k}", test)
+    yield _loop_over_pieces(f"n{k}", test)
     if test.in_range:
         # Values below low wrap to large unsigned numbers: one comparison instead of two.
         unsigned = f"uint{8 * np.dtype(test.dtype).itemsize}"
@@ -138,7 +138,7 @@ def _segment_start_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     conditions.append(f"(0 < {start}) and ({start} < n{k})")
     step = _violation(k, test, before=f"{start} - 1", after=start)
     yield f'STARTS{k} = T.alloc_buffer(({_pieces(count, source)},), "int64")'
-    yield _over_pieces(count, source)
+    yield _loop_over_pieces(count, source)
     yield f'    starts = T.alloc_buffer(({lanes},), "int64", scope="local")'
     yield f"    for l in T.vectorized({lanes}):"
     yield "        starts[l] = 0"
@@ -220,7 +220,7 @@ def _reduction_lines(
     yield f"                {name}[0] = {value}"
 
 
-def _over_pieces(count: str, test: ArrayTest) -> str:
+def _loop_over_pieces(count: str, test: ArrayTest) -> str:
     piece = VECTORS_PER_PIECE * _lanes(test)
     return f"for c in T.parallel({_pieces(count, test)}, weight=c * {piece}, grain={MIN_THREAD_ELEMENTS}):"
 

@@ -94,7 +94,7 @@ def _of_lanes(node: Lanes) -> tuple[str, ...]:
     return (_vectors(scalable=node.scalable),)
 
 
-def _of_for(node: For) -> tuple[str, ...]:
+def _for_capabilities(node: For) -> tuple[str, ...]:
     is_bound = node.kind == "thread_binding"
     words = (("thread_binding", is_bound), ("atomic", is_atomic(node)))
     return tuple(word for word, is_needed in words if is_needed)
@@ -118,7 +118,7 @@ CAPABILITIES: dict[type[Node], Needs] = {
     Lanes: Needs(words_of=_of_lanes),
     Atomic: Needs(("atomic",)),
     While: Needs(("while",)),
-    For: Needs(words_of=_of_for),
+    For: Needs(words_of=_for_capabilities),
     Prefetch: Needs(("prefetch",)),
     Guard: Needs(("guard",)),
     ParallelFor: Needs(("parallel",)),

@@ -43,7 +43,7 @@ def installed_distribution(name: str) -> Installed | None:
     """
     wanted = _normalized(name)
     for directory in sys.path:
-        version = _versions(directory, _changed(directory)).get(wanted)
+        version = _versions(directory, _modification_time(directory)).get(wanted)
         if version is not None:
             return Installed(name, *version)
     return None
@@ -67,7 +67,7 @@ def _normalized(name: str) -> str:
     return name.lower().replace("-", "_").replace(".", "_")
 
 
-def _changed(directory: str) -> int:
+def _modification_time(directory: str) -> int:
     try:
         return os.stat(directory or ".").st_mtime_ns
     except OSError:
@@ -75,7 +75,7 @@ def _changed(directory: str) -> int:
 
 
 @lru_cache(maxsize=64)
-def _versions(directory: str, _changed: int) -> dict[str, tuple[str, Path]]:
+def _versions(directory: str, _modified: int) -> dict[str, tuple[str, Path]]:
     """Return version and folder of each distribution in a directory of `sys.path`, by normalized name."""
     try:
         entries = os.listdir(directory or ".")

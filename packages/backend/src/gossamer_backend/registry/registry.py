@@ -60,7 +60,7 @@ class Registry:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all installed backends, sorted, without importing them."""
-        return tuple(sorted(self._found()))
+        return tuple(sorted(self._entry_points_by_name()))
 
     def backend(self, name: str) -> ValidatingBackend:
         """Return the backend of that name.
@@ -84,7 +84,7 @@ class Registry:
         """Return all installed backends, each usable or with the reason. Imports all of them."""
         return tuple(self._describe(name) for name in self.names())
 
-    def _found(self) -> dict[str, tuple[EntryPoint, ...]]:
+    def _entry_points_by_name(self) -> dict[str, tuple[EntryPoint, ...]]:
         if self._entry_points is None:
             by_name: dict[str, tuple[EntryPoint, ...]] = {}
             for item in _entry_points_of_group(self._group):
@@ -95,7 +95,7 @@ class Registry:
     def _load(self, name: str) -> Plugin:
         from gossamer_backend.registry.plugin import load_plugin  # imports pluggy
 
-        candidates = self._own(name) or self._found().get(name)
+        candidates = self._own_entry_points(name) or self._entry_points_by_name().get(name)
         if candidates is None:
             known = ", ".join(self.names())
             raise ArgumentError(
@@ -110,7 +110,7 @@ class Registry:
             )
         return load_plugin(name, candidates[0].value)
 
-    def _own(self, name: str) -> tuple[EntryPoint, ...]:
+    def _own_entry_points(self, name: str) -> tuple[EntryPoint, ...]:
         """Return the entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
         one look-up instead of a search of all distributions."""
         if self._entry_points is not None:
@@ -125,7 +125,7 @@ class Registry:
         return () if value is None else (EntryPoint(name, value, owner),)
 
     def _describe(self, name: str) -> BackendInfo:
-        owner = ", ".join(sorted(item.distribution for item in self._found()[name]))
+        owner = ", ".join(sorted(item.distribution for item in self._entry_points_by_name()[name]))
         try:
             backend = self.backend(name)
         except GossamerError as error:

@@ -102,7 +102,7 @@ class ArtifactCache:
     def get(self, key: str) -> Artifact | None:
         """Return the artifact of a key, following at most MOST_LINKS links, or None if none is intact."""
         _require_key(key)
-        directory = self._opened()
+        directory = self._open_for_reading()
         if directory is None:
             return None
         with directory:
@@ -130,7 +130,7 @@ class ArtifactCache:
     def discard(self, key: str) -> None:
         """Remove an entry and the entries that it links to."""
         _require_key(key)
-        directory = self._opened()
+        directory = self._open_for_reading()
         if directory is None:
             return
         with directory:
@@ -140,7 +140,7 @@ class ArtifactCache:
     def info(self) -> CacheInfo:
         """Return the path, space on disk and limit of the cache."""
         entries = space = 0
-        directory = self._opened()
+        directory = self._open_for_reading()
         if directory is not None:
             with directory:
                 space = directory.space()
@@ -152,7 +152,7 @@ class ArtifactCache:
     def clear(self) -> int:
         """Remove all entries, the temporary files of killed writers, and the directory if nothing else is in
         it; return the number of entries."""
-        directory = self._opened()
+        directory = self._open_for_reading()
         if directory is None:
             return 0
         with directory:
@@ -166,7 +166,7 @@ class ArtifactCache:
             remove_directory(self.path)
         return len(entries)
 
-    def _opened(self) -> Directory | None:
+    def _open_for_reading(self) -> Directory | None:
         """Return the directory for reading, or None, with a warning unless it is missing."""
         try:
             return open_directory(self.path)

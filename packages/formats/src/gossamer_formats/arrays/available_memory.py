@@ -40,13 +40,15 @@ def _of_cgroups(proc: Path, cgroups: Path) -> Iterator[int]:
     """Yield what each limited cgroup of this process leaves."""
     for group in control_groups("memory", proc=proc, cgroups=cgroups):
         if group.is_v2:
-            yield from _left(group.path, "memory.max", "memory.current", "inactive_file")
+            yield from _remaining_memory(
+                group.path, "memory.max", "memory.current", "inactive_file"
+            )
         else:
             names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-            yield from _left(group.path, *names)
+            yield from _remaining_memory(group.path, *names)
 
 
-def _left(group: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
+def _remaining_memory(group: Path, limit: str, usage: str, cached: str) -> Iterator[int]:
     """Yield what a cgroup leaves: its limit, less its usage without the page cache that can be dropped."""
     most, used = _lines(group / limit), _lines(group / usage)
     if most and most[0] != "max" and used:

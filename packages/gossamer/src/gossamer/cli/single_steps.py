@@ -112,11 +112,11 @@ def apply_steps(module: Module, steps: Iterable[Step], *, verify_each: bool = Fa
                 Y[i_0 * 8 + i_1] = X[i_0 * 8 + i_1] * 2.0
     """
     for step in steps:
-        module = verify(_applied(module, step, verify_each=verify_each))
+        module = verify(_apply_step(module, step, verify_each=verify_each))
     return module
 
 
-def _applied(module: Module, step: Step, *, verify_each: bool) -> Module:
+def _apply_step(module: Module, step: Step, *, verify_each: bool) -> Module:
     from gossamer_lower.pass_manager import PASSES, apply_pass, require_kept_promise
     from gossamer_schedule import PRIMITIVES, replay
 

@@ -161,14 +161,16 @@ def attention(
            [0., 0.]])
     """
     if isinstance(Q, np.ndarray) and Q.ndim > 2:
-        return _by_heads(pattern, (Q, K, V), scale, out=out, target=target)
+        return _compute_by_heads(pattern, (Q, K, V), scale, out=out, target=target)
     checked = operands(pattern, Q, K, V, scale)
     if has_long_rows(checked):
-        return _in_blocks(checked, out=out, target=target)
+        return _compute_in_blocks(checked, out=out, target=target)
     return attention.run(checked, out=out, target=target)
 
 
-def _in_blocks(checked: Operands, *, out: Array | None, target: str | Target | None) -> Array:
+def _compute_in_blocks(
+    checked: Operands, *, out: Array | None, target: str | Target | None
+) -> Array:
     """Return the result for rows that are too long for one sum: by `sddmm`, and by `spmm`, which adds blocks
     of rows. It takes temporary memory for each stored element."""
     queries, keys, values, scale = checked.dense.values()
@@ -200,7 +202,7 @@ def _tensor(pattern: Any, Q: Array) -> SparseTensor:  # noqa: N803
     return SparseTensor.of_checked(pattern_operand(pattern, dtype=dtype_of("Q", Q)).storage)
 
 
-def _by_heads(
+def _compute_by_heads(
     pattern: Any,
     dense: tuple[Array, Array, Array],
     scale: float | None,

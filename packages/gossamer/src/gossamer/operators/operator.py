@@ -116,12 +116,12 @@ class Operator(Generic[P]):
                     key, arguments, _ = structure
                     plan = self._plans.get((key, target, first.shape[1:]))
                     if plan is not None:
-                        result = self._by_plan(plan, arguments, operands, out)
+                        result = self._run_by_plan(plan, arguments, operands, out)
                         if result is not None:
                             return result
             return self._function(*operands, out=out, target=target, **named)
 
-    def _by_plan(
+    def _run_by_plan(
         self,
         plan: CallPlan,
         arguments: FixedArguments,

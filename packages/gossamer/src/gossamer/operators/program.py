@@ -44,13 +44,13 @@ def module_of(program: OperatorProgram, variant: Variant) -> Module:
     if program.features and variant.features is not None:
         sizes[program.features] = variant.features
     dtypes = dict.fromkeys(program.buffers, variant.dtype)
-    module = specialize(_parsed(program.script), sizes, dtypes=dtypes)
+    module = specialize(_parse(program.script), sizes, dtypes=dtypes)
     functions = tuple(_with_index_dtypes(function, variant) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
 
 
 @lru_cache(maxsize=16)
-def _parsed(script: str) -> Module:
+def _parse(script: str) -> Module:
     from gossamer_ir.script import parse_module  # not needed if the kernel is in the cache
 
     return parse_module(script)

@@ -77,7 +77,7 @@ class ArrayExtents:
         constants = [abs(value) for value in map(integer_value, factors) if value is not None]
         others = [factor for factor in factors if integer_value(factor) is None]
         parts = [_part_of_size(factor, ranges) or CeilQuotient(factor, 1) for factor in others]
-        elements = self.arrays.get(_in_order(part.size for part in parts))
+        elements = self.arrays.get(_sorted_extents(part.size for part in parts))
         if elements is None:
             return None
         # ceil(size / d) < size / d + 1. Expanding the product of these sums gives one product for each
@@ -193,11 +193,11 @@ def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
     arrays: dict[tuple[Expr, ...], int] = {}
     for shape in shapes:
         constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))
-        others = _in_order(extent for extent in shape if not isinstance(extent, Const))
+        others = _sorted_extents(extent for extent in shape if not isinstance(extent, Const))
         if constant > 0:
             arrays[others] = min(arrays.get(others, LARGEST_ARRAY), LARGEST_ARRAY // constant)
     return arrays
 
 
-def _in_order(extents: Iterable[Expr]) -> tuple[Expr, ...]:
+def _sorted_extents(extents: Iterable[Expr]) -> tuple[Expr, ...]:
     return tuple(sorted(extents, key=repr))

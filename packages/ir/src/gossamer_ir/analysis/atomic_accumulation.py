@@ -101,17 +101,17 @@ def is_accumulated(loop: For, buffer: str) -> bool:
     ]
     read = [node for node in collect(READS, *loop.body) if node.buffer == buffer]
     # Each operation reads the element that it updates once. Any other read could see a partial sum.
-    ops = {_accumulating(store) for store in stores}
+    ops = {_accumulation_operator(store) for store in stores}
     return len(ops) == 1 and None not in ops and len(read) == len(stores)
 
 
 def is_atomic_update(store: Store) -> bool:
     """Return whether a store accumulates by an operator that can be atomic: into one element, or into a
     different element for each lane of a vector."""
-    return _accumulating(store) is not None
+    return _accumulation_operator(store) is not None
 
 
-def _accumulating(store: Store) -> str | None:
+def _accumulation_operator(store: Store) -> str | None:
     """Return the operator by which a store accumulates; None if it does not, or if lanes may share an
     element."""
     reduction = match_reduction(store)

@@ -70,7 +70,7 @@ def known_facts(function: Function) -> tuple[Fact, ...]:
 
 def _axis_facts(function: Function) -> Iterator[Fact]:
     """Yield the facts from axes about index buffers that the function does not write."""
-    names = _unchanged(function) if function.axes else {}
+    names = _read_only_buffers(function) if function.axes else {}
     for axis in function.axes:
         indptr, indices = (names.get(getattr(axis, of, None)) for of in ("indptr", "indices"))
         yield from facts_of_axis(
@@ -78,7 +78,7 @@ def _axis_facts(function: Function) -> Iterator[Fact]:
         )
 
 
-def _unchanged(function: Function) -> dict[str | None, str]:
+def _read_only_buffers(function: Function) -> dict[str | None, str]:
     """Return the buffers that the function does not write, by handle."""
     changing = mutable_buffers(function)
     return {

@@ -47,7 +47,7 @@ class DeterminedVariables:
         before = len(self._names) + len(self._values)
         for value in tuple(self._values):
             self._values.update(self._dividend(value))
-            self._names.update(self._solved(value))
+            self._names.update(self._solved_variable(value))
         for name, value in self._lets.items():
             if name in self._names:
                 self._values.add(value)
@@ -65,7 +65,7 @@ class DeterminedVariables:
                 if Binary("floormod", lhs, rhs) in self._values:
                     yield lhs
 
-    def _solved(self, value: Expr) -> Iterator[str]:
+    def _solved_variable(self, value: Expr) -> Iterator[str]:
         """Yield the variable of an affine form, if it is the only one that is not determined."""
         terms = affine_of(value).terms
         mixed = {name for atom in terms if not isinstance(atom, Var) for name in free_vars(atom)}

@@ -35,7 +35,7 @@ def numbers_of(
 ) -> tuple[Expr | None, ...]:
     """Return the element numbers that positions in a buffer select, one for each varied axis; None for an
     axis whose element number cannot be derived."""
-    axes = _varied(function).get(buffer)
+    axes = _varied_axes(function).get(buffer)
     if not axes:
         return ()
     names = _axes_of(function, buffer)
@@ -45,7 +45,7 @@ def numbers_of(
 
 
 @memoize_by_identity
-def _varied(function: Function) -> Mapping[str, tuple[str, ...]]:
+def _varied_axes(function: Function) -> Mapping[str, tuple[str, ...]]:
     """Return the varied axes of each sparse buffer that has any."""
     varied = {a.name for a in function.axes if isinstance(a, (DenseVaried, CompressedVaried))}
     return {

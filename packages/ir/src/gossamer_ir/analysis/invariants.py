@@ -78,11 +78,11 @@ def _aliases(function: Function) -> dict[str, frozenset[str]]:
 def invariant_facts(function: Function) -> tuple[Fact, ...]:
     """Return the facts about buffers that the function does not write. They hold everywhere in it."""
     written = mutable_buffers(function)
-    return tuple(fact for fact in function.facts if written.isdisjoint(_read_by(fact)))
+    return tuple(fact for fact in function.facts if written.isdisjoint(_buffers_read_by(fact)))
 
 
 @lru_cache(maxsize=1024)
-def _read_by(fact: Fact) -> frozenset[str]:
+def _buffers_read_by(fact: Fact) -> frozenset[str]:
     """Return the buffers that a fact is about, and those that its bounds read."""
     names = (getattr(fact, field, None) for field in NAMING_FIELDS)
     return buffers_read(fact).union(name for name in names if name is not None)

@@ -118,7 +118,7 @@ def declare_regions(module: Module) -> Module:
                 T.writes(X[vi])
                 X[vi] = X[vi] * 2.0
     """
-    functions = tuple(_declared(function) for function in module.functions)
+    functions = tuple(_with_declared_regions(function) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
 
 
@@ -129,7 +129,7 @@ class _Box(msgspec.Struct, frozen=True):
     is_exact: bool
 
 
-def _declared(function: Function) -> Function:
+def _with_declared_regions(function: Function) -> Function:
     def rule(node: Node) -> Node | None:
         if not isinstance(node, Block):
             return None
@@ -205,9 +205,9 @@ class _Boxes:
         pairs = list(zip(first.ends, second.ends, strict=True))
         # The bounding box of two exact boxes has gaps unless their union is a box.
         is_exact = first.is_exact and second.is_exact and _is_joined(pairs)
-        return _Box(tuple(self._joined(*pair) for pair in pairs), is_exact)
+        return _Box(tuple(self._union(*pair) for pair in pairs), is_exact)
 
-    def _joined(self, first: _Ends, second: _Ends) -> _Ends:
+    def _union(self, first: _Ends, second: _Ends) -> _Ends:
         if first == second:
             return first
         if first is None or second is None or _is_searched(first) or _is_searched(second):

@@ -79,7 +79,7 @@ class Bounds:
         buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]
         self._lengths = {buffer.name: buffer.shape[-1] for buffer in buffers if buffer.shape}
         self._point = ProgramPoint(function, binds_all=True)
-        for stmt in _around(function, body):
+        for stmt in _enclosing_bindings(function, body):
             self._assume(stmt)
 
     def _assume(self, stmt: Stmt) -> None:
@@ -218,7 +218,7 @@ class Bounds:
         return combine(affine_of(bounds.high), Affine({}, -1), 1) if up else affine_of(bounds.low)
 
 
-def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
+def _enclosing_bindings(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
     """Return the loops, blocks and lets around a body that bind the variables it depends on, outermost
     first."""
     inside = bound_variables(body)
@@ -228,11 +228,11 @@ def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
     for stmt in reversed(list(statements(function.body))):
         if needed & set(effects_of(stmt).binds):
             path.append(stmt)
-            needed |= _in_ranges(stmt) - inside
+            needed |= _range_variables(stmt) - inside
     return path[::-1]
 
 
-def _in_ranges(stmt: Stmt) -> set[str]:
+def _range_variables(stmt: Stmt) -> set[str]:
     """Return the variables on which the range of a bound variable depends; for a block, those of its
     domains."""
     domains = [iterator.domain for iterator in stmt.iters] if isinstance(stmt, Block) else []

@@ -196,15 +196,15 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     if form == by and by != NOTHING:
         return UNIT
     if not by.terms:
-        return _over_constant(form, by.constant)
+        return _divided_by_constant(form, by.constant)
     if not form.terms:
         return None if form.constant else NOTHING
-    (below, count), result = _leading(by), NOTHING
+    (below, count), result = _leading_term(by), NOTHING
     for _ in range(MAX_TERMS if len(by.terms) <= MAX_TERMS else 0):
         if form == NOTHING:
             return result
-        above, coefficient = _leading(form)
-        left = _without(above, below)
+        above, coefficient = _leading_term(form)
+        left = _remaining_factors(above, below)
         # Integers have no fractions, so one leading term that does not divide decides for all.
         if left is None or coefficient % count:
             return None
@@ -214,14 +214,14 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     return None
 
 
-def _over_constant(form: Affine, divisor: int) -> Affine | None:
+def _divided_by_constant(form: Affine, divisor: int) -> Affine | None:
     if divisor == 0 or any(count % divisor for count in (form.constant, *form.terms.values())):
         return None
     terms = {atom: count // divisor for atom, count in form.terms.items()}
     return Affine(terms, form.constant // divisor)
 
 
-def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
+def _leading_term(form: Affine) -> tuple[tuple[Expr, ...], int]:
     """Return the factors of the leading term of a form, and its coefficient. Terms are ordered by degree
     first, so that multiplying a form by a factor keeps its leading term."""
     terms = [(factors_of(atom), count) for atom, count in form.terms.items()]
@@ -232,7 +232,7 @@ def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
     return max(terms, key=lambda term: (len(term[0]), sorted(map(repr, term[0]))))
 
 
-def _without(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | None:
+def _remaining_factors(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | None:
     """Return the factors without `others`; None if one of these is not a factor."""
     left = list(factors)
     for other in others:

@@ -89,8 +89,8 @@ class IndexArrayFacts:
         yield from self._about_prefix_sum(load, goal)
         for other, neighbor in _loads_beside(load, goal):
             if load.buffer in self._table.monotone:
-                yield from self._ordered(atom, load, other, neighbor)
-            yield from self._in_one_segment((atom, load), (other, neighbor))
+                yield from self._monotone_inequalities(atom, load, other, neighbor)
+            yield from self._segment_inequalities((atom, load), (other, neighbor))
         for fact in self._table.values:
             if fact.buffer == load.buffer and _is_equal(fact.index, load.indices[-1]):
                 yield affine_of(Binary("sub", atom, fact.value))
@@ -155,7 +155,9 @@ class IndexArrayFacts:
                 rest = combine(step, total, -1)
                 yield from (rest, scale(rest, -1))
 
-    def _ordered(self, atom: Expr, load: Load, other: Expr, neighbor: Load) -> Iterator[Affine]:
+    def _monotone_inequalities(
+        self, atom: Expr, load: Load, other: Expr, neighbor: Load
+    ) -> Iterator[Affine]:
         """`Monotone`: two elements are ordered as their indices are."""
         apart = Binary("sub", load.indices[-1], neighbor.indices[-1])
         # Both orders are tried: which of the two positions
@@ -165,7 +167,7 @@ class IndexArrayFacts:
         if self._proves(Binary("sub", neighbor.indices[-1], load.indices[-1])):
             yield affine_of(Binary("sub", other, atom))
 
-    def _in_one_segment(
+    def _segment_inequalities(
         self, first: tuple[Expr, Load], second: tuple[Expr, Load]
     ) -> Iterator[Affine]:
         """`SortedSegments`: values of one segment are ordered as their positions are. Unique integers are

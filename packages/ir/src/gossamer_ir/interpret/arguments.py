@@ -38,7 +38,7 @@ def _require_same(names: list[str], arguments: Iterable[str], *, function: str) 
 def _bind(param: Param, argument: Argument) -> Any:
     if param.dtype == "handle":
         if not isinstance(argument, np.ndarray):
-            raise _wrong(param, argument, "an array")
+            raise _argument_error(param, argument, "an array")
         return argument
     return _scalar(param, argument)
 
@@ -48,17 +48,17 @@ def _scalar(param: Param, argument: Argument) -> Any:
     allowed: tuple[type[Any], ...] = (int, np.integer, np.bool_)
     allowed = (int, float, np.number) if kind.is_float else allowed
     if not isinstance(argument, allowed):
-        raise _wrong(param, argument, f"a scalar of {param.dtype}")
+        raise _argument_error(param, argument, f"a scalar of {param.dtype}")
     try:
         value = value_type(param.dtype)(argument)
     except OverflowError:
-        raise _wrong(param, argument, f"a scalar of {param.dtype}") from None
+        raise _argument_error(param, argument, f"a scalar of {param.dtype}") from None
     if kind.is_integer and value != argument:
-        raise _wrong(param, argument, f"a scalar of {param.dtype}")
+        raise _argument_error(param, argument, f"a scalar of {param.dtype}")
     return round_bfloat16(value) if kind.kind == "bfloat" else value
 
 
-def _wrong(param: Param, argument: Argument, expected: str) -> ArgumentError:
+def _argument_error(param: Param, argument: Argument, expected: str) -> ArgumentError:
     what = type(argument).__name__ if isinstance(argument, np.ndarray) else repr(argument)
     return ArgumentError(
         "interpret.argument", f"The argument '{param.name}' is {what}; expected {expected}."

@@ -23,8 +23,10 @@ def combine(node: Combine, translator: Translator) -> Exec:
         Load(store.buffer, store.indices, var.dtype)
         for store, var in zip(node.stores, reducer.lhs, strict=True)
     )
-    operands = _assigned((*reducer.lhs, *reducer.rhs), (*loads, *_values(node)), translator)
-    results = _assigned(reducer.lhs, reducer.results, translator)
+    operands = _simultaneous_assignment(
+        (*reducer.lhs, *reducer.rhs), (*loads, *_values(node)), translator
+    )
+    results = _simultaneous_assignment(reducer.lhs, reducer.results, translator)
     stores = translator.body(
         tuple(
             Store(store.buffer, store.indices, var)
@@ -44,7 +46,9 @@ def _values(node: Combine) -> tuple[Expr, ...]:
     return tuple(store.value for store in node.stores)
 
 
-def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], translator: Translator) -> Exec:
+def _simultaneous_assignment(
+    targets: tuple[Var, ...], values: tuple[Expr, ...], translator: Translator
+) -> Exec:
     """Evaluate all values before it binds any of them."""
     names, parts = tuple(var.name for var in targets), translator.exprs(values)
 

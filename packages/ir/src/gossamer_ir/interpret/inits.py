@@ -105,18 +105,18 @@ class _InitDependences:
         in_init = {name for stmt in node.init for name in free_vars(stmt)}
         self.bound = _selecting_iterators(node.iters, in_init)
         self.unbound = {it.var for it in node.iters} - {it.var for it in self.bound}
-        self.reduction = self._of(it.value for it in node.iters if it.kind == "R")
-        self.any = self._of(it.value for it in node.iters)
-        self.needed = set(self._of(it.value for it in self.bound))
+        self.reduction = self._transitive_variables(it.value for it in node.iters if it.kind == "R")
+        self.any = self._transitive_variables(it.value for it in node.iters)
+        self.needed = set(self._transitive_variables(it.value for it in self.bound))
         for entry in reversed(around):
             if isinstance(entry.node, For) and self.is_bound(entry.node.var):
-                self.needed |= self._of((entry.node.start, entry.node.extent))
+                self.needed |= self._transitive_variables((entry.node.start, entry.node.extent))
 
     def is_bound(self, name: str) -> bool:
         """Return whether the loop nest of the init binds this variable of a loop or let."""
         return name in self.needed or name not in self.reduction
 
-    def _of(self, exprs: Iterable[Expr]) -> frozenset[str]:
+    def _transitive_variables(self, exprs: Iterable[Expr]) -> frozenset[str]:
         names: set[str] = set()
         pending = [name for expr in exprs for name in free_vars(expr)]
         while pending:
@@ -180,7 +180,7 @@ def _init(
     check = check_domains(iters, node.name, translator)
     body = _one_after_other(check, _of_new_elements(node.name, translator.body(node.init), repeats))
     translator.around = around
-    guarded = _under_conditions(
+    guarded = _with_conditions(
         conjuncts(node.predicate), body, unbound=unbound, translator=translator
     )
 
@@ -219,7 +219,7 @@ def _inside_entry(
 
             return run
         case If():
-            return _under_conditions(entry.conditions, body, unbound=unbound, translator=translator)
+            return _with_conditions(entry.conditions, body, unbound=unbound, translator=translator)
 
 
 def _loop(node: For, body: Exec, translator: Translator) -> Exec:
@@ -235,7 +235,7 @@ def _loop(node: For, body: Exec, translator: Translator) -> Exec:
     return run
 
 
-def _under_conditions(
+def _with_conditions(
     conditions: Iterable[Expr], body: Exec, *, unbound: set[str], translator: Translator
 ) -> Exec:
     parts = tuple(translator.expr(part) for part in conditions if not free_vars(part) & unbound)

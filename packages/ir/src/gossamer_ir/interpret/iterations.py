@@ -46,7 +46,7 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
     if not node.init:
         return nest
     initialize = _restoring_elements(
-        _initializing(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
+        _with_init_scope(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
     )
     if translator.inits is None:
         return call_in_order((initialize, nest))
@@ -65,7 +65,7 @@ def _restoring_elements(nest: Exec) -> Exec:
     return run
 
 
-def _initializing(nest: Exec) -> Exec:
+def _with_init_scope(nest: Exec) -> Exec:
     def run(frame: Frame) -> None:
         outer, frame.initialized = frame.initialized, Initialized()
         nest(frame)

@@ -69,7 +69,7 @@ class Layout:
                     return None
                 beyond.append(axis)
             if not beyond:
-                offset += self._before(axis, tuple(elements), int(position))
+                offset += self._elements_before(axis, tuple(elements), int(position))
             elements.append(level.first(parent) + int(position))
         if beyond:
             self.require_inside(positions, beyond[0], elements)
@@ -108,7 +108,7 @@ class Layout:
             tails.append(None if tail is None or level.width is None else tail * level.width)
         return tails[::-1]
 
-    def _before(self, axis: int, elements: Elements, position: int) -> int:
+    def _elements_before(self, axis: int, elements: Elements, position: int) -> int:
         if position == 0:
             return 0
         if not self._is_rigid[axis]:

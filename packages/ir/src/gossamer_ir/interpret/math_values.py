@@ -16,7 +16,7 @@ def math_function(name: str, dtype: str) -> Callable[..., Any]:
     """Return the math function with this name, for values of a dtype."""
     if name in _BY_LANE:
         function = _BY_LANE[name]
-        return lambda *args: convert(_by_lane(function, *args), dtype)
+        return lambda *args: convert(_map_lanes(function, *args), dtype)
     return with_rounding(dtype, _NUMPY[name])
 
 
@@ -34,7 +34,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact == 0:
         return np.float64(x * y + z if x == 0 or y == 0 else 0.0)
-    return np.float64(_nearest(exact) if a.dtype == np.float64 else _to_odd(exact))
+    return np.float64(_nearest(exact) if a.dtype == np.float64 else _rounded_to_odd(exact))
 
 
 def _nearest(exact: Fraction) -> float:
@@ -44,7 +44,7 @@ def _nearest(exact: Fraction) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _to_odd(exact: Fraction) -> float:
+def _rounded_to_odd(exact: Fraction) -> float:
     near = _nearest(exact)
     if Fraction(near) == exact:
         return near
@@ -62,7 +62,7 @@ def _sigmoid(value: Any) -> Any:
     return (np.where(wide < 0, small, 1.0) / (1.0 + small)).astype(value.dtype)[()]
 
 
-def _by_lane(function: Callable[..., Any], *args: Any) -> Any:
+def _map_lanes(function: Callable[..., Any], *args: Any) -> Any:
     if np.ndim(args[0]) == 0:
         return function(*args)
     return np.array([function(*lanes) for lanes in zip(*args, strict=True)])

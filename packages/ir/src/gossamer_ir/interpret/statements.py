@@ -109,7 +109,7 @@ def _for(node: For, translator: Translator) -> Exec:
         check(frame)
         values = frame.values
         to_index = np.int64 if first + count <= 2**63 else _to_index
-        for value in _ordered(chunks(first, count, number=number)):
+        for value in _concatenated(chunks(first, count, number=number)):
             values[name] = to_index(value)
             body(frame)
 
@@ -120,7 +120,7 @@ def _to_index(value: int) -> np.int64:
     return np.int64(wrapped(value))
 
 
-def _ordered(parts: Iterable[range]) -> Iterator[int]:
+def _concatenated(parts: Iterable[range]) -> Iterator[int]:
     for part in parts:
         yield from part
 

@@ -13,7 +13,7 @@ from gossamer_ir.interpret.values import Array, decode_bfloat16, encode_bfloat16
 Indices = tuple[Any, ...]
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -39,10 +39,10 @@ class View:
         self.name = name
         self.array = array
         self.fill = fill
-        self.locate = locate if locate is not None else self._in_shape
+        self.locate = locate if locate is not None else self._checked_indices
         is_bfloat = dtype == "bfloat16"
-        self.decode = decode_bfloat16 if is_bfloat else _same
-        self.encode = encode_bfloat16 if is_bfloat else _same
+        self.decode = decode_bfloat16 if is_bfloat else _identity
+        self.encode = encode_bfloat16 if is_bfloat else _identity
 
     def read(self, indices: Indices) -> Any:
         """Return the element at indices."""
@@ -83,7 +83,7 @@ class View:
         row = self.array[first[:-1]]
         return row[first[-1] : first[-1] + (end - begin)].astype(np.int64)
 
-    def _in_shape(self, indices: Indices) -> Indices:
+    def _checked_indices(self, indices: Indices) -> Indices:
         for index, size in zip(indices, self.array.shape, strict=True):
             if not 0 <= index < size:
                 raise out_of_bounds(self.name, indices, self.array.shape)
@@ -96,5 +96,5 @@ class View:
         )
         if mask is None or mask.any():
             for end in (np.min, np.max):
-                self._in_shape(tuple(end(index) for index in lanes))
+                self._checked_indices(tuple(end(index) for index in lanes))
         return lanes

@@ -68,11 +68,12 @@ def _argument_error(
         )
     for parameter, values in given.arguments.items():
         wanted = _type_of(declared.parameters[parameter], function)
-        for value in _each(values, declared.parameters[parameter].kind):
+        for value in _argument_values(values, declared.parameters[parameter].kind):
             if not conforms_to(value, wanted):
                 return ArgumentError(
                     "argument.type",
-                    f"Argument '{parameter}' of '{name}' is {_shown(value)}; expected {_spelled(wanted)}.",
+                    f"Argument '{parameter}' of '{name}' is {_value_text(value)}; "
+                    f"expected {_type_text(wanted)}.",
                 )
     return None
 
@@ -88,7 +89,7 @@ def _type_of(parameter: Parameter, function: Any) -> Any:
         return Any
 
 
-def _each(values: Any, kind: Any) -> Iterable[Any]:
+def _argument_values(values: Any, kind: Any) -> Iterable[Any]:
     if kind is Parameter.VAR_POSITIONAL:
         return tuple(values)
     return tuple(values.values()) if kind is Parameter.VAR_KEYWORD else (values,)
@@ -133,7 +134,7 @@ def _elements(value: Any, of: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
         yield from ((item, of[0]) for item in value)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if (
         not isinstance(value, (str, bytes, int, float, NoneType))
         or len(repr(value)) > _MAX_REPR_LENGTH
@@ -142,11 +143,11 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-def _spelled(wanted: Any) -> str:
+def _type_text(wanted: Any) -> str:
     """Return a type as text, without module names."""
     origin, of = get_origin(wanted), get_args(wanted)
     if origin in (Union, UnionType):
-        return " or ".join(map(_spelled, of))
+        return " or ".join(map(_type_text, of))
     if origin is Literal:
         return " or ".join(map(repr, of))
     if wanted is Ellipsis:
@@ -154,4 +155,4 @@ def _spelled(wanted: Any) -> str:
     if wanted in (None, NoneType):
         return "None"
     name = getattr(origin or wanted, "__name__", str(wanted))
-    return f"{name}[{', '.join(map(_spelled, of))}]" if of else name
+    return f"{name}[{', '.join(map(_type_text, of))}]" if of else name

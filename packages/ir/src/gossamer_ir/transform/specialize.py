@@ -68,18 +68,18 @@ def specialize(
     """
     entry = next(function for function in module.functions if function.name == module.entry)
     changed = _retyped(entry, dtypes or {})
-    changed = _fixed(changed, values)
+    changed = _with_fixed_values(changed, values)
     functions = tuple(changed if function is entry else function for function in module.functions)
     return module if changed is entry else replace(module, functions=functions)
 
 
-def _fixed(function: Function, values: Mapping[str, bool | int | float]) -> Function:
+def _with_fixed_values(function: Function, values: Mapping[str, bool | int | float]) -> Function:
     if not values:
         return function
     scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
     for name in values:
         if name not in scalars:
-            raise _unknown(name, "scalar parameter", scalars)
+            raise _unknown_name_error(name, "scalar parameter", scalars)
     consts: dict[str, Expr] = {
         name: constant(value, scalars[name]) for name, value in values.items()
     }
@@ -106,7 +106,7 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
     buffers = {buffer.name: buffer for buffer in all_buffers(function)}
     for name in dtypes:
         if name not in axes and name not in buffers:
-            raise _unknown(name, "buffer or axis", {**buffers, **axes})
+            raise _unknown_name_error(name, "buffer or axis", {**buffers, **axes})
     storage = _index_storage(axes, dtypes)
     by_buffer = {name: _value_dtype(dtype) for name, dtype in dtypes.items() if name in buffers}
     for declared in buffers.values():
@@ -160,7 +160,7 @@ def _axis(axis: Axis, dtypes: Mapping[str, str]) -> Axis:
     )
 
 
-def _unknown(name: str, what: str, known: Mapping[str, object]) -> ArgumentError:
+def _unknown_name_error(name: str, what: str, known: Mapping[str, object]) -> ArgumentError:
     return ArgumentError(
         "specialize.unknown",
         f"There is no {what} '{name}'.",

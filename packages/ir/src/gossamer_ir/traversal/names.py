@@ -44,14 +44,14 @@ class Namer:
         self._counts: dict[str, int] = {}
 
     @cached_property
-    def _taken(self) -> set[str]:
+    def _taken_names(self) -> set[str]:
         """The names that are taken; collected on first use, since many passes create a namer and never
         need a name."""
         return set(self._given)
 
     def fresh(self, base: str) -> str:
         """Return `base` itself if it is free, else the first free one of `base_1`, `base_2`, ..."""
-        taken = self._taken
+        taken = self._taken_names
         count = self._counts.get(base, 0)  # lower numbers are taken, and names are never released
         name = f"{base}_{count}" if count else base
         while name in taken:

@@ -194,16 +194,16 @@ def _unset_in_init(ctx: VerifyContext, node: Block) -> set[str]:
 
     These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
     """
-    reductions = {iterator.var for iterator in node.iters if iterator.kind == "R"} - _selecting(
-        node.init
-    )
+    reductions = {
+        iterator.var for iterator in node.iters if iterator.kind == "R"
+    } - _selecting_variables(node.init)
     idle = loops_outside_init(node, ctx.loops, ctx.lets)
     used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
     lets = {name for name in used if variables_used((ctx.lets[name],), ctx.lets) & idle}
     return reductions | idle | lets
 
 
-def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
+def _selecting_variables(init: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the variables in the indices of an init's stores. These may be reduction iterators, as in a
     store to the column of a compressed row, where several points write one element."""
     stores = [stmt for stmt in statements(init) if isinstance(stmt, Store)]

@@ -35,9 +35,9 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
     # The limit is for all buffers of the function together.
     if elements is not None and size <= MAX_STACK_BYTES:
         emitter.stack_bytes = size
-        _on_stack(emitter, buffer, elements)
+        _allocate_on_stack(emitter, buffer, elements)
     else:
-        _on_heap(emitter, buffer)
+        _allocate_on_heap(emitter, buffer)
 
 
 def _reserved_elements(buffer: Buffer) -> int | None:
@@ -51,7 +51,7 @@ def _reserved_elements(buffer: Buffer) -> int | None:
     return -(-max(prod(known), 1) // _ALLOCATION_UNIT) * _ALLOCATION_UNIT
 
 
-def _on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
+def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
     address = emitter.text.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
     size = reserved * element_bytes(buffer.dtype)
     emitter.call(
@@ -62,7 +62,7 @@ def _on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
     emitter.buffers[buffer.name] = BufferAddress(buffer, address, reserved if is_private else 0)
 
 
-def _on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
+def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
     text = emitter.text
     slot = text.alloca("ptr", align=8)
     # The slot is freed on every path out of the function, also if the allocation was never reached.

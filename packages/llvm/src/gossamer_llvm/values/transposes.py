@@ -27,7 +27,7 @@ def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Va
         _reduced(emitter, node.op, values[at : at + lanes]) for at in range(0, len(values), lanes)
     ]
     while len(parts) > 1:
-        parts = [_joined(emitter, *pair) for pair in _pairs(parts)]
+        parts = [_concatenated(emitter, *pair) for pair in _pairs(parts)]
     return parts[0]
 
 
@@ -89,7 +89,7 @@ def _combined(
     return emit_operation(emitter, op, low, high)
 
 
-def _joined(emitter: FunctionEmitter, low: Value, high: Value) -> Value:
+def _concatenated(emitter: FunctionEmitter, low: Value, high: Value) -> Value:
     return _shuffled(emitter, (low, high), list(range(2 * DType.parse(low.dtype).lanes)))
 
 

@@ -34,7 +34,7 @@ class ElementLocation(msgspec.Struct):
         """Return the conjunction of the conditions; None if the element is always present."""
         result: Expr | None = None
         for condition in reversed(self.conditions):
-            result = condition if result is None else _both(condition, result)
+            result = condition if result is None else _conjunction(condition, result)
         return result
 
     def is_found(self, indices: Iterable[Expr]) -> Expr | None:
@@ -71,7 +71,7 @@ def _is_evaluated(expr: Expr) -> Expr:
     return Compare("ge", value, build.index(-(2**63)))
 
 
-def _both(first: Expr, second: Expr) -> Expr:
+def _conjunction(first: Expr, second: Expr) -> Expr:
     """Return the conjunction of two conditions. The second is evaluated only if the first holds, in case
     it reads memory."""
     if contains(READS, second):

@@ -113,7 +113,7 @@ class _BlockLowerer:
         return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        marks, loop = self._marked(loop)
+        marks, loop = self._with_init_marks(loop)
         inits: list[Stmt] = []
         body: tuple[Stmt, ...] = loop.body
         for block in _blocks_below(loop):
@@ -143,7 +143,7 @@ class _BlockLowerer:
         self._places[block.name] = place
         return place
 
-    def _marked(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
+    def _with_init_marks(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
         """Return the statements before a loop that clear marks, and the loop with inits that set them."""
         before: list[Stmt] = []
         for block in _blocks_below(loop):
@@ -211,7 +211,7 @@ class _BlockLowerer:
             if not isinstance(item, For):
                 result = _guarded_by(substitute(item, names), result)
                 continue
-            header = substitute(_around_init(item), names)
+            header = substitute(_loop_header(item), names)
             nest = msgspec.structs.replace(header, var=names[item.var].name, body=result)
             # As above: without the loop, the start is evaluated where the variable was.
             is_unit = _is_unit(nest) and is_invariant(nest.start, result, self._function)
@@ -219,7 +219,7 @@ class _BlockLowerer:
         return result
 
 
-def _around_init(loop: For) -> For:
+def _loop_header(loop: For) -> For:
     """Return a loop without its body and without the annotation of software pipelining."""
     # Software pipelining needs the stages of the original body.
     kept = tuple(item for item in loop.annotations if item[0] != PIPELINE)

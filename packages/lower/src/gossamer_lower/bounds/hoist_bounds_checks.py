@@ -89,7 +89,7 @@ class _BoundsCheckHoister:
         with self._point.inside(loop):
             body = self.body(loop.body)
         # Names that are bound inside do not exist before the loop.
-        inner = frozenset((*bound_variables(body), *_allocated(body)))
+        inner = frozenset((*bound_variables(body), *_allocated_buffers(body)))
         leaving: dict[Guard, None] = {}
         kept: list[Stmt] = []
         is_first = True
@@ -175,7 +175,7 @@ class _BoundsCheckHoister:
         return self._point.is_exact(*parts)
 
 
-def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
+def _allocated_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
     """Yield the buffers that are allocated inside."""
     return (stmt.buffer.name for stmt in collect(Allocate, *body))
 

@@ -50,13 +50,13 @@ class UnprovedAccesses:
         An access that is the same in all lanes is not masked, so conditions on the lane do not protect it.
         """
         if not self._lane_conditions:
-            return self._out_of_bounds(access)
+            return self._bounds_condition(access)
         # The mask is applied to an access whose index depends on the lane.
         is_masked = any(free_vars(index) & self.lane_vars for index in access.indices)
         with self._point.scope():
             for condition in self._lane_conditions if is_masked else ():
                 self._point.assume(condition)
-            unproved = self._out_of_bounds(access)
+            unproved = self._bounds_condition(access)
         if unproved is not None and not is_masked:
             raise _not_masked(access)
         return unproved
@@ -87,7 +87,7 @@ class UnprovedAccesses:
             return None
         return IfThenElse(Compare("ge", search.begin, search.end), TRUE, unproved)
 
-    def _out_of_bounds(self, access: Load | Store) -> Expr | None:
+    def _bounds_condition(self, access: Load | Store) -> Expr | None:
         shape = self._point.shapes[access.buffer]
         pairs = zip(access.indices, shape, strict=True)
         return build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
@@ -105,7 +105,7 @@ class UnprovedAccesses:
         """Yield the parts of 0 <= index < extent to check. Proofs are about unbounded integers. For an
         index that may wrap, one proved part alone says nothing: both bounds together exclude the wrap."""
         wide = build.widen(index)
-        is_above, is_below = self._proved(wide, extent)
+        is_above, is_below = self._proved_bounds(wide, extent)
         # Both bounds of the unbounded value: then the machine
         # value is the same, even if it wrapped on the way.
         if is_above and is_below:
@@ -117,7 +117,7 @@ class UnprovedAccesses:
         if not (is_below and is_exact):
             yield below
 
-    def _proved(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
+    def _proved_bounds(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
         """Return whether 0 <= index, and whether index < extent, is proved for unbounded integers."""
         if not self._point.is_bound_sound(index, extent):
             return False, False

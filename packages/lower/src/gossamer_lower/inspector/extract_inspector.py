@@ -89,7 +89,7 @@ def _nest(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
     is_partial = len(loops) < len(search.around) or search.indices != tuple(
         build.index_var(loop.var) for loop in loops
     )
-    return (*_filled(search, namer), *renamed) if search.facts and is_partial else renamed
+    return (*_fill_nest(search, namer), *renamed) if search.facts and is_partial else renamed
 
 
 def _loop(loop: For, body: tuple[Stmt, ...]) -> For:
@@ -121,11 +121,11 @@ def _block(search: ExtractedSearch, loops: list[For], *, namer: Namer) -> Block:
         inside[loop.var] = build.index_var(var)
     value = substitute(search.value, inside)
     indices = tuple(substitute(index, inside) for index in search.indices)
-    body = _kept(search, indices, value, namer=namer)
+    body = _result_stores(search, indices, value, namer=namer)
     return Block(search.buffer.handle or "", tuple(iters), body)
 
 
-def _kept(
+def _result_stores(
     search: ExtractedSearch, indices: tuple[Expr, ...], value: Expr, *, namer: Namer
 ) -> tuple[Stmt, ...]:
     name, dtype = search.buffer.name, search.buffer.dtype
@@ -137,7 +137,7 @@ def _kept(
     return (Let(result, value), Guard(is_narrow, name), Store(name, indices, Cast(dtype, result)))
 
 
-def _filled(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
+def _fill_nest(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
     low = search.facts[0].low
     names = [namer.fresh("i") for _ in search.buffer.shape]
     indices = tuple(build.index_var(name) for name in names)

@@ -130,9 +130,9 @@ class _IterationLowerer:
             return self._combine(stmt, scope)
         if isinstance(stmt, Prefetch) and stmt.buffer in self._buffers:
             return self._prefetch(stmt, scope)
-        return (map_children(stmt, lambda child: self._below(child, scope)),)
+        return (map_children(stmt, lambda child: self._lower_child(child, scope)),)
 
-    def _below(self, child: Any, scope: AxisIterators) -> Any:
+    def _lower_child(self, child: Any, scope: AxisIterators) -> Any:
         """Lower a child of a statement: a statement or an expression."""
         if isinstance(child, STATEMENTS):
             return self._statement(child, scope)
@@ -170,7 +170,7 @@ class _IterationLowerer:
             )
         stores = (
             msgspec.structs.replace(
-                stmt, indices=place.positions, value=_where_holds(present, value)
+                stmt, indices=place.positions, value=_with_condition_true(present, value)
             ),
         )
         guarded = (Guard(present, stmt.buffer), *stores)
@@ -229,7 +229,7 @@ class _IterationLowerer:
         return map_children(node, lambda child: self._value(child, scope))
 
 
-def _where_holds(condition: Expr, value: Any) -> Any:
+def _with_condition_true(condition: Expr, value: Any) -> Any:
     """Return the expression with choices by `condition` resolved, which is known to hold."""
 
     def chosen(node: Any) -> Any | None:

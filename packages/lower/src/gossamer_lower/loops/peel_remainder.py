@@ -229,11 +229,11 @@ def _rolled(node: Any, group: _UnrolledGroup) -> Any:
     """Return a statement with its outermost unrolled loops made serial: the remainder runs at most once,
     and each copy would be under a branch."""
     if isinstance(node, For) and node.kind == "unrolled":
-        return _up_to_bound(msgspec.structs.replace(node, kind="serial"), group)
+        return _loop_to_bound(msgspec.structs.replace(node, kind="serial"), group)
     return map_children(node, lambda child: _rolled(child, group))
 
 
-def _up_to_bound(loop: For, group: _UnrolledGroup) -> For:
+def _loop_to_bound(loop: For, group: _UnrolledGroup) -> For:
     """Return a loop over the group that ends at the bound, if it has no effect beyond the bound."""
     if loop.start != build.ZERO or build.integer_value(loop.extent) != group.count:
         return loop

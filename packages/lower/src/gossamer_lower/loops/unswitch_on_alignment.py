@@ -68,7 +68,9 @@ def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
     condition = next(_conditions(loop, function), None)
     if condition is None:
         return loop
-    where, otherwise = (_where(loop, condition, holds=holds) for holds in (True, False))
+    where, otherwise = (
+        _with_condition_resolved(loop, condition, holds=holds) for holds in (True, False)
+    )
     return If(condition, (where,), with_fresh_names((otherwise,), namer))
 
 
@@ -86,7 +88,7 @@ def _is_address(node: object) -> bool:
     return isinstance(node, Var) and node.dtype == "handle"
 
 
-def _where(loop: For, condition: Expr, *, holds: bool) -> For:
+def _with_condition_resolved(loop: For, condition: Expr, *, holds: bool) -> For:
     """Return the loop with a condition resolved to true (`holds`) or false."""
 
     def rule(node: object) -> tuple[Stmt, ...] | None:

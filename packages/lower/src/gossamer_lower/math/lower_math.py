@@ -88,9 +88,11 @@ class _MathLowerer:
         # Load balancing evaluates the weight where no statement
         # of the loop runs, so it may contain no call.
         others = [name for name in FIELDS[type(stmt)] if name not in (*bodies, "weight")]
-        return self._around(stmt, others, **bodies)
+        return self._with_lowered_calls(stmt, others, **bodies)
 
-    def _around(self, stmt: Stmt, fields: Iterable[str], **changed: object) -> tuple[Stmt, ...]:
+    def _with_lowered_calls(
+        self, stmt: Stmt, fields: Iterable[str], **changed: object
+    ) -> tuple[Stmt, ...]:
         """Return the statement after those that compute the calls in these fields."""
         calls = CallLowerer(self._namer, self._instructions)
         for name in fields:

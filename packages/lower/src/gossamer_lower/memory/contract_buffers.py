@@ -96,7 +96,7 @@ def _with_contracted_buffers(function: Function) -> Function:
 def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
     """Return the contracted buffers that may be accessed out of bounds. Such an access must stop the program
     even if it is in bounds of the smaller buffer, so the checks are inserted before contraction."""
-    before, after = _allocated(function), _allocated(planned)
+    before, after = _allocated_shapes(function), _allocated_shapes(planned)
     shrunk = {name: shape for name, shape in before.items() if after.get(name) != shape}
     if not shrunk:
         return set()
@@ -108,7 +108,7 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
     }
 
 
-def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
+def _allocated_shapes(function: Function) -> dict[str, tuple[Expr, ...]]:
     """Return the shapes of the buffers that a function allocates."""
     return {
         buffer.name: buffer.shape

@@ -128,7 +128,7 @@ class _AllocationHoister:
                 if loop is not None and self._may_leave(allocation, loop, guards):
                     leaving.append(allocation)
                 else:
-                    kept += self._placed(allocation)
+                    kept += self._placement(allocation)
             kept += () if new is None else (new,)
         self._conditional = outer
         return reuse_if_same(body, tuple(kept)), tuple(leaving)
@@ -166,7 +166,7 @@ class _AllocationHoister:
         # if the loop has an iteration.
         return not any(_may_protect(guard, moving) for guard in (*guards, *self._conditional))
 
-    def _placed(self, moving: _HoistedBuffer) -> Iterator[Stmt]:
+    def _placement(self, moving: _HoistedBuffer) -> Iterator[Stmt]:
         """Yield the statements that compute the size of each dimension, and the allocation."""
         shape: list[Expr] = []
         for extent in moving.buffer.shape:

@@ -144,11 +144,11 @@ class _SearchHoister:
             new, {inner.field: self.body(inner.statements, inner.condition) for inner in bodies}
         )
         if isinstance(new, For):
-            leaving, new = self._leaving(new)
+            leaving, new = self._hoisted_out_of(new)
             lets += leaving
         return (*lets, new)
 
-    def _leaving(self, loop: For) -> tuple[list[Let], For]:
+    def _hoisted_out_of(self, loop: For) -> tuple[list[Let], For]:
         """Return the lets at the start of a loop that are invariant in it, and the rest of the loop."""
         leaving: list[Let] = []
         kept: list[Stmt] = []
@@ -186,16 +186,16 @@ class _SearchHoister:
             condition = self._node(node.condition, path)
             return IfThenElse(
                 condition,
-                self._node(node.if_true, _also(path, condition)),
-                self._node(node.if_false, _also(path, Unary("not", condition))),
+                self._node(node.if_true, _conjunction(path, condition)),
+                self._node(node.if_false, _conjunction(path, Unary("not", condition))),
             )
         inner = map_children(node, lambda child: self._node(child, path))
-        return self._named(inner, path) if isinstance(inner, Search) else inner
+        return self._result_of(inner, path) if isinstance(inner, Search) else inner
 
-    def _named(self, search: Search, path: Expr | None) -> Var:
+    def _result_of(self, search: Search, path: Expr | None) -> Var:
         # Such a search computes with variables only, so it cannot fail once its window is clamped.
         if self._is_free(search):
-            search = self._cut(search)
+            search = self._clamped_to_buffer(search)
             if search not in self._vars:
                 self._vars[search] = self._fresh()
                 name = self._vars[search].name
@@ -205,9 +205,9 @@ class _SearchHoister:
         for let in self._here:
             if let.value == value:
                 return let.var
-        return self._again(search, path) or self._first(search, path, value=value)
+        return self._reused_result(search, path) or self._new_result(search, path, value=value)
 
-    def _again(self, search: Search, path: Expr | None) -> Var | None:
+    def _reused_result(self, search: Search, path: Expr | None) -> Var | None:
         """Return the variable of an equal search that was made before; None if there is none."""
         holding = self._holding | self._parts(path)
         for known in self._known:
@@ -216,7 +216,7 @@ class _SearchHoister:
                 return known.var
         return None
 
-    def _first(self, search: Search, path: Expr | None, *, value: Expr) -> Var:
+    def _new_result(self, search: Search, path: Expr | None, *, value: Expr) -> Var:
         let = Let(self._fresh(), value)
         self._here.append(let)
         self._local.add(let.var.name)
@@ -242,7 +242,7 @@ class _SearchHoister:
             and all(_is_harmless(node) for node in walk(search))
         )
 
-    def _cut(self, search: Search) -> Search:
+    def _clamped_to_buffer(self, search: Search) -> Search:
         """Return the search with its window clamped to the buffer."""
         begin, end, size = search.begin, search.end, self._sizes[search.buffer]
         first = build.integer_value(begin)
@@ -262,7 +262,7 @@ def _value_where(condition: Expr, value: Expr) -> IfThenElse:
     return IfThenElse(condition, value, build.ZERO)
 
 
-def _also(path: Expr | None, condition: Expr) -> Expr:
+def _conjunction(path: Expr | None, condition: Expr) -> Expr:
     """Return the conjunction of two conditions. The second is evaluated only if the first holds: it may
     read memory that exists only then."""
     return condition if path is None else IfThenElse(path, condition, FALSE)

@@ -151,10 +151,10 @@ class _SearchMerger:
         self._point.after(let)
         match let.value:
             case Search() as search:
-                walked = self._walked(let, search)
+                walked = self._walk(let, search)
                 return (let,) if walked is None else (*walked[0], walked[1])
             case IfThenElse(condition=condition, if_true=Search() as search):
-                walked = self._walked(let, search)
+                walked = self._walk(let, search)
                 return (let,) if walked is None else search_under(condition, *walked)
         return (let,)
 
@@ -166,9 +166,9 @@ class _SearchMerger:
             self._sizes[let.var.name] = size
             self._values[let.var.name] = resolve(let.value, self._values)
 
-    def _walked(self, let: Let, search: Search) -> tuple[tuple[Stmt, ...], Let] | None:
+    def _walk(self, let: Let, search: Search) -> tuple[tuple[Stmt, ...], Let] | None:
         """Return the statements of a walk, and the let of its result; None if the search stays."""
-        enclosing = self._varying(search)
+        enclosing = self._varying_loop(search)
         if (
             enclosing is None
             or not self._is_sorted(search)
@@ -187,7 +187,7 @@ class _SearchMerger:
             let.var, cells.result()
         )
 
-    def _varying(self, search: Search) -> _EnclosingLoop | None:
+    def _varying_loop(self, search: Search) -> _EnclosingLoop | None:
         """Return the innermost loop in which a search varies, if only the value varies there, and this loop
         and those inside it are serial; else None."""
         window = {name for part in _window(search) for name in free_vars(part)}

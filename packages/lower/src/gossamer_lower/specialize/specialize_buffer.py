@@ -63,7 +63,7 @@ def specialize_buffer(
     return verify(remove_unused_args(replaced))
 
 
-def _passed(function: Function, name: str) -> Buffer:
+def _passed_buffer(function: Function, name: str) -> Buffer:
     for buffer in function.buffers:
         if buffer.name == name and isinstance(buffer, Buffer) and buffer.handle is not None:
             return buffer
@@ -77,7 +77,7 @@ def _passed(function: Function, name: str) -> Buffer:
 
 def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
     (entry,) = (function for function in module.functions if function.name == module.entry)
-    extents = _passed(entry, name).shape
+    extents = _passed_buffer(entry, name).shape
     _require_rank(name, len(extents), len(shape))
     values: dict[str, bool | int | float] = {}
     for extent, size in zip(extents, shape, strict=True):
@@ -102,7 +102,7 @@ def _require_rank(name: str, rank: int, given: int) -> None:
 
 
 def _with_values(function: Function, name: str, indices: tuple[str, ...], value: str) -> Function:
-    buffer = _passed(function, name)
+    buffer = _passed_buffer(function, name)
     _require_rank(name, len(buffer.shape), len(indices))
     _require_only_loaded(function, name)
     scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}

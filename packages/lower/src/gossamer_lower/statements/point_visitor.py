@@ -45,9 +45,9 @@ class PointVisitor:
     def body(self, body: Body) -> Body:
         """Return the statements of a body, each visited at its point."""
         with self.point.scope():
-            return map_statements(body, self._visited)
+            return map_statements(body, self._visit)
 
-    def _visited(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def _visit(self, stmt: Stmt) -> tuple[Stmt, ...]:
         new = tuple(self.statement(stmt))
         self.point.after(stmt)
         return new

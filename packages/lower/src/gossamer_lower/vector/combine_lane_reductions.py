@@ -119,7 +119,7 @@ class _LaneReductionCombiner:
     def _may_move(self, body: list[Stmt], group: Sequence[_LaneSum]) -> bool:
         """Return whether all stores of a group can be moved to the last of them."""
         own = {member.at for member in group}
-        stored = self._where(group[0].store.buffer)
+        stored = self._memory_of(group[0].store.buffer)
         later: set[str] = set()
         # Backwards, so that `later` holds what is written between a member and the place it moves
         # to.
@@ -163,7 +163,7 @@ class _LaneReductionCombiner:
                 continue
             after = self._next_access(body, at, stmt)
             user = None if after is None else body[after]
-            if after is None or not isinstance(user, Store) or not self._hands_on(user, stmt):
+            if after is None or not isinstance(user, Store) or not self._forwards(user, stmt):
                 continue
             between = body[at + 1 : after]
             is_last = self._next_access(body, after, stmt) is None
@@ -192,7 +192,7 @@ class _LaneReductionCombiner:
         # `TransposeReduce` halves vectors, so the number of lanes must be a known power of two.
         return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
 
-    def _hands_on(self, user: Store, stored: Store) -> bool:
+    def _forwards(self, user: Store, stored: Store) -> bool:
         """Return whether the value of a store is the element that the other one stored."""
         value = user.value
         return (
@@ -217,12 +217,12 @@ class _LaneReductionCombiner:
         """Return the index of the next statement that may access the stored element; None if none does."""
         for after in range(at + 1, len(body)):
             accesses = collect(INDEXING, body[after])
-            if any(self._may_be(node, store) for node in accesses):
+            if any(self._may_alias(node, store) for node in accesses):
                 return after
         return None
 
-    def _may_be(self, node: Load | Store | Search | Prefetch, store: Store) -> bool:
-        if self._where(node.buffer) != self._where(store.buffer):
+    def _may_alias(self, node: Load | Store | Search | Prefetch, store: Store) -> bool:
+        if self._memory_of(node.buffer) != self._memory_of(store.buffer):
             return False
         # A search reads a range of elements; another buffer in the same memory has another shape.
         if isinstance(node, Search) or node.buffer != store.buffer:
@@ -232,15 +232,15 @@ class _LaneReductionCombiner:
             for one, other in zip(node.indices, store.indices, strict=True)
         )
 
-    def _where(self, buffer: str) -> str:
+    def _memory_of(self, buffer: str) -> str:
         """Return the memory of a buffer, named by its handle: several buffers may share one array."""
         return self._handles.get(buffer, buffer)
 
     def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
-        return map(self._where, buffers_read(*nodes))
+        return map(self._memory_of, buffers_read(*nodes))
 
     def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
-        return map(self._where, buffers_written(body))
+        return map(self._memory_of, buffers_written(body))
 
 
 def _are_different(one: Expr, other: Expr) -> bool:

@@ -91,9 +91,13 @@ class _LoopVectorizer(PointVisitor):
         inner = self.inside(loop)
         # Lanes of one store may name one element, as in `Y[P[i]] += X[i]`: a scatter would keep the
         # last only.
-        return (with_body(inner, self._in_turn(inner.body, loop)) if is_atomic(loop) else inner,)
+        return (
+            with_body(inner, self._with_accumulation_by_lane(inner.body, loop))
+            if is_atomic(loop)
+            else inner,
+        )
 
-    def _in_turn(self, body: tuple[Stmt, ...], loop: For) -> tuple[Stmt, ...]:
+    def _with_accumulation_by_lane(self, body: tuple[Stmt, ...], loop: For) -> tuple[Stmt, ...]:
         """Return the body of an atomic loop with accumulations of vectors into shared elements done lane by
         lane, unless the lanes are evidently different elements, as the verifier requires."""
 

@@ -87,7 +87,7 @@ def differences(
     lines = []
     for name, array in results.items():
         wanted = expected.get(name, Expected(case.values[name]))
-        wrong = _wrong(array, wanted)
+        wrong = _wrong_elements(array, wanted)
         if wrong is not None:
             lines.append(_sentence(name, array, wanted.array, wrong))
     return lines
@@ -100,7 +100,7 @@ def same_bytes(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
     }
 
 
-def _wrong(array: Array, wanted: Expected) -> Array | None:
+def _wrong_elements(array: Array, wanted: Expected) -> Array | None:
     """A mask of the wrong elements, None if all are right."""
     expected = wanted.array
     if wanted.magnitude is not None:

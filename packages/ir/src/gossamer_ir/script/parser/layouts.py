@@ -90,9 +90,11 @@ def _position(layout: FlatLayout, indices: Sequence[Expr]) -> Expr:
     """Return the position of an element; a vector if an index is one."""
     vectors = [vector for vector in map(_lanes_of, indices) if vector is not None]
     lanes = vectors[0] if vectors else None
-    result = _in_lanes(layout.offset, lanes)
+    result = _broadcast_to_lanes(layout.offset, lanes)
     for at, stride in zip(indices, layout.strides, strict=True):
-        result = add(result, mul(_in_lanes(at, lanes), _in_lanes(stride, lanes)))
+        result = add(
+            result, mul(_broadcast_to_lanes(at, lanes), _broadcast_to_lanes(stride, lanes))
+        )
     return result
 
 
@@ -101,5 +103,5 @@ def _lanes_of(index: Expr) -> Lanes | None:
     return Lanes(dtype.lanes, dtype.scalable) if dtype.is_vector else None
 
 
-def _in_lanes(index: Expr, lanes: Lanes | None) -> Expr:
+def _broadcast_to_lanes(index: Expr, lanes: Lanes | None) -> Expr:
     return index if lanes is None or _lanes_of(index) == lanes else Broadcast(index, lanes)

@@ -46,9 +46,11 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
             message = (
                 f"'{function.name}' has the stage '{stage}', but the module has '{stages[0]}'."
             )
-            raise _at(source, "stage", message, node)
+            raise _error_at(source, "stage", message, node)
         if any(function.name == other.name for other in functions):
-            raise _at(source, "duplicate", f"There are two functions '{function.name}'.", node)
+            raise _error_at(
+                source, "duplicate", f"There are two functions '{function.name}'.", node
+            )
         functions.append(function)
         stages.append(stage)
     entry = functions[_entry(source, nodes)].name
@@ -98,7 +100,7 @@ def decorator_name(node: ast.FunctionDef) -> str | None:
 def _require_decorator(source: Source, node: ast.FunctionDef) -> None:
     if decorator_name(node) is None:
         hint = "Write @T.prim_func above it."
-        raise _at(source, "decorator", f"'{node.name}' is not decorated.", node, hint)
+        raise _error_at(source, "decorator", f"'{node.name}' is not decorated.", node, hint)
 
 
 def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
@@ -108,7 +110,7 @@ def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
     if len(marked) != 1:
         message = f"{len(marked)} of {len(nodes)} functions are marked as entry; expected one."
         hint = "Write @T.prim_func(entry=True) above it."
-        raise _at(source, "entry", message, nodes[marked[1] if marked else 0], hint)
+        raise _error_at(source, "entry", message, nodes[marked[1] if marked else 0], hint)
     return marked[0]
 
 
@@ -123,5 +125,5 @@ def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
     return False
 
 
-def _at(source: Source, code: str, message: str, node: ast.AST, hint: str = "") -> ParseError:
+def _error_at(source: Source, code: str, message: str, node: ast.AST, hint: str = "") -> ParseError:
     return ParserContext(source, {}, {}).error(code, message, node, hint=hint)

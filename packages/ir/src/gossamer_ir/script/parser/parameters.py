@@ -23,7 +23,7 @@ def read_parameters(ctx: ParserContext, node: ast.FunctionDef) -> None:
     arguments = node.args
     parameter_names(ctx, arguments)
     for item in arguments.args:
-        item.annotation = _called(item.annotation)
+        item.annotation = _as_call(item.annotation)
     sizes = cache(partial(size_names, node))
     for item in arguments.args:
         _parameter(ctx, item, sizes)
@@ -32,7 +32,7 @@ def read_parameters(ctx: ParserContext, node: ast.FunctionDef) -> None:
             _buffer(ctx, item.arg, item.annotation)
 
 
-def _called(annotation: ast.expr | None) -> ast.expr | None:
+def _as_call(annotation: ast.expr | None) -> ast.expr | None:
     """Return the annotation, with the older `T.Buffer[(m, n), "float32"]` as the equivalent call."""
     if not isinstance(annotation, ast.Subscript) or dotted(annotation.value) != "Buffer":
         return annotation

@@ -123,7 +123,7 @@ def _allocate(ctx: ParserContext, target: str, call: ast.Call) -> Stmt:
     return Allocate(buffer)
 
 
-def _annotated(ctx: ParserContext, node: ast.AnnAssign) -> Stmt:
+def _annotated_assignment(ctx: ParserContext, node: ast.AnnAssign) -> Stmt:
     if not isinstance(node.target, ast.Name) or node.value is None:
         raise ctx.error("target", "Expected `name: T.dtype = value`.", node)
     _require_new(ctx, node.target)
@@ -132,9 +132,9 @@ def _annotated(ctx: ParserContext, node: ast.AnnAssign) -> Stmt:
     return Let(ctx.bind_var(node.target.id, dtype), value)
 
 
-def _augmented(ctx: ParserContext, node: ast.AugAssign) -> Stmt:
+def _augmented_assignment(ctx: ParserContext, node: ast.AugAssign) -> Stmt:
     if not isinstance(node.target, ast.Subscript):
-        raise _reassigned(ctx, node.target)
+        raise _reassignment_error(ctx, node.target)
     op = BINARY_OPS.get(type(node.op))
     if op is None:
         raise unsupported_operator(ctx, node, node.op)
@@ -173,7 +173,7 @@ def _for(ctx: ParserContext, node: ast.For) -> Stmt:
     return loop
 
 
-def _with(ctx: ParserContext, node: ast.With) -> Stmt | None:
+def _with_statement(ctx: ParserContext, node: ast.With) -> Stmt | None:
     item = node.items[0]
     call, name = item.context_expr, call_name(item.context_expr)
     if len(node.items) == 1 and isinstance(call, ast.Call):
@@ -217,10 +217,10 @@ def _iteration(ctx: ParserContext, node: ast.With, call: ast.Call, target: ast.e
 
 def _require_new(ctx: ParserContext, target: ast.Name) -> None:
     if ctx.lookup(target.id) is not None:
-        raise _reassigned(ctx, target)
+        raise _reassignment_error(ctx, target)
 
 
-def _reassigned(ctx: ParserContext, target: ast.expr) -> Exception:
+def _reassignment_error(ctx: ParserContext, target: ast.expr) -> Exception:
     return ctx.error(
         "reassigned",
         f"'{ctx.text_of(target)}' is already bound, and variables cannot be reassigned.",
@@ -233,10 +233,10 @@ _HANDLERS: Mapping[type[ast.stmt], Callable[..., Stmt | None]] = {
     ast.Pass: _pass,
     ast.Expr: _expression,
     ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.AugAssign: _augmented,
+    ast.AnnAssign: _annotated_assignment,
+    ast.AugAssign: _augmented_assignment,
     ast.If: _if,
     ast.While: _while,
     ast.For: _for,
-    ast.With: _with,
+    ast.With: _with_statement,
 }

@@ -52,7 +52,7 @@ def read_layout(ctx: ParserContext, node: ast.expr, shape: tuple[Expr, ...]) -> 
     numbers = [step[0] for step in steps if not step[1]]
     if len(numbers) == len(steps) and not _is_nested(shape, steps) and _are_apart(shape, numbers):
         return FlatLayout((span(shape, strides),), ZERO, tuple(strides))
-    return _nested(ctx, node, shape, steps)
+    return _nested_layout(ctx, node, shape, steps)
 
 
 def with_offset(layout: AnyLayout, offset: Expr) -> FlatLayout:
@@ -103,7 +103,7 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
     return len(set(places)) == len(places)
 
 
-def _nested(
+def _nested_layout(
     ctx: ParserContext, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]
 ) -> NestedLayout:
     """Return the layout for nested strides: each stride is a multiple of that of the dimension inside of

@@ -41,9 +41,9 @@ class ElementCounts:
     def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:
         """Return the offset of the fiber selected by the other axes' elements."""
         parent = elements.get(self._axes[name].parent or "")
-        return build.ZERO if parent is None else self._first(name, parent)
+        return build.ZERO if parent is None else self._first_position(name, parent)
 
-    def _first(self, name: str, parent: Expr) -> Expr:
+    def _first_position(self, name: str, parent: Expr) -> Expr:
         axis = self._axes[name]
         if isinstance(axis, (DenseVaried, CompressedVaried)):
             return self._read(axis.indptr, parent)
@@ -53,7 +53,11 @@ class ElementCounts:
         axis = self._axes[name]
         if isinstance(axis, (DenseVaried, CompressedVaried)):
             return self.nnz(axis)
-        return width_of(axis) if axis.parent is None else self._first(name, self.size(axis.parent))
+        return (
+            width_of(axis)
+            if axis.parent is None
+            else self._first_position(name, self.size(axis.parent))
+        )
 
     def nnz(self, axis: Varied) -> Expr:
         """Return the number of elements of a varied axis, over all fibers: the last entry of its indptr."""
@@ -61,14 +65,16 @@ class ElementCounts:
 
     # --- numbers of elements of a dimension below elements of an axis
 
-    def _before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
+    def _elements_before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension below the elements of an axis before this one."""
         varied, width = self.below(name, dimension)
         if not varied:
             return build.mul(element, width)
         if len(varied) > 1:
             return build.mul(self._read(_offsets_of(dimension, varied), element), width)
-        below = self._before(varied[0], self._first(varied[0], element), dimension)
+        below = self._elements_before(
+            varied[0], self._first_position(varied[0], element), dimension
+        )
         return build.mul(below, width)
 
     def since_start(
@@ -77,17 +83,20 @@ class ElementCounts:
         """Return the number of elements of the dimension below the positions of a fiber before this one."""
         if not self.below(name, dimension)[0]:
             return build.mul(position, self.below(name, dimension)[1])
-        before, start = self._before(name, elements[name], dimension), self._start(name, elements)
+        before, start = (
+            self._elements_before(name, elements[name], dimension),
+            self._start(name, elements),
+        )
         if start == build.ZERO:
             return before
-        return build.sub(before, self._before(name, start, dimension))
+        return build.sub(before, self._elements_before(name, start, dimension))
 
     def _total(self, name: str, dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension below all elements of an axis."""
         varied, width = self.below(name, dimension)
         if len(varied) == 1:
             return build.mul(self._total(varied[0], dimension), width)
-        return self._before(name, self.size(name), dimension)
+        return self._elements_before(name, self.size(name), dimension)
 
     def count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension in one fiber of an axis."""
@@ -96,9 +105,9 @@ class ElementCounts:
             return build.mul(width_of(self._axes[name]), self.below(name, dimension)[1])
         if parent is None:
             return self._total(name, dimension)
-        following = self._first(name, build.add(parent, build.ONE))
-        low = self._before(name, self._first(name, parent), dimension)
-        return build.sub(self._before(name, following, dimension), low)
+        following = self._first_position(name, build.add(parent, build.ONE))
+        low = self._elements_before(name, self._first_position(name, parent), dimension)
+        return build.sub(self._elements_before(name, following, dimension), low)
 
     def below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
         """Return the children of an axis that are varied or have varied descendants, and the product of

@@ -66,7 +66,7 @@ class FiberConditions:
         """Return value - extent if it is a constant, else None."""
         if value == extent:
             return 0
-        form, other = (normal_form(self._unchecked(expr)) for expr in (value, extent))
+        form, other = (normal_form(self._without_checks(expr)) for expr in (value, extent))
         rest = combine(form, other, -1)
         return rest.constant if rest.is_constant else None
 
@@ -75,7 +75,7 @@ class FiberConditions:
         form, extent = affine_of(fiber.position), fiber.extent()
         variable, walked = _one_variable(form), None
         if variable is not None and form.constant >= 0:
-            walked = self._walked(variable)
+            walked = self._range_end(variable)
         if walked is not None:
             exceeding = self.exceeds(walked, extent)
             if exceeding is not None and exceeding + form.constant <= 0:
@@ -94,7 +94,7 @@ class FiberConditions:
         if not is_plain:
             yield self._storage.checks.proved_by(check, "ge", fiber.position, extent)
 
-    def _unchecked(self, expr: Expr) -> Expr:
+    def _without_checks(self, expr: Expr) -> Expr:
         """Return the expression with all checks in it resolved to true: the checks along the axes above
         are evaluated before."""
 
@@ -107,13 +107,13 @@ class FiberConditions:
         result: Expr = rewrite(expr, unchecked, leaves=False)
         return result
 
-    def _walked(self, variable: Var) -> Expr | None:
+    def _range_end(self, variable: Var) -> Expr | None:
         """Return the end of the range of a loop or block variable that starts at 0."""
         extent = self._ranges.get(variable.name)
         if extent is None:
             return None
         if variable.name not in self._extents:
-            lowered: Expr = self._unchecked(self._lower(extent))
+            lowered: Expr = self._without_checks(self._lower(extent))
             while isinstance(lowered, IfThenElse) and lowered.if_false == build.ZERO:
                 lowered = lowered.if_true
             self._extents[variable.name] = lowered

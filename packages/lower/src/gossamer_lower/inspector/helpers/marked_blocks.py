@@ -48,7 +48,7 @@ def split_marked(module: Module) -> SplitEntry | None:
     allocated = buffers_allocated(rest)
     if results & allocated:
         raise _not_alone(f"'{min(results & allocated)}' is allocated by a statement")
-    return SplitEntry(_passing(entry, results), marked, rest)
+    return SplitEntry(_with_buffers_passed(entry, results), marked, rest)
 
 
 def _blocks(stmt: Any) -> list[Block]:
@@ -58,7 +58,7 @@ def _blocks(stmt: Any) -> list[Block]:
     return [block for child in children(stmt) for block in _blocks(child)]
 
 
-def _passing(function: Function, names: frozenset[str]) -> Function:
+def _with_buffers_passed(function: Function, names: frozenset[str]) -> Function:
     """Return the function with buffers that it allocated as parameters."""
     namer = namer_of(function)
     handles = {

@@ -182,9 +182,9 @@ class _SearchExtractor:
         self, node: Any, around: tuple[LoopOrCondition, ...], values: Mapping[str, Expr]
     ) -> Any:
         if _is_search(node):
-            search = self._extracted(self._resolved(node, values), around)
+            search = self._extract(self._resolved(node, values), around)
             if search is not None:
-                return _load_of(search, _by_name(values))
+                return _load_of(search, _iterators_by_loop(values))
         if isinstance(node, IfThenElse):
             condition = self._resolved(node.condition, values)
             return IfThenElse(
@@ -194,15 +194,13 @@ class _SearchExtractor:
             )
         return map_children(node, lambda child: self._expr(child, around, values))
 
-    def _extracted(
-        self, value: Expr, around: tuple[LoopOrCondition, ...]
-    ) -> ExtractedSearch | None:
+    def _extract(self, value: Expr, around: tuple[LoopOrCondition, ...]) -> ExtractedSearch | None:
         """Return the outlined search; None if it cannot be outlined.
 
         Its operands must depend on index arrays only. A condition that depends on more is dropped, if the
         search is in bounds without it. An equal search under a subset of the conditions is reused.
         """
-        needed = _needed(value, around)
+        needed = _required_context(value, around)
         loops = {item.var for item in needed if isinstance(item, For)}
         bound = {param.name for param in self._function.params} | loops
         kept = tuple(
@@ -249,7 +247,9 @@ def _is_search(node: Any) -> bool:
     return isinstance(node, Search)
 
 
-def _needed(value: Expr, around: tuple[LoopOrCondition, ...]) -> tuple[LoopOrCondition, ...]:
+def _required_context(
+    value: Expr, around: tuple[LoopOrCondition, ...]
+) -> tuple[LoopOrCondition, ...]:
     """Return the enclosing conditions, and the loops on whose variables the value or the range of another
     such loop depends."""
     needed = set(free_vars(value))
@@ -263,7 +263,7 @@ def _needed(value: Expr, around: tuple[LoopOrCondition, ...]) -> tuple[LoopOrCon
     return tuple(kept)
 
 
-def _by_name(values: Mapping[str, Expr]) -> dict[str, Expr]:
+def _iterators_by_loop(values: Mapping[str, Expr]) -> dict[str, Expr]:
     """Return the block iterators by the loop variable to which they are bound."""
     return {
         value.name: build.index_var(name)

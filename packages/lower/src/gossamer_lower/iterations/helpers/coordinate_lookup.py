@@ -97,7 +97,7 @@ class Lookups:
             axis = self._buffers.axis(name)
             is_own = index.iterator is not None and self._is_same(axis, index.iterator.axis)
             if isinstance(axis, DenseFixed) and name in parents and not is_own:
-                yield from self._in_fiber(axis, (), index)
+                yield from self._fiber_bounds(axis, (), index)
 
     def attached(
         self, parent: Axis, above: tuple[Expr, ...], *, over: AxisIterator, place: ElementLocation
@@ -128,7 +128,7 @@ class Lookups:
         if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
             return iterator.position
         if isinstance(axis, DenseVaried):
-            place.add(*self._in_fiber(axis, above, path[-1]))
+            place.add(*self._fiber_bounds(axis, above, path[-1]))
             return coordinate
         search = self._search(axis, above, coordinate, of=of)
         # A declared subset makes every search a hit, so no check is needed.
@@ -156,7 +156,7 @@ class Lookups:
             return (hit,)
         return (hit, Compare("ne", search.value, axis.length))
 
-    def _in_fiber(
+    def _fiber_bounds(
         self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: AccessIndex
     ) -> tuple[Expr, ...]:
         both = build.in_range(index.coordinate, self._buffers.extent(axis, above))

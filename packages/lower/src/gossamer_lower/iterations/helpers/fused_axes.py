@@ -119,7 +119,7 @@ def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
     It is larger below fused axes: an empty row has no element there, but is initialized. It is smaller
     than a loop of fixed extent whose parent, on which the loop does not depend, has no elements.
     """
-    kept = _kept_for_init(node, buffers)
+    kept = _axes_for_init(node, buffers)
     names = {var for _, var in kept}
     indexed = _indexed_axes(node)
     return any(
@@ -141,7 +141,7 @@ def with_init_apart(
     node: Iteration, buffers: IndexBuffers, namer: Namer
 ) -> tuple[Iteration, Iteration]:
     """Return the iteration split in two: its init, over the elements that it visits, and its updates."""
-    kept = _kept_for_init(node, buffers)
+    kept = _axes_for_init(node, buffers)
     names = {var: build.index_var(namer.fresh(f"{var}_init")) for _, var in kept}
     init = Iteration(
         namer.fresh(f"{node.name}_init"),
@@ -154,7 +154,7 @@ def with_init_apart(
     return init, msgspec.structs.replace(node, init=())
 
 
-def _kept_for_init(
+def _axes_for_init(
     node: Iteration, buffers: IndexBuffers
 ) -> list[tuple[OverAxis | AttachAxis, str]]:
     """Return the axes that the init uses and their ancestors, unfused, with their variables."""

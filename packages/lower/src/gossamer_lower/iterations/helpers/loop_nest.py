@@ -109,7 +109,7 @@ class NestBuilder:
         """Return the positions along the ancestors of an iterated axis; None for a dense axis that is
         iterated without them."""
         if isinstance(item, AttachAxis):
-            return self._attached(axis, item, scope=scope, place=place)
+            return self._attached_positions(axis, item, scope=scope, place=place)
         if axis.parent is None:
             return ()
         path = self._path(axis.parent, scope)
@@ -119,7 +119,7 @@ class NestBuilder:
             raise _no_parent(_without_iterator(axis.parent, scope))
         return path
 
-    def _attached(
+    def _attached_positions(
         self, axis: Axis, item: AttachAxis, *, scope: AxisIterators, place: ElementLocation
     ) -> tuple[Expr, ...]:
         """Return the positions along the ancestors that the coordinate of another iterator selects."""
@@ -127,10 +127,10 @@ class NestBuilder:
         parent = self._index_buffers.axis(axis.parent)
         over = _innermost(item.parent, scope)
         assert over is not None
-        above = self._above(parent, scope)
+        above = self._ancestor_positions(parent, scope)
         return (*above, self._lookups.attached(parent, above, over=over, place=place))
 
-    def _above(self, axis: Axis, scope: AxisIterators) -> tuple[Expr, ...]:
+    def _ancestor_positions(self, axis: Axis, scope: AxisIterators) -> tuple[Expr, ...]:
         """Return the positions along the ancestors of an axis that is not iterated itself."""
         chain = self._index_buffers.chain(axis)[:-1]
         path = self._path(chain[-1].name, scope) if chain else ()

@@ -49,12 +49,12 @@ def log(x: Term, *, precise: bool) -> Term:
 
 def log2(x: Term, *, precise: bool) -> Term:
     """Return the logarithm to base 2; below 1 ulp, exact for powers of two."""
-    return with_edge_cases(x, _to_base(x, known.LOG2_E, (1.0, 0.0), precise=precise))
+    return with_edge_cases(x, _scaled_logarithm(x, known.LOG2_E, (1.0, 0.0), precise=precise))
 
 
 def log10(x: Term, *, precise: bool) -> Term:
     """Return the logarithm to base 10; below 1 ulp."""
-    return with_edge_cases(x, _to_base(x, known.LOG10_E, known.LOG10_2, precise=precise))
+    return with_edge_cases(x, _scaled_logarithm(x, known.LOG10_E, known.LOG10_2, precise=precise))
 
 
 def log1p(x: Term, *, precise: bool) -> Term:
@@ -99,7 +99,7 @@ def log_near_one(f: Term, *, precise: bool) -> LogarithmParts:
     return LogarithmParts(f, half, s * (half + series))
 
 
-def _to_base(
+def _scaled_logarithm(
     x: Term, factor: tuple[float, ...], of_two: tuple[float, ...], *, precise: bool
 ) -> Term:
     """Return k log(2) + factor log(m), both in two parts."""

@@ -37,10 +37,10 @@ def power(x: Term, y: Term, *, precise: bool) -> Term:
     # bits.
     product = two_product(logarithm.high, y)
     result = _exp(product.high, code.fma(logarithm.low, y, product.low), precise=precise)
-    return _at_edges(x, y, result)
+    return _with_special_cases(x, y, result)
 
 
-def _at_edges(x: Term, y: Term, inner: Term) -> Term:
+def _with_special_cases(x: Term, y: Term, inner: Term) -> Term:
     """Return the power of any arguments, given the one of positive finite numbers."""
     code, size = x.code, x.magnitude()
     whole = _trunc(y)

@@ -115,7 +115,7 @@ class CodeBuilder:
         for place, before, value in zip(places, usual, rare(inner), strict=True):
             chosen = Select(condition.expr, value.expr, before.expr)
             inner.statements.append(Store(place.buffer, place.indices, chosen))
-        self.statements.append(If(self._any(condition), tuple(inner.statements)))
+        self.statements.append(If(self._any_lane(condition), tuple(inner.statements)))
         return [self.term(place) for place in places]
 
     def repeat(
@@ -138,11 +138,11 @@ class CodeBuilder:
 
     def _put(self, places: Sequence[Load], values: Sequence[Term], more: Term) -> None:
         """Store the values and the condition of the loop."""
-        operands = [*(value.expr for value in values), self._any(more)]
+        operands = [*(value.expr for value in values), self._any_lane(more)]
         for place, value in zip(places, operands, strict=True):
             self.statements.append(Store(place.buffer, place.indices, value))
 
-    def _any(self, condition: Term) -> Expr:
+    def _any_lane(self, condition: Term) -> Expr:
         return LaneReduce("or", condition.expr) if self.lanes.is_vector else condition.expr
 
     def table(self, values: Sequence[int]) -> Callable[[Term], Term]:

@@ -216,7 +216,7 @@ def lane_reduction(loop: For) -> LaneReduction | None:
     condition: Expr | None = None
     body = loop.body
     while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
-        condition = _both(condition, body[0].condition)
+        condition = _conjunction(condition, body[0].condition)
         body = body[0].then_body
     if len(body) != 1 or not isinstance(body[0], Store):
         return None
@@ -230,7 +230,7 @@ def lane_reduction(loop: For) -> LaneReduction | None:
     return None if reduction is None else LaneReduction(reduction, condition)
 
 
-def _both(outer: Expr | None, inner: Expr) -> Expr:
+def _conjunction(outer: Expr | None, inner: Expr) -> Expr:
     """Return the conjunction of both conditions. An inner one that reads memory is evaluated only if the
     outer one holds."""
     if outer is None or not contains(Load, inner):

@@ -44,7 +44,7 @@ def distinct_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     ):
         x = np.arange(1, len(positions) + 1, dtype=np.float32)
         values = {"x": x, "p": np.array(positions, np.int32), "y": np.full_like(x, 77), "n": x.size}
-        yield Case(name, values, **_refused("kernel.distinct" if is_wrong else "", "p"))
+        yield Case(name, values, **_expected_error("kernel.distinct" if is_wrong else "", "p"))
 
 
 def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
@@ -65,7 +65,7 @@ def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
             "nnz": indptr[-1],
         }
         code = "kernel.product" if name.startswith(("a matrix", "a last")) else ""
-        yield Case(name, values, **_refused(code, "indptr"))
+        yield Case(name, values, **_expected_error(code, "indptr"))
 
 
 def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
@@ -90,10 +90,10 @@ def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
             values |= {f"indices{suffix}": np.array(columns, np.int32)}
         values["a"] = np.arange(1, values["nnz"] + 1, dtype=np.float32)
         values["y"] = np.full(len(mine), 77, np.float32)
-        yield Case(name, values, **_refused(code, "indices"))
+        yield Case(name, values, **_expected_error(code, "indices"))
 
 
-def _refused(code: str, names: str) -> dict[str, str]:
+def _expected_error(code: str, names: str) -> dict[str, str]:
     return {"raises": code, "names": names} if code else {}
 
 

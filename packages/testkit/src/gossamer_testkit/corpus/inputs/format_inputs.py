@@ -35,7 +35,9 @@ def row_sums_cases(options: Options) -> Iterator[Case]:
 
 def segment_sums_cases(options: Options) -> Iterator[Case]:
     """The rows of every matrix as segments, without column indices."""
-    return _cases(options, lambda matrix, options: _without(_sums(matrix, options), "indices"))
+    return _cases(
+        options, lambda matrix, options: _without_names(_sums(matrix, options), "indices")
+    )
 
 
 def ell_cases(options: Options) -> Iterator[Case]:
@@ -62,27 +64,32 @@ def _cases(options: Options, make: _Make) -> Iterator[Case]:
             yield Case(matrix.name, make(matrix, options))
 
 
-def _untouched(shape: tuple[int, ...], matrix: Csr) -> Array:
+def _untouched_values(shape: tuple[int, ...], matrix: Csr) -> Array:
     return np.full(shape, UNTOUCHED, matrix.data.dtype)
 
 
-def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
+def _without_names(values: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}
 
 
 def _sddmm(matrix: Csr, options: Options) -> dict[str, Any]:
     x, y = (integers((size, options["features"]), options["dtype"]) for size in matrix.shape)
-    values = _without(matrix_values(matrix), "a")
-    return {**values, "x": x, "y": y, "out": _untouched((matrix.nnz,), matrix)}
+    values = _without_names(matrix_values(matrix), "a")
+    return {**values, "x": x, "y": y, "out": _untouched_values((matrix.nnz,), matrix)}
 
 
 def _elements(matrix: Csr, options: Options) -> dict[str, Any]:
     r, x = (integers((size,), options["dtype"]) for size in matrix.shape)
-    return {**matrix_values(matrix), "r": r, "x": x, "out": _untouched((matrix.nnz,), matrix)}
+    return {
+        **matrix_values(matrix),
+        "r": r,
+        "x": x,
+        "out": _untouched_values((matrix.nnz,), matrix),
+    }
 
 
 def _sums(matrix: Csr, _options: Options) -> dict[str, Any]:
-    return {**matrix_values(matrix), "y": _untouched(matrix.shape[:1], matrix)}
+    return {**matrix_values(matrix), "y": _untouched_values(matrix.shape[:1], matrix)}
 
 
 def _product(matrix: Csr, options: Options) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def _product(matrix: Csr, options: Options) -> dict[str, Any]:
         "m": matrix.shape[0],
         "n": matrix.shape[1],
         "b": integers((matrix.shape[1], features), options["dtype"]),
-        "c": _untouched((matrix.shape[0], features), matrix),
+        "c": _untouched_values((matrix.shape[0], features), matrix),
     }
 
 
@@ -130,5 +137,5 @@ def _bsr(matrix: Csr, options: Options) -> dict[str, Any]:
         "indices": matrix.indices,
         "a": integers((matrix.nnz, block, block), dtype),
         "b": integers((matrix.shape[1], block, features), dtype),
-        "c": _untouched(shape, matrix),
+        "c": _untouched_values(shape, matrix),
     }

@@ -58,7 +58,7 @@ def cast_values(options: Mapping[str, Any]) -> Iterator[Case]:
     """X has values of the source dtype for which the conversion to every target is defined; there is one
     output per target."""
     source, targets = options["source"], options["targets"]
-    values = np.tile(_stored(_convertible(source, targets), source), 64)
+    values = np.tile(_as_stored(_convertible(source, targets), source), 64)
     for name, x in (("all values", values[: 64 * 2]), ("0 elements", values[:0])):
         outputs = {f"y_{target}": np.zeros(x.size, stored_dtype(target)) for target in targets}
         yield Case(name, {"x": x, **outputs, "n": x.size})
@@ -94,7 +94,7 @@ def _near_bfloat16(dtype: str) -> Array:
     return values
 
 
-def _stored(values: Array, dtype: str) -> Array:
+def _as_stored(values: Array, dtype: str) -> Array:
     """Values as they are stored: for bfloat16 the upper half of float32, which rounds toward zero."""
     if dtype != "bfloat16":
         return values
