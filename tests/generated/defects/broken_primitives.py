@@ -181,7 +181,7 @@ DEFECTS = (
     Defect(
         "a sum starts from what is written after that",
         of="fuse_reduction_epilogue", home="primitives.blocks.fuse_reduction_epilogue",
-        line="    conflicts = ({target} & buffers_named(passed)) | (reads & outer_writes(passed))\n",
+        line="    conflicts = ({target} & buffers_named(*passed)) | (reads & outer_writes(passed))\n",
         instead="    conflicts: set[str] = set()\n",
         draw=draw_chain,
     ),

@@ -123,11 +123,6 @@ def accesses_of_block(block: Block) -> Iterator[Access]:
     yield from accesses(block.body)
 
 
-def parts_of(statement: Stmt) -> tuple[Expr, ...]:
-    """Return the expressions that a statement itself evaluates."""
-    return effects_of(statement).evaluates
-
-
 def _with_conditions(
     context: EnclosingContext, statement: Stmt, values: Values, conditions: tuple[Expr, ...]
 ) -> EnclosingContext:

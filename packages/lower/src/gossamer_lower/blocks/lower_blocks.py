@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import is_evaluated, parts_of
+from gossamer_ir.analysis.accesses import is_evaluated
 from gossamer_ir.analysis.init_nests import (
     LoopOrCondition,
     conditions_of_init,
@@ -181,7 +181,7 @@ class _BlockLowerer:
     def _still_read(self, values: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
         """Return lets of the values that read memory, unless the first statement of the body evaluates
         them anyway: a read out of bounds must stop the program even if its value is not used."""
-        evaluated = parts_of(body[0]) if body else ()
+        evaluated = effects_of(body[0]).evaluates if body else ()
         return tuple(
             Let(build.index_var(self._namer.fresh(name)), value)
             for name, value in values.items()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
-from gossamer_ir.analysis.accesses import parts_of
+from msgspec.structs import replace
+
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Block, Expr, Let, Stmt, Store
-from gossamer_ir.traversal import effects
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_ir.nodes import Block, Expr, Let, Stmt
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressable_statements
 
 
 def values_at(cursor: Cursor) -> dict[str, Expr]:
@@ -30,20 +31,17 @@ def values_in_block(cursor: Cursor) -> dict[str, Expr]:
     return values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
 
 
-def buffers_accessed(body: Iterable[Any]) -> set[str]:
-    """Return the buffers that statements or expressions use in any way."""
-    return set(effects.buffers_accessed(*body))
+def buffers_used_by(statement: Stmt) -> frozenset[str]:
+    """Return the buffers that a statement accesses or prefetches, without its bodies that schedules address.
 
-
-def buffers_named(body: Iterable[Any]) -> set[str]:
-    """Return the buffers that statements use in any way, including those that bounds checks test."""
-    return set(effects.buffers_named(*body))
-
-
-def buffers_used_by(statement: Any) -> set[str]:
-    """Return the buffers that a statement uses, without the bodies of loops and conditions."""
-    is_whole = isinstance(statement, (Block, Store))
-    return buffers_accessed((statement,) if is_whole else parts_of(statement))
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import For, Prefetch
+    >>> loop = For("i", ZERO, ONE, (Prefetch("X", (ZERO,)),))
+    >>> sorted(buffers_used_by(loop)), sorted(buffers_used_by(loop.body[0]))
+    ([], ['X'])
+    """
+    fields = ADDRESSABLE_BODIES.get(type(statement), ())
+    return buffers_accessed(replace(statement, **dict.fromkeys(fields, ())))
 
 
 def conflicting_buffers(first: Sequence[Stmt], second: Sequence[Stmt]) -> Set[str]:
@@ -54,8 +52,8 @@ def conflicting_buffers(first: Sequence[Stmt], second: Sequence[Stmt]) -> Set[st
     >>> sorted(conflicting_buffers(loop.body[:1], loop.body[1:]))
     ['X_shared']
     """
-    first_writes, second_writes = effects.outer_writes(first), effects.outer_writes(second)
-    return (first_writes & buffers_accessed(second)) | (buffers_accessed(first) & second_writes)
+    first_writes, second_writes = outer_writes(first), outer_writes(second)
+    return (first_writes & buffers_accessed(*second)) | (buffers_accessed(*first) & second_writes)
 
 
 def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Block, If, Stmt
-from gossamer_ir.traversal.effects import Body, Effects, effects_of
-from gossamer_schedule.dependence.access import buffers_accessed
+from gossamer_ir.traversal.effects import Body, Effects, buffers_accessed, effects_of
 
 
 def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:
@@ -32,7 +31,7 @@ def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:
     True
     """
     for statement in body:
-        if buffer in buffers_accessed((statement,)):
+        if buffer in buffers_accessed(statement):
             return _statement_assigns(statement, buffer)
     return False
 
@@ -42,13 +41,13 @@ def _statement_assigns(statement: Stmt, buffer: str) -> bool:
     effects = effects_of(statement)
     domains = statement.iters if isinstance(statement, Block) else ()
     # A read before the store would see the old value.
-    if buffer in buffers_accessed((*effects.evaluates, *effects.reads, *domains)):
+    if buffer in buffers_accessed(*effects.evaluates, *effects.reads, *domains):
         return False
     if effects.writes:
         return _is_unpredicated(effects)
     if isinstance(statement, If):
         return all(definitely_assigns(body.statements, buffer) for body in effects.bodies)
-    accessing = [body for body in effects.bodies if buffer in buffers_accessed(body.statements)]
+    accessing = [body for body in effects.bodies if buffer in buffers_accessed(*body.statements)]
     return any(
         _always_runs(body, statement) and definitely_assigns(body.statements, buffer)
         for body in accessing[:1]

@@ -8,9 +8,8 @@ from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS, is_accumulated,
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
-from gossamer_ir.traversal.effects import all_buffers, outer_writes
+from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.races import accesses_below, is_race_free
 from gossamer_schedule.errors import schedule_error
 
@@ -36,7 +35,7 @@ def _is_aliased(cursor: Cursor, buffer: str) -> bool:
     aliases = {name for name, handle in handles.items() if handle and handle == handles[buffer]} - {
         buffer
     }
-    return bool(aliases & buffers_accessed(cursor.node.body))
+    return bool(aliases & buffers_accessed(*cursor.node.body))
 
 
 def _accumulation_error(cursor: Cursor, *, buffer: str) -> ScheduleError:

@@ -9,10 +9,11 @@ import msgspec
 from gossamer_ir.analysis.reductions import Reduction
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store, Var
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import required_assignment
 from gossamer_schedule.nests.block_nest import BlockNest
@@ -94,7 +95,7 @@ def _required_operation(
             if not isinstance(load, Load) or load.buffer != result or load.predicate is not None:
                 continue
             # An operand that uses the result would see partial sums after the fusion.
-            if result not in buffers_accessed((other,)):
+            if result not in buffers_accessed(other):
                 return load, value.op, other
     raise schedule_error(
         f"{after.primitive}.operation",

@@ -9,8 +9,9 @@ from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.nodes import For
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_checks import (
@@ -91,5 +92,5 @@ def _is_combined(top: Cursor, chain: Sequence[For], buffer: str, names: Set[str]
     return all(
         names <= reduction_loops(cursor.node, values_at(cursor))
         for cursor in blocks_with_init(top)
-        if buffer in buffers_accessed(cursor.node.init)
+        if buffer in buffers_accessed(*cursor.node.init)
     )

@@ -21,13 +21,13 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.bounds.predicates import less_than
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
-from gossamer_schedule.dependence.access import buffers_accessed, is_vector_access
+from gossamer_schedule.dependence.access import is_vector_access
 from gossamer_schedule.errors import schedule_error
 
 
@@ -46,7 +46,7 @@ def required_assignment(cursor: Cursor) -> Store:
         raise _assignment_error(cursor)
     store: Store = resolve(last, values)
     # An update of old values is not an expression of other elements.
-    if store.buffer in buffers_accessed((*store.indices, store.value)) or is_vector_access(
+    if store.buffer in buffers_accessed(*store.indices, store.value) or is_vector_access(
         store.indices
     ):
         raise _assignment_error(cursor)

@@ -21,12 +21,11 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.effects import buffers_accessed, effects_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.motion.inline import own_nest, visit_conditions
 from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values
@@ -54,7 +53,7 @@ class LoadInliner:
         return tuple(self._statement(stmt) for stmt in body)
 
     def _statement(self, stmt: Any) -> Any:
-        if self._store.buffer not in buffers_accessed((stmt,)):
+        if self._store.buffer not in buffers_accessed(stmt):
             return stmt
         with self._point.scope():
             return self._changed(stmt)

@@ -13,13 +13,13 @@ from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import add, index_var, integer_value, without_guard
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.nodes import Allocate, Block, BlockIter, Expr, For, Let, Load, Stmt, Store, Var
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_named, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import with_domain_bound, zero_beyond_end
 from gossamer_schedule.cursor.cursor import Cursor, name_of
-from gossamer_schedule.dependence.access import buffers_named, values_at, values_in_block
+from gossamer_schedule.dependence.access import values_at, values_in_block
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.produced import ProducedRange
 
@@ -156,7 +156,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     bound = {statement.var.name for statement in between if isinstance(statement, Let)}
     bound |= {statement.buffer.name for statement in between if isinstance(statement, Allocate)}
     # Names are visible from their binding to the end of the body.
-    late = bound & (free_vars(moving.node) | buffers_named((moving.node,)))
+    late = bound & (free_vars(moving.node) | buffers_named(moving.node))
     if late:
         raise schedule_error(
             f"{moving.primitive}.scope",

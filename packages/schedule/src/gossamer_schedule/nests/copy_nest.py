@@ -8,11 +8,11 @@ import msgspec
 
 from gossamer_ir.core.build import ONE, ZERO, add, conjoined, index_var
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, IfThenElse, Range, Stmt
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.definition.made_names import copy_name
-from gossamer_schedule.dependence.access import buffers_accessed
 
 
 class IterationDomain(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ def _loop_extent(item: BlockIter, points: IterationDomain) -> Expr:
     if item.var in points.tiles:
         return points.tiles[item.var].extent
     extent, needed = item.domain.extent, free_vars(item.domain.extent)
-    if not needed & points.tiles.keys() or not buffers_accessed((extent,)):
+    if not needed & points.tiles.keys() or not buffers_accessed(extent):
         return extent
     others = {iterator.var for iterator in points.iters} - needed
     evaluable = (part for part in points.conditions if not free_vars(part) & others)

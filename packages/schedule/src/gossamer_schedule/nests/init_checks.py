@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain, permutations, takewhile
 
-from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict
 from gossamer_ir.nodes import Block, Expr, For
-from gossamer_ir.traversal.effects import READS, buffers_allocated
+from gossamer_ir.traversal.effects import READS, buffers_accessed, buffers_allocated, effects_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed, values_at, values_in_block
+from gossamer_schedule.dependence.access import values_at, values_in_block
 from gossamer_schedule.dependence.races import difference_text, is_ordered
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
@@ -265,14 +264,16 @@ def _require_allocated_outside(cursor: Cursor, top: Cursor) -> None:
 
 def buffers_read_by_init(cursor: Cursor) -> set[str]:
     """Return the buffers that the init of a block reads, or that determine where it runs."""
-    parts = (*cursor.node.init, *parts_of(cursor.node))
+    parts = (*cursor.node.init, *effects_of(cursor.node).evaluates)
     loads = (node for part in parts for node in walk(part) if isinstance(node, READS))
     return {load.buffer for load in loads}
 
 
-def _buffers_used_by_init(cursor: Cursor) -> set[str]:
+def _buffers_used_by_init(cursor: Cursor) -> frozenset[str]:
     """Return the buffers that an init uses, and those that determine where it runs."""
     block: Block = cursor.node
     outside = cursor.parents[1:]  # the first one is the function
-    around = (part for parent in outside for part in parts_of(parent))
-    return buffers_accessed((*block.init, *parts_of(block), *around, *values_at(cursor).values()))
+    around = (part for parent in outside for part in effects_of(parent).evaluates)
+    return buffers_accessed(
+        *block.init, *effects_of(block).evaluates, *around, *values_at(cursor).values()
+    )

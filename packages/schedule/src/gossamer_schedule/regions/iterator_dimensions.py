@@ -32,9 +32,10 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed, is_vector_access
+from gossamer_schedule.dependence.access import is_vector_access
 from gossamer_schedule.errors import listing, schedule_error
 
 
@@ -119,7 +120,7 @@ def _iterator_dimension(
     """
     extent, own = item.domain.extent, index_var(item.var)
     sizes = {param.name for param in function.params}
-    if free_vars(extent) <= sizes and not buffers_accessed((extent,)):
+    if free_vars(extent) <= sizes and not buffers_accessed(extent):
         return CacheDimension(own, extent, frozenset({item.var}))
     begin = offset_of_length(extent)
     if begin is None:

@@ -21,7 +21,7 @@ from gossamer_ir.dependence.mixed_radix import (
     without_loop_terms,
 )
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute
@@ -30,7 +30,7 @@ from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.bounds.predicates import less_than
 from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.produced import ProducedRange
@@ -169,7 +169,7 @@ def _region_of_access(
         required = _required_range(cursor, item, matched, access=access, target=target)
         if (
             required is not None
-            and not buffers_accessed((required.base, product_of(required.count or UNIT))) & changing
+            and not buffers_accessed(required.base, product_of(required.count or UNIT)) & changing
         ):
             region[item.var] = required
     return region

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.init_nests import LoopOrCondition, without_loops
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ZERO, integer_value
@@ -151,7 +150,7 @@ class _LoadCollector:
         self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
     ) -> Iterator[tuple[Any, Conjunction]]:
         """Yield the loads in the expressions of a statement itself."""
-        for part in parts_of(statement):
+        for part in effects_of(statement).evaluates:
             yield from self._expression(resolve(part, values), conditions)
 
     def _init(

@@ -21,13 +21,12 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.effects import buffers_accessed, buffers_written
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.bounds.predicates import is_bound_of
 from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
@@ -95,7 +94,7 @@ def _required_loads(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
         for statement in addressable_statements(cursor.node.body)
         if isinstance(statement, Block)
     )
-    if any(buffer in buffers_accessed([item.domain for item in block.iters]) for block in inside):
+    if any(buffer in buffers_accessed(*[item.domain for item in block.iters]) for block in inside):
         raise schedule_error(
             f"{cursor.primitive}.domain",
             f"A block inside block '{cursor.node.name}' loads the domain of an iterator from '{buffer}'.",

@@ -8,12 +8,13 @@ from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.reductions import Reduction, identity
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import reduction_nest
@@ -111,7 +112,7 @@ def _required_reduction(cursor: Cursor, element: WrittenElement) -> Reduction | 
     buffer = element.store.buffer
     if is_initializing(block, buffer) or (not is_reducing and is_assigning(block, buffer)):
         return None
-    reduction = None if buffer in buffers_accessed(block.init) else reduction_of(block)
+    reduction = None if buffer in buffers_accessed(*block.init) else reduction_of(block)
     if reduction is None or not _is_initialized_once(cursor, element):
         raise schedule_error(
             f"{cursor.primitive}.initialized",

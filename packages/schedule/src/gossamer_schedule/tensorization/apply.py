@@ -12,7 +12,7 @@ from gossamer_ir.core.build import conjoined, conjuncts, integer_value
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.effects import all_buffers, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -21,7 +21,7 @@ from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.tensorization.emit import emitted_body, is_contiguous, vector_loops
@@ -158,9 +158,7 @@ def _require_direct(nest: StoreNest, match: Match, *, is_sparse: bool) -> None:
     changing = {nest.store.buffer}
     loops = {loop.var for loop in nest.loops}
     for binding in match.bindings.values():
-        indirect = [
-            at for at in binding.indices if buffers_accessed((at,)) and free_vars(at) & loops
-        ]
+        indirect = [at for at in binding.indices if buffers_accessed(at) and free_vars(at) & loops]
         if indirect and not is_sparse:
             raise schedule_error(
                 f"{nest.cursor.primitive}.indirect",
@@ -173,7 +171,7 @@ def _require_direct(nest: StoreNest, match: Match, *, is_sparse: bool) -> None:
         *match.scalars.values(),
         *(at for binding in match.bindings.values() for at in binding.indices),
     )
-    if buffers_accessed((*used, *nest.conditions)) & changing:
+    if buffers_accessed(*used, *nest.conditions) & changing:
         raise schedule_error(
             f"{nest.cursor.primitive}.not_proved",
             f"Cannot prove that loop '{nest.name}' does not change its own indices and conditions.",

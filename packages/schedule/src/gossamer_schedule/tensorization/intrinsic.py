@@ -11,11 +11,11 @@ import msgspec
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Expr, For, Function, Search, Stmt, Store
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.block_nest import single_block
 
@@ -80,7 +80,7 @@ def _parsed_intrinsic(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
     is_complete = sizes <= free_vars(store, *(loop.extent for loop in loops))
     if not isinstance(store, Store) or not is_complete:
         return None
-    if {buffer.name for buffer in semantics.buffers} != {store.buffer} | buffers_accessed((store,)):
+    if {buffer.name for buffer in semantics.buffers} != {store.buffer} | buffers_accessed(store):
         return None
     return ParsedIntrinsic(
         intrinsic.name, f"{intrinsic.name}@{digest}", loops, store, semantics, implementation

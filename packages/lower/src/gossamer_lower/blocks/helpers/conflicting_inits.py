@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.core.build import ONE
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict, is_determined_by_element
@@ -138,8 +137,8 @@ def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
     the block first visits each element. None if it can."""
     targets = buffers_written(block.init)
     around = list(_enclosing_statements(loop, block))
-    headers = buffers_read(*(part for stmt in around for part in parts_of(stmt)))
-    reads = buffers_read(*block.init, *parts_of(block))
+    headers = buffers_read(*(part for stmt in around for part in effects_of(stmt).evaluates))
+    reads = buffers_read(*block.init, *effects_of(block).evaluates)
     changed = written_in(loop.body, function)
     rest = _without_block(loop, block).body
     beside = buffers_accessed(*rest)

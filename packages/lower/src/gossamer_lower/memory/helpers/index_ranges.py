@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import parts_of, reads_in
+from gossamer_ir.analysis.accesses import reads_in
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
@@ -106,7 +106,7 @@ class _BoundVariables:
         self._read = {
             node
             for stmt in live
-            for part in parts_of(stmt)
+            for part in effects_of(stmt).evaluates
             for node, is_certain in reads_in(part)
             if is_certain
         }

@@ -6,11 +6,17 @@ from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import parts_of
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Stmt
-from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_writes
+from gossamer_ir.traversal.effects import (
+    all_buffers,
+    buffers_accessed,
+    buffers_named,
+    buffers_written,
+    effects_of,
+    outer_writes,
+)
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
@@ -18,7 +24,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
@@ -126,10 +132,10 @@ def _require_no_other_use(
     """
     emptied = target.replaced_by((replace(target.node, body=()),))
     block = find_block(emptied, block=cursor.node.name)
-    used = buffers_named(function_with_replaced(block.up(len(own_loops)), ()).body)
+    used = buffers_named(*function_with_replaced(block.up(len(own_loops)), ()).body)
     for statement in addressable_statements(target.node.body):
         if isinstance(statement, Block):
-            used |= buffers_named(statement.init)
+            used |= buffers_named(*statement.init)
     for inner in blocks_with_init(target):
         # An init that runs before the loop would find the buffer not computed yet.
         used |= _buffers_read_before_loop(inner, target)
@@ -142,21 +148,23 @@ def _require_no_other_use(
         )
 
 
-def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> set[str]:
+def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> frozenset[str]:
     """Return the buffers that determine where the init of a block runs, if it runs before the loop."""
     around = {loop.var for loop in (*target.loops_in_block, target.node)}
     # Only a block whose reduction contains the loop has its init before it.
     if around.isdisjoint(reduction_loops(cursor.node, values_at(cursor))):
-        return set()
+        return frozenset()
     between = cursor.parents[len(target.path) + 1 :]
-    return buffers_accessed(part for parent in (*between, cursor.node) for part in parts_of(parent))
+    return buffers_accessed(
+        *(part for parent in (*between, cursor.node) for part in effects_of(parent).evaluates)
+    )
 
 
 def _require_no_write_between(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> None:
     """Refuse to move the block past a write of a buffer that it reads."""
     moving = cursor.up(len(own_loops))
     # The whole nest at `top` counts: the block now runs between its iterations.
-    reads = buffers_accessed((moving.node,)) - outer_writes((cursor.node,))
+    reads = buffers_accessed(moving.node) - outer_writes((cursor.node,))
     overwritten = reads & outer_writes((*moving.siblings_until(top), top.node))
     if overwritten:
         raise schedule_error(

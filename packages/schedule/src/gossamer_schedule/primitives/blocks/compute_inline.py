@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Load, Store
-from gossamer_ir.traversal.effects import NAMING, outer_writes
+from gossamer_ir.traversal.effects import NAMING, buffers_accessed, outer_writes
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
@@ -13,7 +13,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, is_vector_access
+from gossamer_schedule.dependence.access import is_vector_access
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
     own_nest,
@@ -90,7 +90,7 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
 def _require_unchanged_inputs(cursor: Cursor) -> None:
     """Refuse a block if a buffer that it reads is written later, since it is then read later."""
     nest = own_nest(cursor)
-    changed = buffers_accessed((cursor.node,)) & outer_writes(nest.siblings[nest.index + 1 :])
+    changed = buffers_accessed(cursor.node) & outer_writes(nest.siblings[nest.index + 1 :])
     if changed:
         raise schedule_error(
             "compute_inline.changed",
@@ -126,7 +126,7 @@ def _require_uses_after(cursor: Cursor, store: Store) -> None:
     # A use before the block sees values from an earlier run, or none.
     before = replace(parent, **{name: getattr(parent, name)[:index]})
     above = function_with_replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
-    if store.buffer in buffers_accessed(above.body):
+    if store.buffer in buffers_accessed(*above.body):
         raise schedule_error(
             "compute_inline.other_access",
             f"Buffer '{store.buffer}' is also used before block '{cursor.node.name}' or outside the "

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import changed_in, written_in
 from gossamer_ir.core.build import conjoined, conjuncts
 from gossamer_ir.nodes import Block, Expr, For, IfThenElse, Select, Stmt, Store
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.effects import READS, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.bounds.loop_bounds import loop_bound_of, shortened_loop
@@ -17,7 +17,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, buffers_used_by, statements_beside
+from gossamer_schedule.dependence.access import buffers_used_by, statements_beside
 from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
@@ -120,7 +120,7 @@ def _require_no_other_use(nest: BlockNest, padded: _PaddedStore) -> None:
     """Refuse other uses of the buffer in the loop: its padding is then stored before the loop."""
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
     conditions = tuple(part for part in (block.predicate, padded.inside) if part is not None)
-    used = buffers_accessed((*padded.indices, padded.value, *conditions)).union(
+    used = buffers_accessed(*padded.indices, padded.value, *conditions).union(
         *map(buffers_used_by, others)
     )
     if used & written_in((block,), nest.block.function):

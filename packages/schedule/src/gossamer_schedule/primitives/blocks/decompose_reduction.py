@@ -12,19 +12,14 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import verdict
 from gossamer_ir.nodes import Expr, For
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import (
-    buffers_accessed,
-    buffers_used_by,
-    statements_beside,
-    values_at,
-)
+from gossamer_schedule.dependence.access import buffers_used_by, statements_beside, values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_checks import (
@@ -86,8 +81,8 @@ def decompose_reduction(
     _require_outside_reduction(cursor, top)
     kept = required_init_nest(cursor, nest.enclosing)
     # The new nest evaluates these bounds and conditions before anything in the old one has run.
-    read_around = {name for part in kept for name in buffers_accessed(_bounds_or_condition(part))}
-    for name in sorted(buffers_accessed(cursor.node.init) | read_around):
+    read_around = {name for part in kept for name in buffers_accessed(*_bounds_or_condition(part))}
+    for name in sorted(buffers_accessed(*cursor.node.init) | read_around):
         require_allocated_outside(nest, name)
     _require_one_init(nest, read_around)
 

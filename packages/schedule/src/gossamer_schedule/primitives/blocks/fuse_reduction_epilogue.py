@@ -11,7 +11,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.access_forms import with_two_names
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.bounds.safe_loads import are_loads_safe
@@ -21,7 +21,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.epilogue import Epilogue, required_epilogue, variable_names
 from gossamer_schedule.motion.inline import (
@@ -159,10 +159,10 @@ def _require_no_conflict(
     """
     top, moving = nests
     passed = (top.node, *top.siblings_until(moving))
-    target, reads = epilogue.store.buffer, buffers_accessed((epilogue.operand,))
+    target, reads = epilogue.store.buffer, buffers_accessed(epilogue.operand)
     without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
-    conflicts = ({target} & buffers_named(passed)) | (reads & outer_writes(passed))
-    conflicts |= {result} & buffers_named(function_with_replaced(without, ()).body)
+    conflicts = ({target} & buffers_named(*passed)) | (reads & outer_writes(passed))
+    conflicts |= {result} & buffers_named(*function_with_replaced(without, ()).body)
     conflicts |= {result, target} & with_two_names(top.function)
     if conflicts:
         raise schedule_error(

@@ -10,13 +10,13 @@ from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt, Store
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, conflicting_buffers, values_at
+from gossamer_schedule.dependence.access import conflicting_buffers, values_at
 from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.move_block import (
@@ -139,7 +139,7 @@ def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence
     conflicts = conflicting_buffers((consumer.node,), top.siblings_until(consumer))
     if conflicts:
         raise _conflict_error(cursor.node.name, conflicts)
-    return outer_writes((cursor.node,)) & buffers_accessed((top.node,))
+    return outer_writes((cursor.node,)) & buffers_accessed(top.node)
 
 
 def _conflict_error(block: str, buffers: Set[str]) -> ScheduleError:
@@ -156,7 +156,7 @@ def _required_producers(
 
     Refuse the loop if it contains none of them, or if there are others in the nest.
     """
-    reads = buffers_accessed((cursor.node,)) - outer_writes((cursor.node,))
+    reads = buffers_accessed(cursor.node) - outer_writes((cursor.node,))
     buffers = reads & outer_writes((top.node,))
     inside = _stores_to(target.node.body, buffers, target)
     is_all = top.node is target.node or len(inside) == len(_stores_to((top.node,), buffers, top))

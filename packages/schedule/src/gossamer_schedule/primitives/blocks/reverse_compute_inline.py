@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import conjoined, conjuncts
 from gossamer_ir.nodes import Block, Expr, Load, Store, Var
-from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.effects import READS, all_buffers, buffers_accessed, buffers_named
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.function_point import point_in_function
@@ -18,7 +18,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, conflicting_buffers
+from gossamer_schedule.dependence.access import conflicting_buffers
 from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.inline import (
@@ -130,7 +130,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
         )
     passed = (top.node, *top.siblings_until(moving))
     others = buffers_named(
-        without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body
+        *without_block(find_block(producer.replaced_by(()), block=cursor.node.name)).body
     )
     conflicts = (conflicting_buffers((moving.node,), passed) - {between}) | ({between} & others)
     if conflicts:
@@ -149,7 +149,7 @@ def _depends_on_value(cursor: Cursor, store: Store, load: Load) -> bool:
     """
     selectors = [*conjuncts(cursor.node.predicate), *store.indices]
     selectors += [read for read in collect(READS, store.value) if read != load]
-    return bool(collect(Load, *selectors)) and load.buffer in buffers_accessed(selectors)
+    return bool(collect(Load, *selectors)) and load.buffer in buffers_accessed(*selectors)
 
 
 def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced: Store) -> None:
@@ -239,5 +239,5 @@ def _extended_predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None
     """
     conjunction = (*conjuncts(block.predicate), *conditions)
     return (
-        short_circuit_and(conjunction) if buffers_accessed(conditions) else conjoined(conjunction)
+        short_circuit_and(conjunction) if buffers_accessed(*conditions) else conjoined(conjunction)
     )

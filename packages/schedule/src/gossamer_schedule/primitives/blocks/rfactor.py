@@ -9,7 +9,7 @@ from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import AnyBuffer, Block, Load, Stmt
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
@@ -18,7 +18,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.races import require_no_race_on_new
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
@@ -199,7 +199,7 @@ def _require_extent(top: Cursor) -> None:
     """
     known = {param.name for param in top.function.params}
     extent = top.node.extent
-    is_known = free_vars(extent) <= known and not buffers_accessed((extent,))
+    is_known = free_vars(extent) <= known and not buffers_accessed(extent)
     if not is_known or integer_value(top.node.start) != 0:
         raise schedule_error(
             "rfactor.extent",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Combine, Load, Stmt, Store
-from gossamer_ir.traversal.effects import NAMING
+from gossamer_ir.traversal.effects import NAMING, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.races import require_no_race_on_new
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
@@ -150,7 +149,7 @@ def _require_loads_and_stores(cursor: Cursor, buffer: str) -> None:
     is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
     is_written = any(isinstance(node, Store) and node.buffer == buffer for node in nodes)
     is_combined = any(
-        buffer in buffers_accessed((node,)) for node in nodes if isinstance(node, Combine)
+        buffer in buffers_accessed(node) for node in nodes if isinstance(node, Combine)
     )
     if not (is_written and (is_read or is_combined)):
         raise schedule_error(
@@ -163,7 +162,7 @@ def _require_loads_and_stores(cursor: Cursor, buffer: str) -> None:
 def _require_uses_in_body_only(nest: BlockNest, buffer: str) -> None:
     """Refuse accesses of the buffer in the nest other than loads and stores in the body of the block."""
     block: Block = nest.block.node
-    if buffer in buffers_accessed(block.init):
+    if buffer in buffers_accessed(*block.init):
         raise schedule_error(
             "cache_inplace.init",
             f"The init of block '{block.name}' uses '{buffer}', so no element needs to be copied in.",
@@ -172,7 +171,7 @@ def _require_uses_in_body_only(nest: BlockNest, buffer: str) -> None:
     require_sole_user(nest.block, nest.top, buffer)
     header = replace(block, body=(), init=(), reads=None, writes=None)
     inside = (node for node in collect(NAMING, *block.body) if node.buffer == buffer)
-    if buffer in buffers_accessed((header,)) or any(
+    if buffer in buffers_accessed(header) or any(
         type(node) not in (Load, Store) for node in inside
     ):
         raise schedule_error(

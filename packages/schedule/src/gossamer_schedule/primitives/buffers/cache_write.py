@@ -10,6 +10,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Load, Store
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
@@ -18,7 +19,7 @@ from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import (
     BlockNest,
@@ -162,7 +163,7 @@ def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
     # The block computes the element from scratch.
     if is_given or is_initializing(block, store.buffer):
         return False
-    is_changed = store.buffer in buffers_accessed(block.init)
+    is_changed = store.buffer in buffers_accessed(*block.init)
     # An init of another kind already uses the buffer, or
     # the old value would be loaded again after an update.
     if is_changed or not _is_loaded_once(cursor, store):

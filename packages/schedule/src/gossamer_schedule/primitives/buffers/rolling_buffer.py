@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -37,7 +37,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, buffers_named, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.motion.move_block import updates_old_values
 from gossamer_schedule.nests.init_checks import reinitializing_loops
@@ -192,7 +192,7 @@ def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
     """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
     known = {param.name for param in target.function.params}
     known |= {outer_loop.var for outer_loop in target.loops}
-    if free_vars(*buffer.shape) - known or buffers_accessed(buffer.shape):
+    if free_vars(*buffer.shape) - known or buffers_accessed(*buffer.shape):
         raise schedule_error(
             "rolling_buffer.scope",
             f"The shape of '{buffer.name}' is not known before loop '{target.node.var}'.",
@@ -203,10 +203,10 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
     """Refuse uses of the buffer other than loads after the block."""
     at = cursor.path[len(target.path)][2]
     body = target.node.body
-    used = buffers_named(body[:at])
+    used = buffers_named(*body[:at])
     for statement in addressable_statements(body):
         if isinstance(statement, Block) and statement is not cursor.node:
-            used |= buffers_named(statement.init)
+            used |= buffers_named(*statement.init)
     used |= {node.buffer for node in collect((Guard, Prefetch), *body)}
     if buffer in used:
         raise schedule_error(

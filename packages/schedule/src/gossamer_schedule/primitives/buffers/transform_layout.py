@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import INDEXING
+from gossamer_ir.traversal.effects import INDEXING, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
@@ -44,7 +44,6 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_map import BufferLayout, layout_of
 
@@ -232,11 +231,7 @@ def _require_no_vectors(function: Function, buffer: str, layout: BufferLayout) -
     if all(isinstance(result, Var) for result in layout.map.results):
         return
     for loop in addressable_statements(function.body):
-        if (
-            isinstance(loop, For)
-            and loop.kind == "vectorized"
-            and buffer in buffers_accessed((loop,))
-        ):
+        if isinstance(loop, For) and loop.kind == "vectorized" and buffer in buffers_accessed(loop):
             raise schedule_error(
                 "transform_layout.kind",
                 f"The map splits or combines indices of buffer '{buffer}', which the vectorized loop "
@@ -285,6 +280,6 @@ def _function_with_layout(
         return replace(function, body=rewrite_body(body, rule))
     buffers = tuple(new if buffer.name == new.name else buffer for buffer in function.buffers)
     first = next(
-        (at for at, stmt in enumerate(body) if new.name in buffers_accessed((stmt,))), len(body)
+        (at for at, stmt in enumerate(body) if new.name in buffers_accessed(stmt)), len(body)
     )
     return replace(function, buffers=buffers, body=(*body[:first], *nest, *body[first:]))

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import walk
@@ -28,7 +28,7 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, conflicting_buffers
+from gossamer_schedule.dependence.access import conflicting_buffers
 from gossamer_schedule.errors import listing, schedule_error
 
 
@@ -202,7 +202,7 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
 
     An element is then used at one point of the shared axes only.
     """
-    used = buffers_accessed((first,)) & buffers_accessed((second,))
+    used = buffers_accessed(first) & buffers_accessed(second)
     for buffer in sorted(used & (outer_writes((first,)) | outer_writes((second,)))):
         for number in range(len(shared)):
             own, other = first.vars[number], second.vars[number]

@@ -11,6 +11,7 @@ from gossamer_ir.core.build import add, floordiv, handle, index, index_var, inte
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.counts import is_count
@@ -20,7 +21,6 @@ from gossamer_schedule.cursor.requirements import require_serial, require_zero_s
 from gossamer_schedule.cursor.resolve import find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed
 from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -109,7 +109,7 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
         division for division in collect(Binary, *values) if division.op in ("floordiv", "floormod")
     ]
     divisors = [division.rhs for division in divided]
-    if buffers_accessed(values) or any(integer_value(divisor) is None for divisor in divisors):
+    if buffers_accessed(*values) or any(integer_value(divisor) is None for divisor in divisors):
         raise schedule_error(
             "align.not_proved",
             f"Cannot prove that the iterators of the blocks in loop '{cursor.node.var}' are defined "

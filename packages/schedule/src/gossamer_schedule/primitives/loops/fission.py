@@ -16,7 +16,13 @@ from gossamer_ir.dependence.disjointness import verdict, without_changing
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Allocate, Block, For, Let, Stmt
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import buffers_written, effects_of, outer_writes
+from gossamer_ir.traversal.effects import (
+    buffers_accessed,
+    buffers_named,
+    buffers_written,
+    effects_of,
+    outer_writes,
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
@@ -25,12 +31,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import (
-    buffers_accessed,
-    buffers_named,
-    conflicting_buffers,
-    values_at,
-)
+from gossamer_schedule.dependence.access import conflicting_buffers, values_at
 from gossamer_schedule.dependence.dependence_distance import dependence_distance
 from gossamer_schedule.dependence.races import difference_text, is_ordered, is_unconditional
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
@@ -140,7 +141,7 @@ def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor) -> None
     effects = [effects_of(statement) for statement in addressable_statements(before)]
     buffers = {effect.allocates.name for effect in effects if effect.allocates is not None}
     variables = {name for effect in effects for name in effect.binds}
-    shared = variables & free_vars(*part) | buffers & buffers_named(part)
+    shared = variables & free_vars(*part) | buffers & buffers_named(*part)
     if shared:
         raise schedule_error(
             "fission.scope",
@@ -222,7 +223,7 @@ def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor) -> Non
         ):
             continue
         writes = outer_writes(block.node.init)
-        clash = writes & buffers_accessed(before) | buffers_read_by_init(block) & outer_writes(
+        clash = writes & buffers_accessed(*before) | buffers_read_by_init(block) & outer_writes(
             before
         )
         if clash:

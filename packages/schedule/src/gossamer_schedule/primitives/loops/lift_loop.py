@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Range
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
@@ -15,7 +16,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_checks import reinitializing_loops
@@ -132,9 +133,7 @@ def _loop_around_block(loop: For, block: Block, iterator: str) -> For:
     """Return the loop around the block, with the block's iterators in its bounds replaced by their values."""
     values = {item.var: item.value for item in block.iters}
     start, extent = substitute(loop.start, values), substitute(loop.extent, values)
-    if block.predicate is not None and (
-        free_vars(loop.extent) or buffers_accessed((extent, start))
-    ):
+    if block.predicate is not None and (free_vars(loop.extent) or buffers_accessed(extent, start)):
         # Bounds were evaluated only where the predicate holds; elsewhere they may be undefined.
         predicate = substitute(block.predicate, values)
         start, extent = (IfThenElse(predicate, bound, ZERO) for bound in (start, extent))

@@ -13,6 +13,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Expr, For, Stmt
+from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -23,7 +24,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
@@ -179,7 +180,7 @@ def _part_loops(
         assert isinstance(loop, For)
         # A start that loads stays in the header of the first part, where it is read even if the loop has no
         # iteration.
-        if not parts and buffers_accessed((first,)):
+        if not parts and buffers_accessed(first):
             parts.append(replace(loop, start=first, extent=extent))
             continue
         shifted = {loop.var: add(index_var(loop.var), first)}

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, Let, Load, Node
-from gossamer_ir.traversal.effects import body_in
+from gossamer_ir.traversal.effects import body_in, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_in_block
+from gossamer_schedule.dependence.access import values_in_block
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.regions.consecutive_elements import ElementSpan, span_below
 from gossamer_schedule.regions.guarded_prefetch import guarded_prefetch, has_varying_count
@@ -134,7 +134,7 @@ def _required_read_indices(
             "prefetch.no_access",
             f"Block '{node.name}' reads no element of '{buffer.name}' that changes with loop "
             f"'{cursor.node.var}'.",
-            hint=listing("buffers that it reads", sorted(buffers_accessed(node.body))),
+            hint=listing("buffers that it reads", sorted(buffers_accessed(*node.body))),
             place=inside.place,
         )
     return reads
@@ -192,7 +192,7 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
     for part in (resolve(part, values) for part in _conditions_around(inside, cursor)):
         if free_vars(part) & inner or changed_in(body, part, function=cursor.function):
             is_complete = False
-        elif is_complete or not buffers_accessed((part,)):
+        elif is_complete or not buffers_accessed(part):
             kept.append(part)
     return kept
 

@@ -14,7 +14,7 @@ from gossamer_ir.core.build import ZERO, conjuncts, floordiv, integer_value, mul
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Range, Stmt, Var
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.effects import READS, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -26,7 +26,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_accessed, values_at
+from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_checks import blocks_with_init, require_init_in_copies
@@ -151,7 +151,7 @@ def _constant_expressions(condition: Expr, mutable: Set[str]) -> dict[Expr, Expr
         for lhs, rhs in _equalities(condition)
         if isinstance(lhs, Binary)
         and isinstance(rhs, Const)
-        and not buffers_accessed((lhs,)) & mutable
+        and not buffers_accessed(lhs) & mutable
     }
 
 
