@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_ir.nodes import EXPRESSIONS, Load, Node, Search, Var
+from gossamer_ir.nodes import EXPRESSIONS, Node, Var
+from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect
 
 _EXPRESSIONS = frozenset(EXPRESSIONS)
@@ -14,6 +15,7 @@ def free_vars(*nodes: Node) -> frozenset[str]:
     """Return the names of all variables that occur in nodes.
 
     >>> from gossamer_ir.core.build import add, index_var
+    >>> from gossamer_ir.nodes import Load
     >>> sorted(free_vars(add(index_var("i"), Load("X", (index_var("j"),), "int64"))))
     ['i', 'j']
     """
@@ -31,14 +33,15 @@ def buffers_read(*nodes: Node) -> frozenset[str]:
     """Return the buffers that nodes load from or search in.
 
     >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.nodes import Load
     >>> buffers_read(Load("X", (index_var("j"),), "int64"))
     frozenset({'X'})
     """
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _buffers_read_by(nodes[0])
-    return frozenset([read.buffer for read in collect((Load, Search), *nodes)])
+    return frozenset([read.buffer for read in collect(READS, *nodes)])
 
 
 @lru_cache(maxsize=4096)
 def _buffers_read_by(expr: Node) -> frozenset[str]:
-    return frozenset([read.buffer for read in collect((Load, Search), expr)])
+    return frozenset([read.buffer for read in collect(READS, expr)])

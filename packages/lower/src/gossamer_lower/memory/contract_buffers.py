@@ -31,10 +31,9 @@ from gossamer_ir.nodes import (
     Load,
     Module,
     Stmt,
-    Store,
     Var,
 )
-from gossamer_ir.traversal.effects import all_buffers, buffers_named
+from gossamer_ir.traversal.effects import WRITES, all_buffers, buffers_named
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, statements
@@ -101,9 +100,10 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
     if not shrunk:
         return set()
     loops = {stmt.var: stmt for stmt in statements(function.body) if isinstance(stmt, For)}
+    # A buffer that is searched keeps its shape: see `index_ranges_of`.
     return {
         node.buffer
-        for node in collect((Load, Store), *function.body)
+        for node in collect((Load, *WRITES), *function.body)
         if node.buffer in shrunk and not _is_inside(node.indices, shrunk[node.buffer], loops)
     }
 

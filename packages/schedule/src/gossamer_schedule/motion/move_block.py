@@ -12,9 +12,19 @@ from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import add, index_var, integer_value, without_guard
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
-from gossamer_ir.nodes import Allocate, Block, BlockIter, Expr, For, Let, Load, Stmt, Store, Var
-from gossamer_ir.traversal.effects import buffers_named, outer_writes
-from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    BlockIter,
+    Expr,
+    For,
+    Let,
+    Search,
+    Stmt,
+    Var,
+)
+from gossamer_ir.traversal.effects import ACCESSES, buffers_named, outer_writes
+from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.predicates import with_domain_bound, zero_beyond_end
@@ -30,7 +40,7 @@ def updates_old_values(block: Block) -> bool:
     It computes them from scratch if it only assigns them, or is a reduction with an init.
     """
     stored = outer_writes((block,))
-    is_reading = any(load.buffer in stored for load in collect(Load, *block.body))
+    is_reading = bool(stored & buffers_read(*block.body))
     has_reduction = any(item.kind == "R" for item in block.iters)
     return is_recurrence(block) or ((is_reading or has_reduction) and not block.init)
 
@@ -38,12 +48,10 @@ def updates_old_values(block: Block) -> bool:
 def is_recurrence(block: Block) -> bool:
     """Return whether the block accesses several elements of a buffer that it writes."""
     stored = outer_writes((block,))
-    used = {
-        (access.buffer, access.indices)
-        for access in collect((Load, Store), block)
-        if access.buffer in stored
-    }
-    return len(used) > len(stored)
+    accesses = [access for access in collect(ACCESSES, block) if access.buffer in stored]
+    if any(isinstance(access, Search) for access in accesses):
+        return True  # a search reads several elements
+    return len({(access.buffer, access.indices) for access in accesses}) > len(stored)
 
 
 def require_plain_loops(target: Cursor) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import conjuncts, index_var
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Search, Store, Var
+from gossamer_ir.traversal.effects import ACCESSES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
@@ -78,7 +79,7 @@ def _required_store(cursor: Cursor, buffer: str) -> Store:
 def _require_own_element(cursor: Cursor, store: Store) -> None:
     """Refuse a block that accesses elements other than that of the store, the only one in the new buffer."""
     for node in walk(replace(cursor.node, reads=None, writes=None)):
-        if not isinstance(node, (Load, Search, Store)) or node.buffer != store.buffer:
+        if not isinstance(node, ACCESSES) or node.buffer != store.buffer:
             continue
         if isinstance(node, Search) or node.indices != store.indices:
             raise schedule_error(

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.traversal.effects import INDEXING, READS, effects_of
 from gossamer_ir.traversal.walk import collect, statements
 
 BufferAccess: TypeAlias = Load | Store | Prefetch
@@ -86,9 +86,7 @@ def _accesses(
     """Yield the accesses to a buffer, and the searches in it, each with the enclosing conditions."""
     for stmt in body:
         effects = effects_of(stmt)
-        for node in collect(
-            (Load, Store, Prefetch, Search), *(effects.evaluates if effects.bodies else (stmt,))
-        ):
+        for node in collect(INDEXING, *(effects.evaluates if effects.bodies else (stmt,))):
             if node.buffer == name:
                 yield node, enclosing
         for inner in effects.bodies:
