@@ -109,6 +109,7 @@ def value_count(storage: Storage) -> int:
     parents = {axes[name].parent for name in names}
     count = 1
     for name in names:
+        # An axis with a child is counted by the child, whose elements are over all fibers.
         if name not in parents:
             count *= element_count(storage, name)
     return count + storage.format.buffer.extra_storage

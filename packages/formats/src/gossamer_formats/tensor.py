@@ -133,6 +133,7 @@ class SparseTensor:
         tensor: SparseTensor | None = self._memo.get("transposed")
         if tensor is None:
             tensor = SparseTensor.of_checked(transposed_storage(self._csr()))
+            # Two threads may compute it at once; all get the one that was stored first.
             tensor = self._memo.setdefault("transposed", tensor)
         return tensor
 
@@ -196,6 +197,7 @@ class SparseTensor:
         if dtype == self.format.buffer.dtype:
             return self
         require_value_dtype(dtype)
+        # Values beyond float32 become infinite, as with NumPy's astype.
         with np.errstate(over="ignore"):
             values = self._storage.values.astype(dtype)
         arrays = {**self.arrays, values_handle(self.format): values}

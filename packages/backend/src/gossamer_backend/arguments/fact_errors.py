@@ -153,6 +153,8 @@ def _check_order(
     array, indptr = arrays[fact.buffer], None
     if fact.indptr is not None:
         indptr = arrays[fact.indptr]
+        # First: offsets outside of the array would make the
+        # check of the segments itself read out of bounds.
         check_range(names[fact.indptr], indptr, low=0, high=array.size + 1)
     check_segments(names[fact.buffer], array, indptr=indptr, unique=fact.unique, pad=pad)
 

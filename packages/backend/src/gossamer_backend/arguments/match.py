@@ -99,6 +99,7 @@ class Arguments:
         scalars = self._numbers(given, arrays)
         shaped = self._reshaped_arrays(scalars, arrays)
         plain = list(arrays.values())
+        # Of the arrays as given: reshaping keeps the address.
         addresses = list(map(address, plain))
         require_no_overlap(self._buffers, plain, addresses=addresses)
         self._require_facts(scalars, shaped, verified=verified)
@@ -154,6 +155,8 @@ class Arguments:
             for name in self._scalars
             if given.get(name) is not None
         }
+        # Sizes that were not given are solved from the shapes;
+        # given ones are compared with the shapes below.
         if len(numbers) < len(self._scalars):
             self._solve_sizes(numbers, arrays)
             for name in self._scalars:
@@ -178,16 +181,20 @@ class Arguments:
     def _solve_sizes(self, numbers: dict[str, Number], arrays: Mapping[str, Array]) -> None:
         for row in self._rows:
             array = arrays[row.param.buffer]
+            # A flat array has the right number of elements at
+            # most, but gives no size of several dimensions.
             sizes = array.shape if array.ndim == len(row.shape) else (array.size,)
             for (_, linear), size in zip(row.shape, sizes, strict=False):
                 if linear is None or linear.name in numbers or len(sizes) != len(row.shape):
                     continue
                 solution = linear.solve(size)
+                # A shape that fits no size is reported when the shapes are compared.
                 if solution is not None and solution >= 0:
                     numbers[linear.name] = self._number(linear.name, solution)
 
     def _number(self, name: str, value: Any) -> Number:
         low, high = self._limits.get(name, (0, 0))
+        # The usual case first: most sizes are plain integers.
         if type(value) is int and low <= value < high:
             return value
         number = require_scalar(self._scalars[name], value)
@@ -220,11 +227,13 @@ class Arguments:
         facts = tuple(
             fact
             for param in self._buffers
+            # A relation is checked with all arrays that it names, whichever of them was verified.
             if param.facts and (self._is_related or param.name not in verified)
             for fact in param.facts
         )
         if not facts:
             return
         by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
+        # The fast check says only that something is wrong; the slow one finds where.
         if self.fact_checker is None or not self.fact_checker(facts, scalars, by_alias):
             check_facts(facts, scalars, arrays=by_alias, names=self._names)

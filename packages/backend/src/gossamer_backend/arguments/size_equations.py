@@ -61,6 +61,7 @@ class Linear(NamedTuple):
         """Return the value of the variable for which it has this value, or None."""
         if not self.factor:
             return None
+        # 4 * m + 4 == 10 has no integer solution.
         quotient, rest = divmod(value - self.offset, self.factor)
         return None if rest else quotient
 

@@ -84,6 +84,7 @@ def _versions(directory: str, _modified: int) -> dict[str, tuple[str, Path]]:
     versions = {}
     for entry in entries:
         if entry.endswith(_SUFFIX):
+            # From the right: versions have no hyphen, names may.
             name, _, version = entry.removesuffix(_SUFFIX).rpartition("-")
             versions[_normalized(name)] = version, Path(directory, entry)
     return versions

@@ -75,6 +75,8 @@ class Registry:
         loaded = self._plugins.get(name)
         if loaded is not None:
             return loaded
+        # Two threads that ask at once must not import the plugin
+        # twice. Reentrant, as a plugin may ask for another.
         with self._lock:
             if name not in self._plugins:
                 self._plugins[name] = self._load(name)
@@ -113,6 +115,7 @@ class Registry:
     def _own_entry_points(self, name: str) -> tuple[EntryPoint, ...]:
         """Return the entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
         one look-up instead of a search of all distributions."""
+        # The full list has been read already and has the owner's entry first.
         if self._entry_points is not None:
             return ()
         owner = f"gossamer-{name}"
@@ -146,6 +149,7 @@ def _entry_points_of_group(group: str) -> list[EntryPoint]:
 
 def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, ...]:
     """Return only the entry point of the distribution `gossamer-<name>` if it is among them, else all."""
+    # Otherwise any distribution could block a backend by registering its name, too.
     own = tuple(item for item in items if item.distribution == f"gossamer-{name}")
     return own or items
 

@@ -68,6 +68,7 @@ def to_dense(storage: Storage) -> Array:
     """
     _require_csr(storage)
     dense = np.zeros(storage.shape, storage.values.dtype)
+    # `dense[rows, columns] += values` would keep one of several duplicates.
     np.add.at(dense, (_rows(storage), storage.arrays["indices"]), storage.arrays["data"])
     return dense
 
@@ -83,7 +84,9 @@ def transposed_storage(storage: Storage) -> Storage:
     axis = _require_csr(storage)
     rows, columns = storage.shape
     indices = storage.arrays["indices"]
+    # Stable, so that entries of one column keep the order of their rows, and duplicates theirs.
     order = np.argsort(indices, kind="stable")
+    # The rows become column indices, which may need more bits than the columns did.
     dtype = indices.dtype if rows <= np.iinfo(indices.dtype).max else np.dtype(np.int64)
     offsets = np.zeros(columns + 1, storage.arrays["indptr"].dtype)
     np.cumsum(np.bincount(indices, minlength=columns), out=offsets[1:])

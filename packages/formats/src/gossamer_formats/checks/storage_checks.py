@@ -56,6 +56,7 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
         if size < 0:
             raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
     for axis in storage.format.axes:
+        # All shapes before any contents: the checks of contents rely on them.
         _check_shapes(storage, axis)
     check_values(storage)
     facts = axis_facts(storage.format)
@@ -211,6 +212,7 @@ def _check_uniqueness(storage: Storage) -> None:
 
 
 def _check_order(storage: Storage, axis: CompressedVaried) -> None:
+    # Nothing was declared that could be violated.
     if not axis.sorted and not axis.unique:
         return
     order = row_order(storage.arrays[axis.indptr], storage.arrays[axis.indices])

@@ -101,6 +101,7 @@ def _require_file(file: Path) -> None:
 def _read_market(file: Path, *, require_fits: Callable[[DeclaredSizes], None]) -> Any:
     with open_market(file) as stream:
         header = read_header(stream)
+        # Before any entry is read: a short header can declare more than the memory holds.
         require_fits(header.declared())
         return read_entries(stream, header)
 

@@ -64,6 +64,7 @@ def atomic_of(store: Store) -> Atomic | None:
     """Return a store `X[i] = X[i] op value` as an atomic operation; None for other stores, operators and
     dtypes."""
     reduction = match_reduction(store)
+    # A predicate would have to be evaluated and the update made in one step.
     if reduction is None or reduction.op not in ATOMIC_OPS or store.predicate is not None:
         return None
     if not is_combined(dtype_of(store.value)):

@@ -52,6 +52,7 @@ class BoundedReads:
     def are_in_bounds(self, *nodes: Node) -> bool:
         """Return whether every load and search in expressions is proved to be in bounds. The operands of an
         `IfThenElse` are checked under the condition that selects them."""
+        # Only then do reads hold under different conditions.
         if contains(IfThenElse, *nodes):
             return all(map(self._is_proved_below, nodes))
         return all(map(self._is_proved, collect(READS, *nodes)))
@@ -82,10 +83,13 @@ class BoundedReads:
         """Return whether the element, or the whole range that is searched, is proved to be in bounds."""
         indices = look.indices if isinstance(look, Load) else (*look.prefix, look.begin)
         extents = self.extents(look.buffer, indices)
+        # An unknown extent cannot be compared.
         if len(extents) != len(indices):
             return False
         places = [*places_read(look, extents)]
         if isinstance(look, Search) and self._is_window(look, extents[-1]):
+            # The window is proved as a whole, so its ends need
+            # no proof of their own: begin may be beyond the end.
             del places[-2:]
         return all(self._point.is_in_range(at, extent) for at, extent in places)
 

@@ -107,11 +107,14 @@ def offset_of_fiber(
     >>> offset_of_fiber(function, varied, {"I": ONE}) == Load("P", (ONE,), "int32")
     True
     """
+    # Two reads of a fiber's offset might differ.
     if axis.indptr in mutable_buffers(function):
         return None
     bound = [buffer for buffer in function.buffers if buffer.handle == axis.indptr]
     above = _number(function, axis.parent or "", positions) if bound else None
     for value in bound:
+        # A flat array is indexed by the number of the
+        # parent's element, an array over axes by positions.
         is_flat = isinstance(value, Buffer) or len(value.axes) == 1
         if is_flat and above is not None:
             return Load(value.name, (above,), value.dtype)

@@ -41,6 +41,7 @@ def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:
     iterators that occur in the init or in the domain of a selecting iterator."""
     needed = set(free_vars(*block.init))
     iterators: list[BlockIter] = []
+    # Backwards: a domain may use iterators before its own, which are then needed as well.
     for item in reversed(block.iters):
         if item.kind == "S" or item.var in needed:
             needed |= free_vars(item.domain)
@@ -53,6 +54,7 @@ def init_dependences(block: Block, loops: Sequence[For], values: Values) -> set[
     of the loops (outermost first) that are kept for it."""
     needed = variables_used((iterator.value for iterator in iterators_of_init(block)), values)
     reducing = reduction_loops(block, values)
+    # From the inside out, since a range may depend on loops around its own.
     for loop in reversed(loops):
         if loop.var in needed or loop.var not in reducing:
             needed |= variables_used((loop.start, loop.extent), values)

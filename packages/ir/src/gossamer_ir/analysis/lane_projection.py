@@ -97,6 +97,7 @@ def in_lane(expr: Expr, lane: Expr) -> Expr:
 
 def _ramp(expr: Ramp, lane: Expr, kept: LaneOverride) -> Expr:
     dtype = dtype_of(expr.base)
+    # Only of int64: narrower lanes wrap in their own width, which int64 arithmetic would not show.
     if dtype == "int64":
         return add(expr.base, mul(expr.stride, lane))
     number = integer_value(lane)

@@ -151,6 +151,7 @@ class FunctionEmitter:
         with self.scope():
             for node in body:
                 self.unit.statements[type(node)](self, node)
+        # Freed at the end of the body, and again at the exit: a freed slot holds null.
         for slot in self.heap[before:]:
             self._free(slot)
         self.depth -= 1
@@ -172,6 +173,7 @@ class FunctionEmitter:
 
     def remember(self, load: Load, value: Value) -> None:
         """Record the value of a load, if nothing writes the memory that it reads."""
+        # Also the indices: an index array that is written may select another element next time.
         if load.buffer in self.unchanging and all(
             node.buffer in self.unchanging and node.predicate is None
             for node in collect(Load, load)
@@ -209,6 +211,8 @@ class FunctionEmitter:
     def close(self) -> None:
         """End the body with the common exit."""
         self.text.fall_into(self.exit)
+        # Such stores are not ordered with others: without a fence, another
+        # thread might see the end of the kernel before its results.
         if self.has_nontemporal_stores:
             self.text.line("fence seq_cst")
         for slot in self.heap:
@@ -220,6 +224,7 @@ class FunctionEmitter:
     def _free(self, slot: str) -> None:
         address = self.text.value(f"load ptr, ptr {slot}, align 8")
         self.call("void", "free", f"ptr {address}")
+        # The exit frees all slots, so a slot must not keep an address that was freed.
         self.text.line(f"store ptr null, ptr {slot}, align 8")
 
     def _enter(self) -> None:

@@ -61,6 +61,7 @@ def broadcast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     kind = DType.parse(dtype)
     if not kind.is_vector:
         return value
+    # A constant needs no instruction.
     if not value.text.startswith("%"):
         return Value(f"splat ({value.typed})", dtype)
     vector = value_type(dtype)

@@ -56,6 +56,8 @@ class FunctionText:
         ('%v1', '%v2', '%v1')
         """
         inside = len(self._loops)
+        # Loads are never moved here: whether memory changes is
+        # known to the emitter (`remember`), not to the text.
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
             return self._append(self._lines, text, depth=inside)
         depth = self._depth_of(text) if inside else 0
@@ -99,6 +101,7 @@ class FunctionText:
         """Start a loop, which ends with `leave_loop`; the current block must not have ended."""
         loop = _LoopLines()
         self._loops.append(loop)
+        # A list inside the list: instructions hoisted later still come before the loop.
         self._lines.append(loop.lines)
 
     def leave_loop(self) -> None:
@@ -124,6 +127,8 @@ class FunctionText:
     def begin(self, block: str) -> None:
         """Start a block; the one before it must have ended."""
         self._lines.append(f"{block}:")
+        # A value of another block need not dominate this
+        # one. Hoisted values are kept with their loop.
         self._known.clear()
         self.block = block
 

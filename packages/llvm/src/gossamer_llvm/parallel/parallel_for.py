@@ -35,6 +35,7 @@ def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
     """Emit a parallel loop, which does nothing unless its extent is positive. If a chunk fails, its
     status is
     returned."""
+    # The workspace, with the function that runs regions, is that of the entry.
     if not emitter.is_entry:
         raise UnsupportedError(
             "llvm.parallel_for.nested", "A 'ParallelFor' outside the entry is not supported yet."
@@ -61,6 +62,7 @@ def _emit_some(
     captures = captures_of(emitter, node)
     weight = define_weight(emitter, node, captures)
     low, total = _emit_weights(emitter, weight, captures, start, end)
+    # The end may have wrapped, the difference is right all the same.
     extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
     paid = _paid_threads(emitter, node, total)
     threads = _emit_thread_count(emitter, extent, paid)
@@ -105,6 +107,7 @@ def _emit_thread_count(emitter: FunctionEmitter, extent: Value, paid: str) -> st
     runner = text.value(f"load ptr, ptr {_workspace_field(emitter, PARALLEL_FIELD)}, align 8")
     fewer = emitter.call("i64", "llvm.smin.i64", f"i64 {offered}, i64 {paid}")
     least = emitter.call("i64", "llvm.smin.i64", f"i64 {fewer}, {extent.typed}")
+    # A bound for the int32 as which the count is passed.
     capped = emitter.call("i64", "llvm.smin.i64", f"i64 {least}, i64 65536")
     missing = text.value(f"icmp eq ptr {runner}, null")
     return text.value(f"select i1 {missing}, i64 1, i64 {capped}")

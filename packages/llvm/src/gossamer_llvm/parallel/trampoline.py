@@ -58,6 +58,7 @@ def define_trampoline(
     take, run, done, stop = (text.new_block() for _ in range(4))
     text.fall_into(take)
     left = Value(text.value(f"sub i64 {UNITS_PER_SHARE}, {first_units.text}"), "int64")
+    # One first chunk per share, and one for each unit that is left of it.
     chunks = text.value(f"mul i64 {threads.text}, " + text.value(f"add i64 {left.text}, 1"))
     ticket = _take_ticket(emitter, closure, chunks, run, stop)
     text.begin(run)
@@ -83,6 +84,8 @@ def _take_ticket(
     text = emitter.text
     going = text.new_block()
     status = closure.field(emitter, "%closure", STATUS)
+    # Read before each chunk, so that a failure stops the
+    # other threads soon. A late look costs a chunk at most.
     failed = text.value(f"load atomic i64, ptr {status} monotonic, align 8")
     text.branch(text.value(f"icmp eq i64 {failed}, 0"), going, stop)
     text.begin(going)
@@ -98,6 +101,7 @@ def _units_of(
     """Return the first unit of a chunk and its end (exclusive); `left` is the number of units of a share
     that are chunks of their own."""
     text = emitter.text
+    # Without small chunks, `left` is 0: the division below is then not used, but must not trap.
     small = emitter.call("i64", "llvm.smax.i64", f"{left.typed}, i64 1")
     rest = text.value(f"sub i64 {ticket}, {threads.text}")
     share = text.value(f"sdiv i64 {rest}, {small}")
@@ -124,6 +128,7 @@ def _first_iteration(
     boundary = text.value(f"call i64 @{region.search}({arguments})")
     is_first = text.value(f"icmp eq {unit.typed}, 0")
     inner = text.value(f"select i1 {is_first}, {whole.start.typed}, i64 {boundary}")
+    # The search for the total weight would stop before iterations without weight at the end.
     is_last = text.value(f"icmp eq {unit.typed}, {whole.units.text}")
     return Value(text.value(f"select i1 {is_last}, {whole.end.typed}, i64 {inner}"), "int64")
 
@@ -131,6 +136,7 @@ def _first_iteration(
 def _weight_share(emitter: FunctionEmitter, whole: _ChunkRange, unit: Value) -> str:
     """Return total * unit / units without intermediate overflow; units is at least 1."""
     text = emitter.text
+    # total * unit may overflow, so the quotient and the remainder are scaled separately.
     each = text.value(f"udiv {whole.total.typed}, {whole.units.text}")
     rest = text.value(f"urem {whole.total.typed}, {whole.units.text}")
     main = text.value(f"mul i64 {each}, {unit.text}")

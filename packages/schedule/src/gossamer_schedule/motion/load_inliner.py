@@ -61,6 +61,7 @@ class LoadInliner:
     def _changed(self, stmt: Any) -> Any:
         match stmt:
             case For():
+                # Before the range is assumed: the bounds of a loop are evaluated outside of it.
                 header = self._expressions(replace(stmt, body=()))
                 self._point.assume_loop(stmt)
                 return replace(header, body=self.body(stmt.body))
@@ -84,6 +85,8 @@ class LoadInliner:
     def _block(self, block: Block) -> Block:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))
         for item in block.iters:
+            # An init runs outside of the reduction loops,
+            # so only spatial iterators have a value there.
             if item.kind == "S":
                 self._point.assume_iterator(item)
         init = self.body(block.init)
@@ -110,9 +113,12 @@ class LoadInliner:
         point = match_all(self._store.indices, load.indices, free=free)
         if self._is_determined and point is not None:
             unproved = list(self._unproved(point))
+            # Where the block does not compute the element, it may
+            # hold a value from an earlier run, not just none.
             if unproved and self._is_kept:
                 raise self._not_computed_error(load, needs=" and ".join(map(text_of, unproved)))
             value: Expr = substitute(self._store.value, point)
+            # In order of evaluation: a later condition may read what an earlier one protects.
             for condition in reversed(unproved):
                 value = IfThenElse(condition, value, zero_of(load.dtype))
             return value

@@ -30,6 +30,7 @@ from gossamer_schedule.nests.init_nest import init_dependences
 def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
     """Yield cursors at the blocks with an init in a loop, without blocks inside other blocks."""
     for cursor in top.below():
+        # Inits inside of another block belong to that block's own rewriting.
         between = cursor.parents[len(top.path) :]
         is_own = not any(isinstance(parent, Block) for parent in between)
         if is_own and isinstance(cursor.node, Block) and cursor.node.init:

@@ -134,6 +134,7 @@ def require_stored(
 
     Raises `.not_proved`.
     """
+    # Other buffers have no fill value: reading them out of bounds is an error.
     if not isinstance(old, SparseBuffer):
         return
     axes = {axis.name: axis for axis in cursor.function.axes}

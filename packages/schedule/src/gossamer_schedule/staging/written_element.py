@@ -51,6 +51,8 @@ def required_element(cursor: Cursor, buffer: str) -> WrittenElement:
     require_allocated_outside(nest, buffer)
     store = _required_store(cursor, buffer)
     _require_own_element(cursor, store)
+    # Another user in the nest would see the old buffer,
+    # whose elements are copied only after the nest.
     require_sole_user(cursor, nest.top, buffer)
     iters = selecting_iterators(cursor.node, store.indices)
     _require_spatial(cursor, iters, store=store)
@@ -133,6 +135,8 @@ def _required_conditions(
     )
     kept += tuple(_conditions_around(nest))
     allowed = {iterator.var for iterator in iters} | nest.known_above
+    # A dropped condition means points that do not
+    # assign: copying their element would store garbage.
     is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(of_elements)
     is_assigned = is_assigning(cursor.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
@@ -164,6 +168,7 @@ def require_element_exists(cursor: Cursor, element: WrittenElement) -> None:
     """
     block, store = cursor.node, element.store
     is_reducing = any(iterator.kind == "R" for iterator in block.iters)
+    # The store itself proves that the element exists.
     if (not is_reducing and always_stores(block.body, store.buffer)) or _is_in_bounds(
         cursor, element
     ):

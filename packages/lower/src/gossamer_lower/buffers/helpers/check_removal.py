@@ -56,6 +56,7 @@ class CheckRemover:
         with self.point.under(condition, body):
             yield
         del self._known[mark:]
+        # What was proved under the condition is not known without it.
         while len(self._choices) > made:
             self._choices.popitem()
 
@@ -72,6 +73,9 @@ class CheckRemover:
     def _same_choice(self, node: IfThenElse) -> Expr:
         """Return `_choice` of the node, memoized. An index that may be absent occurs in its check and in
         its use, so nested ones occur exponentially often. A proof holds under further conditions, too."""
+        # By identity: comparing deep expressions costs as much as the work
+        # that is saved. The node is kept in the value, so its id is not
+        # reused. Deeper proofs have a smaller budget, so they are kept apart.
         key = id(node), self._nesting
         if key not in self._choices:
             self._choices[key] = node, self._choice(node)
@@ -109,10 +113,12 @@ class CheckRemover:
         return simplified
 
     def _holds(self, check: Expr) -> bool:
+        # The check guards a value that may change before it is used.
         if not self.point.is_constant(check):
             return False
         if check in self._known:
             return True
+        # A check that occurs in its own proof would recurse for ever.
         if self._nesting >= MAX_NESTING:
             return False
         self._nesting += 1
@@ -121,6 +127,7 @@ class CheckRemover:
         return is_proved
 
     def _is_proved(self, proof: Check) -> bool:
+        # Cheap: another check that was made before implies this one.
         if proof.known is not None and self.expr(proof.known) in self._known:
             return True
         index, extent = self.expr(proof.index), self.expr(proof.extent)

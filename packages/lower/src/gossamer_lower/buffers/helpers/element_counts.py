@@ -68,8 +68,11 @@ class ElementCounts:
     def _elements_before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension below the elements of an axis before this one."""
         varied, width = self.below(name, dimension)
+        # All fibers below have one size.
         if not varied:
             return build.mul(element, width)
+        # Products of varying lengths have no closed form:
+        # their prefix sums are an array of their own.
         if len(varied) > 1:
             return build.mul(self._read(_offsets_of(dimension, varied), element), width)
         below = self._elements_before(
@@ -87,6 +90,7 @@ class ElementCounts:
             self._elements_before(name, elements[name], dimension),
             self._start(name, elements),
         )
+        # The fiber is the first one, so nothing is before it.
         if start == build.ZERO:
             return before
         return build.sub(before, self._elements_before(name, start, dimension))
@@ -94,6 +98,7 @@ class ElementCounts:
     def _total(self, name: str, dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension below all elements of an axis."""
         varied, width = self.below(name, dimension)
+        # The total of the only varied child, since its fibers follow each other without gaps.
         if len(varied) == 1:
             return build.mul(self._total(varied[0], dimension), width)
         return self._elements_before(name, self.size(name), dimension)

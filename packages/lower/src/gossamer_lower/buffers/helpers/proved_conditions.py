@@ -50,10 +50,14 @@ class _ConditionProver:
         result: list[Stmt] = []
         with self._remover.scope():
             for stmt in body:
+                # Results for the last statement may depend on
+                # conditions that this one ends or changes.
                 self._remover.begin_statement()
                 simplified = self._statement(stmt)
                 if simplified is not None:
                     result.append(simplified)
+                    # The simplified statement: what it binds is
+                    # stated in terms of what is still there.
                     self._point.after(simplified)
                 if isinstance(simplified, Guard):
                     self._remover.know(simplified.condition)
@@ -97,6 +101,7 @@ class _ConditionProver:
 
     def _block(self, block: Block) -> Block:
         values = tuple(self._remover.expr(iterator.value) for iterator in block.iters)
+        # Before the scope below, whose assumptions on reduction iterators do not hold for the init.
         init = self._init(block) if block.init else ()
         with self._point.scope():
             predicate = self._predicate(block)
@@ -131,6 +136,7 @@ class _ConditionProver:
         depend on parameters only."""
         init = _ConditionProver(self._function, self._checks)
         for condition in self._conditions:
+            # A condition on loops may be inside of a reduction loop, before which the init runs.
             if free_vars(condition) <= self._params:
                 init._remover.know(condition)
                 init._point.assume(condition)

@@ -77,6 +77,8 @@ class StorageLayout:
             if self.counts.is_varied(name):
                 above = set(self.counts.chain(name)[:-1])
                 first = next(at for at, group in enumerate(groups) if above & set(group))
+            # A varied axis has fibers of different lengths, so
+            # everything between it and its ancestors is one dimension.
             groups[first:] = [[*(member for group in groups[first:] for member in group), name]]
         return [Dimension(tuple(group), buffer) for group in groups]
 
@@ -93,6 +95,7 @@ class StorageLayout:
     def offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         """Return the offset of an element along a dimension, or -1 if a position is out of bounds along a
         fixed axis: the offset would be that of another element, and no bounds check would notice."""
+        # The bounds check of the buffer itself covers a single axis.
         if len(dimension.axes) == 1:
             return positions[dimension.axes[0]]
         offset = self._offset(dimension, positions)
@@ -140,6 +143,7 @@ class StorageLayout:
             if isinstance(axis, (DenseVaried, CompressedVaried)):
                 continue
             width, extra = width_of(axis), _extra_positions(buffer, name)
+            # Position 5 in a row of width 4 is the offset of position 1 in the next row.
             if not self._is_plain(position, width, extra):
                 end = build.add(width, build.index(extra))
                 parts += [
@@ -160,11 +164,14 @@ class StorageLayout:
                 count = build.integer_value(step)
                 return count in range(extra + 1) and self._is_plain(before, width, 0)
             case Binary(op="floormod", rhs=divisor):
+                # A remainder is not negative for a positive divisor, and widths are not negative.
                 return divisor == width
         return False
 
     def _offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         elements = self.counts.elements(dimension, positions)
+        # A chain: the last element's number is the offset.
+        # Branches multiply with what is beside them.
         if self.counts.chain(dimension.axes[-1]) == list(dimension.axes):
             return elements[dimension.axes[-1]]
         offset: Expr = build.ZERO
@@ -183,6 +190,7 @@ class StorageLayout:
         the dtype of their indptr; None if there are none."""
         for above, varied, _ in self._siblings(buffer):
             if buffer.offsets is not None:
+                # One more than there are fibers, like every array of offsets.
                 shape = (build.add(self.counts.size(above), build.ONE),)
                 dtype = getattr(self._axes[varied[0]], "indptr_dtype", "int64")
                 return Buffer(name, shape, dtype, buffer.offsets)
