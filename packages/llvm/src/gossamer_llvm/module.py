@@ -43,6 +43,8 @@ def emit(flat: Module, *, abi: Abi) -> str:
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
     unit = _new_module_emitter(flat, abi, summaries)
+    # Two pointers of a function may be one array if a
+    # caller passes it twice; then nothing is `noalias`.
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
         summary = summaries[function.name]
@@ -55,6 +57,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
             shared=summary.passed,
             is_entry=is_entry,
         )
+        # With aliases, a store to one buffer could change another that is only read.
         if function.name not in aliasing:
             emitter.unchanging = _read_only_buffers(function, summary)
         _emit_function(emitter, function)
@@ -110,8 +113,11 @@ def _signature_text(
     for number, param in enumerate(function.params):
         notes = [] if function.name in aliasing else ["noalias"]
         if param.name not in summary.passed:
+            # Not for pointers that are passed on: the closure of a parallel loop stores them.
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
         parameters.append(_parameter_text(unit, param, number, notes, is_entry=is_entry))
+    # An entry that only launches loops runs once per
+    # call, so optimizing it costs more than it saves.
     attributes = COLD if is_entry and summary.only_calls else HOT
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]
@@ -143,6 +149,7 @@ def _parameter_text(
     unit.require_dtype(param.dtype)
     if param.dtype == "handle":
         return " ".join(["ptr", *notes, f"%p{number}"])
+    # ctypes passes integers in 64 bits, whatever their dtype is.
     is_widened = is_entry and not DType.parse(param.dtype).is_float
     return f"{'i64' if is_widened else value_type(param.dtype)} %p{number}"
 

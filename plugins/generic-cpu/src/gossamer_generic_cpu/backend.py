@@ -111,6 +111,7 @@ class GenericCpu:
         from gossamer_generic_cpu.loading import loader
         from gossamer_generic_cpu.parallel import threads
 
+        # Before the code is mapped: an instruction that the CPU lacks ends the process.
         lacking = _missing_features(artifact)
         if lacking:
             raise ArgumentError(
@@ -135,6 +136,8 @@ def _missing_features(artifact: Artifact) -> tuple[str, ...]:
     one."""
     from gossamer_generic_cpu.target import cpus, host
 
+    # Compiled on this machine: decided without LLVM,
+    # whose import takes longer than loading the kernel.
     if artifact.parsed_target().option("features") == host.host().digest:
         return ()
     from gossamer_generic_cpu.target import machine  # LLVM

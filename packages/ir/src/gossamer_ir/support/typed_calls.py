@@ -42,6 +42,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
     def called(*args: P.args, **keywords: P.kwargs) -> R:
         try:
             return function(*args, **keywords)
+        # The function has found the mistake itself, and says more about it.
         except GossamerError:
             raise
         except Exception as error:
@@ -106,12 +107,14 @@ def conforms_to(value: object, wanted: Any) -> bool:
     if origin in (Union, UnionType):
         return any(conforms_to(value, one) for one in of)
     if origin is Literal:
+        # True == 1, but a bool is not one of Literal[1, 2].
         return any(type(value) is type(one) and value == one for one in of)
     if isinstance(wanted, TypeVar):
         return wanted.__bound__ is None or conforms_to(value, wanted.__bound__)
     if wanted is None:
         return value is None
     home = _NUMBERS.get(wanted, wanted) if origin is None else origin
+    # Such as a Callable or a NewType, which cannot be checked at run time.
     if not isinstance(home, type):
         return True
     try:

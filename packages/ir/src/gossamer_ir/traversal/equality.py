@@ -60,6 +60,7 @@ def _plan(kind: type[Node]) -> tuple[tuple[str, bool], ...]:
 
 def _write(node: Node, tokens: list[Any], numbers: Numbers) -> None:
     kind = type(node)
+    # Names are unique within a function only: the first name of each is number 0.
     if kind is Function:
         numbers = {}
     tokens.append(kind.__name__)
@@ -70,6 +71,7 @@ def _write(node: Node, tokens: list[Any], numbers: Numbers) -> None:
         elif isinstance(value, Node):
             _write(value, tokens, numbers)
         elif type(value) is tuple and value and isinstance(value[0], Node):
+            # The length, or items of two adjacent fields could be mistaken for each other.
             tokens.append([len(value)])
             for item in value:
                 _write(item, tokens, numbers)

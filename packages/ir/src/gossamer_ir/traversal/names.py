@@ -26,6 +26,7 @@ def to_identifier(text: str) -> str:
     'rgcn_forward'
     """
     name = _NOT_IDENTIFIER.sub("_", text) or "_"
+    # Texts of modules are Python, which reserves these.
     if name[0].isdigit() or keyword.iskeyword(name):
         name = "_" + name
     return name

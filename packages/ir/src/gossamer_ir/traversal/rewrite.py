@@ -41,6 +41,7 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
         if value is None:
             continue
         new = _map_tuple(value, function) if type(value) is tuple else function(value)
+        # Identity, not equality: comparing deep nodes would cost as much as rewriting them.
         if new is not value:
             changed[name] = new
     return replace(node, **changed) if changed else node

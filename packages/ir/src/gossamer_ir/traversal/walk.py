@@ -53,6 +53,7 @@ def walk(*nodes: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
+        # Backwards, because a stack returns the last field first.
         for name in FIELDS_BACKWARDS[type(current)]:
             below = getattr(current, name)
             if type(below) is tuple:

@@ -34,6 +34,7 @@ class Compiled:
 @cache
 def abi_of(cpu: Cpu) -> Abi:
     """Return the properties of a CPU that the emitter needs."""
+    # The base instruction set of AArch64 has all of these.
     has_all = architecture() == "aarch64"
     functions = {name for name, word in _WITH_FEATURE.items() if has_all or word in cpu.required}
     return Abi(

@@ -14,10 +14,12 @@ import llvmlite.binding as llvm
 def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     """Promote stack slots to registers, fold operations, and simplify the control flow."""
     options = llvm.create_pipeline_tuning_options(speed_level=2)
+    # The schedule has chosen the vectors already.
     options.loop_vectorization = False
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     passes = llvm.create_new_function_pass_manager()
+    # First: instructions can be combined only once local buffers are registers.
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()

@@ -10,6 +10,7 @@ def load_object(code: bytes, symbol: str) -> tuple[int, object]:
 
     `ArgumentError` (`generic_cpu.object`) if the bytes are not object code for this machine.
     """
+    # Our own loader first: it needs no import of LLVM, which takes longer than all else.
     address = place_code(code, symbol)
     if address is not None:
         return address, None

@@ -59,11 +59,13 @@ def resolve_cpu(target: Target) -> Cpu:
     `generic_cpu.features`, `generic_cpu.option_value`) if an option or its value is unknown."""
     _require_options(target)
     name = target.option("cpu", "host")
+    # A resolved target: the digest must be that of this machine.
     if target.option("features"):
         return _resolved_host(name, target.option("features"))
     if name == "host":
         return host_cpu()
     known = _TABLES.get(architecture(), {"generic": frozenset()})
+    # LLVM knows more CPUs than the table, among them perhaps this one.
     if name not in known and name == host_cpu().name:
         return host_cpu()
     if name not in known:
@@ -72,6 +74,7 @@ def resolve_cpu(target: Target) -> Cpu:
             f"'{name}' is not a CPU that generic-cpu compiles for on {architecture()}.",
             hint=f"Expected one of {', '.join(cpu_names())}.",
         )
+    # LLVM would split vectors of 512 bits on CPUs that it believes to lower their clock.
     features = ["-prefer-256-bit"] if architecture() == "x86_64" else []
     return Cpu(name, ",".join(features), known[name])
 
@@ -88,6 +91,7 @@ def explicit(target: Target) -> str:
     options = dict(target.options)
     if is_host(target):
         options |= {"cpu": "host", "features": host().digest}
+    # Caches and gathers of this machine say nothing about other machines of the same CPU.
     if options.get("features") == host().digest:
         model = dict(host().model)
     else:

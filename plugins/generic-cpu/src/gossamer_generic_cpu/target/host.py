@@ -62,6 +62,7 @@ def are_gathers_slow(file: Path = _GATHER_DATA_SAMPLING) -> bool:
         state = file.read_text(encoding="ascii", errors="replace")
     except OSError:
         return False
+    # Vulnerable means not mitigated, so gathers are as fast as ever.
     return not state.startswith(("Not affected", "Vulnerable"))
 
 
@@ -71,6 +72,7 @@ def _cpuinfo() -> dict[str, str]:
             text = file.read(_FIRST_CPU).decode("ascii", "replace")
     except OSError:
         return {}
+    # CPUs are separated by blank lines; the first stands for all.
     lines = text.partition("\n\n")[0].splitlines()
     pairs = (line.partition(":")[::2] for line in lines)
     return {name.strip(): value.strip() for name, value in pairs if name.strip() in _FIELDS}
