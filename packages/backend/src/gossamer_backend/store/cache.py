@@ -109,7 +109,7 @@ class ArtifactCache:
             keys, data = self._follow(directory, key)
             if data is None:
                 # The chain ends nowhere, so links that lead
-                # there would be followed in vain each time.
+                # there would be followed each time, for nothing.
                 for link in keys[:-1]:
                     directory.remove(link + _SUFFIX)
                 return None

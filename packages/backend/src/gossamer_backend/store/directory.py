@@ -167,7 +167,7 @@ def _without_links(path: Path, *, create: bool) -> str:
         if not stat.S_ISLNK(status.st_mode):
             at = entry
             continue
-        # A cycle of links would otherwise be followed for ever.
+        # A cycle of links would otherwise be followed forever.
         followed += 1
         if followed > MOST_SYMBOLIC_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))

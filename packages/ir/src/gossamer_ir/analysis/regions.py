@@ -302,7 +302,7 @@ def _positions(axis: Axis) -> Expr:
         case CompressedFixed():
             return axis.width
         case CompressedVaried(unique=False):
-            # With repeated coordinates, a fibre may have
+            # With repeated coordinates, a fiber may have
             # more elements than the axis has coordinates.
             return axis.nnz or build.index(LARGEST_SIZE)
     return axis.length

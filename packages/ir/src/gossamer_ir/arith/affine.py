@@ -192,7 +192,7 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     True
     >>> quotient(rows, columns)
     """
-    # 0 == q * 0 holds for every q, so there is no quotient.
+    # 0 == q * 0 holds forevery q, so there is no quotient.
     if form == by and by != NOTHING:
         return UNIT
     if not by.terms:
@@ -257,7 +257,7 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
     factors: list[Expr] = []
     for divisor in sums:
         by = affine_of(divisor)
-        # A constant divisor would divide for ever; repeated
+        # A constant divisor would divide forever; repeated
         # factors are taken out as often as they occur.
         while by.terms and (rest := quotient(form, by)) is not None:
             factors.append(divisor)

@@ -108,7 +108,7 @@ class IndexArrayFacts:
         """
         value = unwidened(search.value)
         table = self._table
-        # The relation is between whole arrays, fibre by fibre:
+        # The relation is between whole arrays, fiber by fiber:
         # only a value from that array is known to occur.
         if not isinstance(value, Load) or (value.buffer, search.buffer) not in table.subsets:
             return False
@@ -256,7 +256,7 @@ def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:
     """Yield other loads of the array in a goal that differ in the last index only."""
     for other in goal.terms:
         inner = unwidened(other)
-        # Loads that differ in outer indices are of different fibres, which no fact relates.
+        # Loads that differ in outer indices are of different fibers, which no fact relates.
         if not isinstance(inner, Load) or inner == load or inner.predicate is not None:
             continue
         if inner.buffer == load.buffer and inner.indices[:-1] == load.indices[:-1]:

@@ -61,7 +61,7 @@ def offset_of_length(length: Expr) -> Load | None:
     (True, None)
     """
     form = affine_of(length)
-    # P[q + 1] - P[q] + 1 is not the length of a fibre.
+    # P[q + 1] - P[q] + 1 is not the length of a fiber.
     if form.constant or sorted(form.terms.values()) != [-1, 1]:
         return None
     ends = {count: atom for atom, count in form.terms.items()}

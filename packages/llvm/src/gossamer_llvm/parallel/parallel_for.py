@@ -62,7 +62,7 @@ def _emit_some(
     captures = captures_of(emitter, node)
     weight = define_weight(emitter, node, captures)
     low, total = _emit_weights(emitter, weight, captures, start, end)
-    # The end may have wrapped, the difference is right all the same.
+    # The end may have wrapped, but the difference is right.
     extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
     paid = _paid_threads(emitter, node, total)
     threads = _emit_thread_count(emitter, extent, paid)

@@ -70,6 +70,7 @@ def with_hoisted_start(loop: For, function: Function, namer: Namer) -> tuple[tup
     Copies of the body, and vector code for it, evaluate the start again, after the body may have changed
     what it reads.
     """
+    # Nearly always: then no let is needed, and the start stays visible to later proofs.
     if is_invariant(loop.start, loop.body, function):
         return (), loop
     start = index_var(namer.fresh(f"{loop.var}_start"))

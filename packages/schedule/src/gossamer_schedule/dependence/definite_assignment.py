@@ -43,6 +43,7 @@ def _statement_assigns(statement: Stmt, buffer: str) -> bool:
     # A read before the store would see the old value.
     if buffer in buffers_accessed(*effects.evaluates, *effects.reads, *domains):
         return False
+    # A predicated store may leave the old value.
     if effects.writes:
         return _is_unpredicated(effects)
     if isinstance(statement, If):

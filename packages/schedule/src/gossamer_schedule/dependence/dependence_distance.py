@@ -79,7 +79,7 @@ def _index_distance(
     distance, remainder = divmod(-offset.constant, step)
     extent = integer_value(loop.extent)
     # A negative distance is a dependence in the other
-    # direction, for which the caller asks separately.
+    # direction, which the caller checks separately.
     is_reached = remainder == 0 and distance > 0 and (extent is None or distance < extent)
     return distance if is_reached else _NEVER_SAME
 

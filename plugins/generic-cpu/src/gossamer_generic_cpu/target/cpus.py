@@ -65,7 +65,7 @@ def resolve_cpu(target: Target) -> Cpu:
     if name == "host":
         return host_cpu()
     known = _TABLES.get(architecture(), {"generic": frozenset()})
-    # LLVM knows more CPUs than the table, among them perhaps this one.
+    # LLVM supports more CPUs than the table has, among them perhaps this one.
     if name not in known and name == host_cpu().name:
         return host_cpu()
     if name not in known:

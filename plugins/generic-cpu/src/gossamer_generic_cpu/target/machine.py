@@ -14,7 +14,7 @@ CODEGEN_LEVEL = 2
 
 # No thread may be inside LLVM when the process forks or ends. All code of gossamer that calls LLVM holds
 # `compiling`, but another library may use llvmlite in a thread of its own, and a child that is forked then
-# would wait for llvmlite's lock for ever. That lock has no public name. `register_lock_callback` is no
+# would wait for llvmlite's lock forever. That lock has no public name. `register_lock_callback` is no
 # substitute: it calls back when a thread has the lock already, so a fork could still come between.
 compiling.include(llvm.ffi.lib._lock)
 

@@ -12,7 +12,7 @@ from gossamer_ir.script.parser.context import ParserContext
 Value: TypeAlias = bool | int | float
 
 # Twice the word: sums and products of 64-bit constants may be intermediate results, and 2**128 is
-# still a cheap number. Without a limit, `9**9**9` would run for ever.
+# still a cheap number. Without a limit, `9**9**9` would run forever.
 _MAX_BITS = 128
 
 _UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {

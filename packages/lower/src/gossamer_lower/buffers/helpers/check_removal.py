@@ -118,7 +118,7 @@ class CheckRemover:
             return False
         if check in self._known:
             return True
-        # A check that occurs in its own proof would recurse for ever.
+        # A check that occurs in its own proof would recurse forever.
         if self._nesting >= MAX_NESTING:
             return False
         self._nesting += 1

@@ -107,7 +107,7 @@ class CallLowerer:
         return self._known[node]
 
     def _guarded_argument(self, arg: Expr) -> Expr:
-        # Pure arithmetic is defined for every operand, so it may be computed in vain.
+        # Pure arithmetic is defined forevery operand, so it may be computed for nothing.
         if not contains(Load, arg):
             return arg
         # The innermost condition first, so that the outermost is evaluated first.

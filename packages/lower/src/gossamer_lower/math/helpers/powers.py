@@ -30,7 +30,7 @@ def power(x: Term, y: Term, *, precise: bool) -> Term:
     """Return x^y; below 1 ulp."""
     code = x.code
     size = x.magnitude()
-    # The logarithm of 1 for other numbers: `_at_edges` replaces their results.
+    # The logarithm of 1 for other numbers: `_with_special_cases` replaces their results.
     is_usual = (size > 0.0) & (size < _INFINITY)
     logarithm = (_long_log if precise else _log)(code.select(is_usual, size, 1.0))
     # Relative errors of the logarithm become absolute ones of the exponent: it needs about 10 more

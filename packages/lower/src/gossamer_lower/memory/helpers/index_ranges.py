@@ -183,6 +183,7 @@ def _merged(intervals: list[Interval | None]) -> Interval | None:
             or bool(interval.lengths) != bool(first.lengths)
         ):
             return None
+        # The buffer must hold what any of the accesses needs.
         low, high = min(first.low, interval.low), max(first.high, interval.high)
         lengths = tuple(length for length in first.lengths if length in interval.lengths)
         if first.lengths and not lengths:
