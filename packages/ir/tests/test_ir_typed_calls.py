@@ -75,3 +75,13 @@ def test_other_errors_stay_what_they_are():
     with pytest.raises(ArgumentError, match=r"'others' of '.*halved' is 'x'; expected int"):
         halved(3, "x")
     assert halved(3, 2) == 1.5
+
+
+@pytest.mark.parametrize("kind", [TypeError, AttributeError, KeyError])
+def test_an_error_of_the_body_is_raised_if_the_arguments_have_their_types(kind):
+    @typed
+    def failing(number: int) -> None:
+        raise kind("of the body")
+
+    with pytest.raises(kind, match="of the body"):
+        failing(3)

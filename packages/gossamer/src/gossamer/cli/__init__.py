@@ -52,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"There is not enough memory: {error or 'an array cannot be allocated'}.")
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
+    except _click_exception() as error:
         return _fail(_bad_usage(error))
 
 
@@ -71,9 +69,19 @@ def _run(arguments: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
+def _click_exception() -> type[Exception]:
+    """Return the base class of the errors that typer raises for bad usage. It is `click.ClickException` or,
+    since typer has a copy of click, a private class; `typer.BadParameter` is derived from it in all versions.
+    """
+    from inspect import getmro
+
+    from typer import BadParameter
+
+    return next(kind for kind in getmro(BadParameter) if kind.__name__ == "ClickException")
+
+
 def _bad_usage(error: Any) -> str:
-    """Return the message of an error of typer. Its versions have no common public class for these errors, but
-    all of them have `format_message`, and `ctx` if the command is known."""
+    """Return the message of an error of typer; the error has `ctx` if the command is known."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "gossamer"
     return f"{error.format_message().rstrip('.')}; see {command} --help."

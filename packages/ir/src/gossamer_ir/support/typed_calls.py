@@ -45,6 +45,9 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
         # The function has found the mistake itself, and says more about it.
         except GossamerError:
             raise
+        # An argument of a wrong type may raise anything: an AttributeError, a KeyError, an error of a
+        # library. An error of the body is not mistaken for one, since the answer depends on the arguments
+        # only: it is raised again if all of them have their declared types.
         except Exception as error:
             rejection = _argument_error(function, args, keywords)
             if rejection is None:
