@@ -19,6 +19,7 @@ from tools import ROOT
 NAMES = (
     "primitives",
     "operators",
+    "pass_imports",
     "coefficients",
     "schema",
     "corpus",

@@ -20,6 +20,7 @@ from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
 from gossamer_lower.lowering_pass import CONTENTS, record_of
 from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass, require_kept_promise
+from gossamer_lower.passes import ORDERED_PASSES
 from gossamer_testkit.examples import program
 
 COORDINATE = parse_module("""
@@ -62,6 +63,10 @@ def test_every_pass_of_the_package_is_listed_once():
         "simplify": simplify,
         "declare_regions": declare_regions,
     }
+
+
+def test_the_records_of_the_listed_passes_are_in_their_order():
+    assert [record.function for record in LISTED] == [*ORDERED_PASSES]
 
 
 def test_each_module_of_a_folder_is_a_pass_unless_it_is_a_helper():

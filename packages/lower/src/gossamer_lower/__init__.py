@@ -1,21 +1,69 @@
 """The passes from the coordinate stage to the flat stage, one file each.
 
-`passes.py` lists them; each can be imported from this package.
+`passes.py` lists them, and `python -m tools.generate pass_imports` writes these exports.
 """
 
-from typing import TYPE_CHECKING
+from gossamer_lower.blocks.expand_reducers import expand_reducers
+from gossamer_lower.blocks.lower_blocks import lower_blocks
+from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
+from gossamer_lower.bounds.insert_bounds_checks import insert_bounds_checks
+from gossamer_lower.bounds_check_flat import bounds_check_flat
+from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.host.lower_atomics import lower_atomics
+from gossamer_lower.host.outline_parallel import outline_parallel
+from gossamer_lower.inspector.extract_inspector import extract_inspector
+from gossamer_lower.inspector.use_inspector_results import use_inspector_results
+from gossamer_lower.iterations.lower_iterations import lower_iterations
+from gossamer_lower.loops.peel_last_iteration import peel_last_iteration
+from gossamer_lower.loops.peel_remainder import peel_remainder
+from gossamer_lower.loops.split_index_set import split_index_set
+from gossamer_lower.loops.unroll_loops import unroll_loops
+from gossamer_lower.loops.unswitch_on_alignment import unswitch_on_alignment
+from gossamer_lower.loops.unswitch_uniform_conditions import unswitch_uniform_conditions
+from gossamer_lower.lower_to_flat import FLAT_PASSES, lower_to_flat
+from gossamer_lower.math.lower_math import lower_math
+from gossamer_lower.memory.contract_buffers import contract_buffers
+from gossamer_lower.memory.hoist_allocations import hoist_allocations
+from gossamer_lower.search.expand_search import expand_search
+from gossamer_lower.search.hoist_searches import hoist_searches
+from gossamer_lower.search.merge_searches import merge_searches
+from gossamer_lower.specialize.remove_unused_args import remove_unused_args
+from gossamer_lower.specialize.specialize_buffer import specialize_buffer
+from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
+from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
+from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
+from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
-from gossamer_lower.bounds_check_flat import bounds_check_flat as bounds_check_flat
-from gossamer_lower.lower_to_flat import FLAT_PASSES as FLAT_PASSES
-from gossamer_lower.lower_to_flat import LISTED as _LISTED
-from gossamer_lower.lower_to_flat import lower_to_flat as lower_to_flat
-from gossamer_lower.passes import *  # noqa: F403 - every pass, which is what the module is for
-
-if not TYPE_CHECKING:
-    # Type checkers read the imports above; they would not understand an `__all__` that is computed.
-    __all__ = [
-        "bounds_check_flat",
-        "FLAT_PASSES",
-        "lower_to_flat",
-        *(record.name for record in _LISTED),
-    ]
+__all__ = [
+    "FLAT_PASSES",
+    "bounds_check_flat",
+    "combine_lane_reductions",
+    "contract_buffers",
+    "eliminate_redundant_masks",
+    "expand_reducers",
+    "expand_search",
+    "extract_inspector",
+    "hoist_allocations",
+    "hoist_bounds_checks",
+    "hoist_invariant_loads",
+    "hoist_searches",
+    "insert_bounds_checks",
+    "lower_atomics",
+    "lower_blocks",
+    "lower_buffers",
+    "lower_iterations",
+    "lower_math",
+    "lower_to_flat",
+    "merge_searches",
+    "outline_parallel",
+    "peel_last_iteration",
+    "peel_remainder",
+    "remove_unused_args",
+    "specialize_buffer",
+    "split_index_set",
+    "unroll_loops",
+    "unswitch_on_alignment",
+    "unswitch_uniform_conditions",
+    "use_inspector_results",
+    "vectorize_loops",
+]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_ir.nodes import Module
-from gossamer_lower import passes
 from gossamer_lower.lowering_pass import CONTENTS, PassRecord, lowering_pass, record_of
+from gossamer_lower.passes import ORDERED_PASSES
 
 LISTED: tuple[PassRecord, ...] = tuple(
-    record for record in map(record_of, vars(passes).values()) if record is not None
+    record for record in map(record_of, ORDERED_PASSES) if record is not None
 )
-"""The records of all passes in `passes.py`, in its order."""
+"""The records of `ORDERED_PASSES`, in this order."""
 
 _TO_FLAT = tuple(
     record for record in LISTED if not record.on_request and set(record.takes) <= {"loop", "flat"}
