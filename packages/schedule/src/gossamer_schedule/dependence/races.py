@@ -55,6 +55,7 @@ def accesses_below(cursor: Cursor) -> Mapping[str, Sequence[AccessForm]]:
 def is_race_free(cursor: Cursor, buffer: str) -> bool:
     """Return whether different iterations of the loop at a cursor provably access different elements of a
     buffer that the loop writes."""
+    # Index forms first: the order of accesses needs the prover.
     return _race_verdict(cursor, buffer) == "disjoint" or is_ordered(cursor, buffer)
 
 
@@ -94,6 +95,7 @@ def _race_error(cursor: Cursor, *, buffer: str) -> ScheduleError:
     loop, accesses = cursor.node, accesses_below(cursor)[buffer]
     varying = loops_within((loop,))
     collision = collision_text(loop, accesses, loops=loops_of(cursor.function), varying=varying)
+    # A proved race has a code of its own: "not proved" would suggest that a fact could help.
     if _race_verdict(cursor, buffer) == "race" or collision is not None:
         return schedule_error(
             f"{cursor.primitive}.race",

@@ -80,6 +80,8 @@ def preceding_iterators(block: Block, loop: str) -> dict[str, Var]:
 
     Such a loop may determine the extent of the reduction, as the loop over ragged rows does.
     """
+    # Domains may use earlier iterators only, so the new
+    # ones stand where the first replaced one stood.
     first = min(block.iters.index(item) for item in fed_iterators(block, loop))
     return {
         item.value.name: index_var(item.var)
@@ -149,6 +151,7 @@ def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorCha
     selected = preceding_iterators(cursor.node, loop.var)
     feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
     loops = tuple(other for other in reduction_nest(cursor).loops if other.var in feeding)
+    # A name that schedules already use survives if it means the same.
     kept = {item.value: item.var for item in fed}
     names = {
         other.var: kept.get(index_var(other.var)) or namer.fresh(f"v{other.var}") for other in loops

@@ -45,6 +45,8 @@ def required_consumer_ranges(
             raise _ranges_error(move)
         ranges = extended
     reduced = [ranges.get(item.var) for item in move.block.node.iters if item.kind == "R"]
+    # A partial range of a reduction would combine a part
+    # of the terms, and the init would run for each part.
     if any(item_range is not None and item_range.count is not None for item_range in reduced):
         raise _ranges_error(move)
     return ranges
@@ -63,9 +65,11 @@ def _extended_ranges(
     """
     ranges = dict(known)
     moving = {index_var(loop.var) for loop in move.loops}
+    # A loop with one iteration selects nothing, so it need not be recognized in an index.
     captured = {loop.var for loop in move.path if integer_value(loop.extent) == 1}
     selected = indirect_ranges(move.block, move.loops, stores=stores, path=move.path)
     for name, item_range in selected.items():
+        # Two buffers require different ranges, and the block has one loop for both.
         if ranges.setdefault(name, item_range) != item_range:
             return None
         captured |= item_range.path
@@ -77,6 +81,7 @@ def _extended_ranges(
         if produced.path and item.value not in moving:
             return None
         captured |= produced.path
+    # A loop that selects nothing would run the consumer again in each of its iterations.
     return ranges if all(loop.var in captured for loop in move.path) else None
 
 

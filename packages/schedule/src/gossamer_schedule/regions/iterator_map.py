@@ -143,10 +143,12 @@ def _digit_terms(expr: Expr, names: Sequence[str]) -> dict[IndexDigit, Affine] |
     for atom, count in form.terms.items():
         factors = [(_digit_of(factor, names), factor) for factor in factors_of(atom)]
         splits = [split for split, _ in factors if split is not None]
+        # A product of two indices is not a digit.
         if len(splits) != 1:
             return None
         by = affine_of(product(factor for split, factor in factors if split is None))
         terms[splits[0]] = combine(terms.get(splits[0], NOTHING), by, count)
+    # A constant would leave the first slots of the new buffer unused.
     return None if form.constant else terms
 
 

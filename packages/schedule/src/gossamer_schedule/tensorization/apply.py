@@ -68,6 +68,7 @@ def with_intrinsic(
     match = _required_match(nest, parsed)
     _require_direct(nest, match, is_sparse=is_sparse)
     _require_own_elements(nest, parsed, match)
+    # The implementation computes the whole tile, so it runs only where all points of the tile do.
     complete = _required_full_condition(nest)
 
     namer = namer_of(root.function)
@@ -106,6 +107,8 @@ def _required_nest(top: Cursor) -> StoreNest:
             place=cursor.place,
         )
     values = {iterator.var: iterator.value for iterator in block.iters} | unit_values(loops)
+    # A loop with one iteration has a value, not a range,
+    # and would not match any loop of the description.
     loops = tuple(loop for loop in loops if loop.var not in values)
     conditions = tuple(resolve(part, values) for part in conjuncts(block.predicate))
     return StoreNest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)

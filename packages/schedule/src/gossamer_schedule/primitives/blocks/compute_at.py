@@ -82,12 +82,14 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
 
     produced = _required_products(cursor)
     require_plain_loops(target)
+    # These move with the block; loops around both stay where they are.
     own_loops = required_own_loops(cursor)
     top = required_nest_beside(cursor, target, own_loops, side="before")
     _require_no_other_use(cursor, target, own_loops=own_loops, produced=produced)
     _require_no_write_between(cursor, top, own_loops=own_loops)
     _require_own_updates(cursor, top, target, produced=produced)
     require_recomputed(cursor, own_loops, target, produced=produced)
+    # Ranges are evaluated in each iteration, so they may not read what the nest writes.
     ranges = required_region(cursor, own_loops, target, changing=buffers_written((top.node,)))
 
     nest, names = moved_nest(cursor, own_loops, ranges)

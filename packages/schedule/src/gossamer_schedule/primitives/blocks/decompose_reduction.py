@@ -87,6 +87,7 @@ def decompose_reduction(
     _require_one_init(nest, read_around)
 
     inits, names = init_nest(cursor, kept, namer=namer_of(root.function))
+    # The block goes on from the values that the new nest stores.
     update = replace(cursor.node, init=())
 
     updates = find_loop(cursor.replaced_by((update,)), loop=loop)
@@ -139,6 +140,7 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
     """
     cursor, top = nest.block, nest.top
     fed = reduction_loops(cursor.node, values_at(cursor))
+    # Loops inside of `top` but outside of the reduction: the init moves out of these.
     between = [loop.var for loop in takewhile(lambda loop: loop.var not in fed, nest.loops)]
     # The init already runs before this loop, so only its order among other inits changes.
     if not between:

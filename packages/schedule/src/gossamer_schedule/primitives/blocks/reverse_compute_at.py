@@ -89,15 +89,18 @@ def reverse_compute_at(
     cursor = find_block(root, block=block)
     target = find_loop(root, loop=loop)
 
+    # A point that uses what other points have written would find it incomplete.
     _require_own_elements(cursor)
     require_plain_loops(target)
     own_loops = required_own_loops(cursor)
     top = required_nest_beside(cursor, target, own_loops, side="after")
+    # The block moves up, to before what stands between the two nests.
     require_bound_before(cursor.up(len(own_loops)), top)
     path = path_between(target, top)
     shared = _required_shared_buffers(cursor, top, own_loops=own_loops)
     produced = _required_producers(cursor, top, target=target)
     ranges = required_consumer_ranges(ConsumerMove(cursor, own_loops, target, path), produced)
+    # Points of one element now run in the order of the producer's loops.
     _require_same_order(cursor, own_loops, path, ranges=ranges)
 
     nest, names = moved_nest(cursor, own_loops, ranges)

@@ -108,6 +108,7 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
         parts.added(function_with_replaced(cursor, with_reassociation_marks((partial,))))
     )
     nest = BlockNest(find_block(changed, block=partial.name), reduction_nest(cursor).enclosing)
+    # The partial results must be initialized in the new nest itself, not before a loop around it.
     require_init_of_nest(nest)
     combination = _combination_nest(
         nest, cursor, element, reduction=reduction, parts=parts, part=part
@@ -180,6 +181,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
         )
     feeding = {name for item in fed for name in free_vars(item.value)}
     are_constant = is_constant(*(item.value for item in fed), function=top.function)
+    # A loop over rows may determine how long the reduction is without being a part of it.
     feeding -= preceding_iterators(cursor.node, loop).keys() if fed and are_constant else set()
     wrong = feeding & (spatial | (loops_of(cursor.function).keys() - inside))
     if wrong or loop not in feeding:
@@ -199,6 +201,7 @@ def _require_extent(top: Cursor) -> None:
     """
     known = {param.name for param in top.function.params}
     extent = top.node.extent
+    # A buffer that the function declares is allocated before its first statement.
     is_known = free_vars(extent) <= known and not buffers_accessed(extent)
     if not is_known or integer_value(top.node.start) != 0:
         raise schedule_error(

@@ -81,6 +81,7 @@ def align(
     _require_plain_values(blocks, cursor)
 
     extent = cursor.node.extent
+    # First the condition on the old range, then the shift, which moves the condition as well.
     bounded = tuple(with_range_condition(block, loop, extent=extent) for block in blocks)
     shifted = tuple(_shifted_block(block, loop, shift=shift, lanes=lanes) for block in bounded)
     aligned = replace(cursor.node, extent=add(extent, index(lanes)), body=shifted)
@@ -148,6 +149,7 @@ def _require_rows(buffer: Buffer, lanes: int) -> None:
     """Refuse rows of other lengths: all of them start early by the misalignment of the first row, so vectors
     of the others would not be aligned."""
     length = integer_value(buffer.shape[-1]) if buffer.shape else None
+    # Rows share an alignment only if their length is a multiple of the vectors.
     if len(buffer.shape) != 1 and (length is None or length % lanes):
         raise schedule_error(
             "align.rows",

@@ -89,6 +89,7 @@ def fission(
     parts = _required_parts(cursor, after)
     _require_unchanged(cursor)
     for at in range(1, len(parts)):
+        # All earlier parts together: each of them now runs completely before this one.
         before: BodyPart = sum(parts[:at], ())
         _require_own_names(before, parts[at], cursor)
         _require_independent(before, parts[at], cursor)
@@ -215,6 +216,7 @@ def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor) -> Non
     """Refuse an init that ran before the loop, and would run after earlier parts that use its elements."""
     for block in blocks_with_init(cursor):
         reducing = reduction_loops(block.node, values_at(block))
+        # Blocks of earlier parts keep their position relative to their init.
         is_own = block.path[len(cursor.path)][2] >= len(before)
         if (
             not is_own

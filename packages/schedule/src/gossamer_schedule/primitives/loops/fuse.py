@@ -76,6 +76,7 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
         require_zero_start(cursor)  # as do the quotients and remainders of the fused variable
     _require_independent(cursors)
     _require_iteration_count(cursors)
+    # Last: it relies on independent extents and on their number of iterations.
     require_inits_of_fused(cursors)
 
     name = namer_of(root.function).fresh(fused_name(loops))

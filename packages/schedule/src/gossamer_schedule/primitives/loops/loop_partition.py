@@ -90,9 +90,11 @@ def loop_partition(
     _require_unchanged(cursor, cuts)
     once = _required_once_initialized(cursor, cuts)
 
+    # Names are unique in a function, so each part has blocks, loops and buffers of its own.
     copies = clones_of((cursor.node,), len(cuts) + 1, namer_of(root.function))
     with program_point_around(cursor) as point:
         starts, extents = part_ranges(cuts, cursor, point=point)
+    # The starts become terms of the iterators, as factors do in a split.
     require_inits_with_added_factors(cursor, {loop}, starts)
     parts = _part_loops(copies, starts, extents, once=once)
 
@@ -107,6 +109,7 @@ def _required_cuts(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, .
     leave a part empty in some calls only.
     """
     cuts = tuple(_required_cut(point, cursor) for point in points)
+    # Symbolic points are ordered at run time, by clamping.
     known = [value for value in map(integer_value, cuts) if value is not None]
     if not cuts or min(known, default=0) < 0 or known != sorted(known):
         raise _points_error(f"the points {tuple(points)} are none, negative or decreasing", cursor)

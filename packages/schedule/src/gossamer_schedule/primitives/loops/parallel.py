@@ -105,6 +105,7 @@ def parallel(
                     Y[vi] = 0.0
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
+    # Without a form, iterations may share nothing, and the plain check below suffices.
     if accumulate is not None or parts is not None:
         _require_accumulation_form(accumulate, parts, weight or grain)
         if accumulate == ATOMIC:
@@ -197,6 +198,7 @@ def parallelize_loop(
 
     require_serial(cursor)
     require(cursor)
+    # Only the shared buffers need atomic updates; others keep plain stores.
     shared = required_shared_buffers(cursor) if accumulate == ATOMIC else ()
     work = None if weight is None else _required_weight(weight, cursor)
     _require_grain(grain, cursor)
@@ -237,6 +239,7 @@ def _required_weight(text: str, cursor: Cursor) -> Expr:
             "decrease.",
             place=place,
         )
+    # Load balancing evaluates the weight before the loop and while it runs.
     require_unchanged(cursor.node, (weight,), at=cursor, what="the weight")
     # The weight at the end of the loop is its total work, so it is evaluated there, too.
     past = replace(cursor.node, extent=add(cursor.node.extent, ONE))

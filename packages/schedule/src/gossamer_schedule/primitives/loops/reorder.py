@@ -93,6 +93,7 @@ def _require_distinct(loops: Sequence[str]) -> None:
 
 def _required_nest(cursors: Sequence[Cursor]) -> tuple[For, ...]:
     """Return the loops of a nest from the outermost to the innermost of those at the cursors."""
+    # The innermost of the loops: the nest above it must contain all others.
     bottom = max(cursors, key=lambda cursor: len(cursor.path))
     chain = (*bottom.nest, bottom.node)
     depths = {loop.var: depth for depth, loop in enumerate(chain)}
@@ -119,6 +120,7 @@ def _required_nest(cursors: Sequence[Cursor]) -> tuple[For, ...]:
 def _permuted_loops(chain: Sequence[For], loops: Sequence[str]) -> tuple[For, ...]:
     by_name = {loop.var: loop for loop in chain}
     order = iter(loops)
+    # Loops that are not named keep their positions.
     return tuple(by_name[next(order)] if loop.var in loops else loop for loop in chain)
 
 

@@ -79,7 +79,10 @@ def split(
     namer = namer_of(root.function)
     names = tuple(map(namer.fresh, split_loop_names(loop, len(factors))))
     extents = _loop_extents(cursor, counts)
+    # The new extents become coefficients of iterators, so an
+    # init that runs outside must be able to evaluate them.
     _require_inits(cursor, extents)
+    # The old variable is the mixed-radix number of the new ones.
     digits = dict(zip(names, digits_from_counts(extents), strict=True))
     # Without a remainder no iteration is added, so no predicate is needed.
     if _is_exact(cursor, counts):
@@ -120,6 +123,7 @@ def _required_factors(
 
     Two None would leave only their product known. Products above the limit may overflow in index arithmetic.
     """
+    # With two unknown factors only their product is determined.
     if not factors or list(factors).count(None) > 1:
         raise _factors_error(
             f"the factors {tuple(factors)} are none, or more than one is None", cursor
@@ -144,6 +148,7 @@ def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
         return None
     count = Affine({}, factor) if isinstance(factor, int) else _parsed_factor(factor, cursor)
     number, others = factored(count)
+    # A size such as n may be 0, and then no iteration would run.
     if not is_count(number) or any(not isinstance(other, VScale) for other in others):
         raise _factors_error(f"factor {factor!r} is not positive, or too large", cursor)
     return count
@@ -220,12 +225,14 @@ def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
     count = ceildiv_by(extent, divisor)
     if _divides(divisor, cursor) or overflow_of(cursor.function).is_exact(count):
         return count
+    # n // 8 + min(n % 8, 1) never exceeds n, unlike (n + 7) // 8 for the largest n.
     by = product_of(divisor)
     return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
 
 
 def _may_wrap(cursor: Cursor, divisor: Affine) -> bool:
     """Return whether the loops may run past the largest int64, where the old variable becomes negative."""
+    # Less than one divisor past the extent is ever reached.
     end = add(cursor.node.extent, product_of(divisor))
     return not _is_power_of_two(divisor) and not overflow_of(cursor.function).is_exact(end)
 
