@@ -66,5 +66,5 @@ def header_of(code: bytes) -> FileHeader:
 
 def sections_of(code: bytes, header: FileHeader) -> list[Section]:
     """Return the section header table; raise `struct.error` if it is cut off."""
-    places = (header.sections + SECTION.size * row for row in range(header.section_count))
-    return [Section(at, *SECTION.unpack_from(code, at)) for at in places]
+    offsets = (header.sections + SECTION.size * row for row in range(header.section_count))
+    return [Section(at, *SECTION.unpack_from(code, at)) for at in offsets]

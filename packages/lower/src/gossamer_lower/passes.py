@@ -46,7 +46,7 @@ from gossamer_lower.vector.vectorize_loops import vectorize_loops
 ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # --- To the position stage and to the loop stage.
     lower_iterations,
-    # After the iterations are loops: the place of an element in storage is computed from their
+    # After the iterations are loops: the location of an element in storage is computed from their
     # positions.
     lower_buffers,
     # --- On request, before the loop stage is lowered.
@@ -62,7 +62,7 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # --- To plain statements.
     # First, so that no pass below needs a case for `Combine`.
     expand_reducers,
-    # Before `contract_buffers`: only the final place of an init tells where a buffer is first written.
+    # Before `contract_buffers`: only the final position of an init tells where a buffer is first written.
     lower_blocks,
     # After `lower_blocks`: with the inits still in blocks, the accumulator of a row in spmv would
     # remain an array of all rows. Before the bounds checks, so that those are of the indices into the

@@ -110,7 +110,7 @@ def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None)
 
 
 def _guard_lines(module: Module, target: str, stats: Stats | None) -> str:
-    """Yield a line for each bounds-checked access: its place, and the condition that was not proved."""
+    """Yield a line for each bounds-checked access: its loops, and the condition that was not proved."""
     from gossamer.pipeline import flat_module
     from gossamer_lower.bounds_report import guarded_accesses
 
@@ -124,6 +124,6 @@ def _guard_text(access: GuardedAccess) -> str:
     from gossamer_ir.script import print_expr
 
     loops = " > ".join(loop or "while" for loop in access.loops)
-    place = f"{'inner loop' if access.is_inner else 'loop'} {loops}" if loops else "no loop"
+    loop_path = f"{'inner loop' if access.is_inner else 'loop'} {loops}" if loops else "no loop"
     conditions = ", ".join(map(print_expr, access.conditions))
-    return f"{access.function}, {place}: {access.buffer} is guarded, not proved: {conditions}"
+    return f"{access.function}, {loop_path}: {access.buffer} is guarded, not proved: {conditions}"

@@ -86,12 +86,12 @@ class BoundedReads:
         # An unknown extent cannot be compared.
         if len(extents) != len(indices):
             return False
-        places = [*places_read(look, extents)]
+        bounds = [*bounds_of_read(look, extents)]
         if isinstance(look, Search) and self._is_window(look, extents[-1]):
             # The window is proved as a whole, so its ends need
             # no proof of their own: begin may be beyond the end.
-            del places[-2:]
-        return all(self._point.is_in_range(at, extent) for at, extent in places)
+            del bounds[-2:]
+        return all(self._point.is_in_range(at, extent) for at, extent in bounds)
 
     def _is_window(self, search: Search, extent: Expr) -> bool:
         """Return whether a search is proved to read nothing outside 0, ..., extent - 1. If begin > end, the
@@ -120,7 +120,7 @@ class BoundedReads:
                 return None if offset is None else length_of(offset)
 
 
-def places_read(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
+def bounds_of_read(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
     """Yield the indices of a read, each with its exclusive upper bound; for a search the prefix, begin and
     end."""
     if isinstance(look, Load):

@@ -120,11 +120,11 @@ def offset_of_fiber(
             return Load(value.name, (above,), value.dtype)
     for value in bound:
         if isinstance(value, SparseBuffer):
-            places = [positions.get(name) for name in value.axes]
+            indices = [positions.get(name) for name in value.axes]
             at = tuple(
-                place for place in places if place is not None and not isinstance(place, Range)
+                index for index in indices if index is not None and not isinstance(index, Range)
             )
-            if len(at) == len(places):
+            if len(at) == len(indices):
                 return Load(value.name, at, value.dtype)
     return None
 

@@ -210,8 +210,8 @@ class Bounds:
         if length is not None and is_fixed and inner is not None:
             # Clamped: the end of the range may be one past
             # the last element, as in an empty row at the end.
-            place = expr_of(self.within(inner, inner, length)[up])
-            return affine_of(build.widen(Load(load.buffer, (*outer, place), load.dtype)))
+            index = expr_of(self.within(inner, inner, length)[up])
+            return affine_of(build.widen(Load(load.buffer, (*outer, index), load.dtype)))
         bounds = self._ranges.get(load.buffer)
         if bounds is None:
             return None

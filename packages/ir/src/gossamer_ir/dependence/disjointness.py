@@ -138,12 +138,12 @@ def _loaded_indices(
     loaded: list[tuple[LinearForm | None, ...]] = []
     for forms in columns if distinct else ():
         loads = [_load_from(form, distinct) for form in forms]
-        places = [load.indices for load in loads if load is not None]
+        indices = [load.indices for load in loads if load is not None]
         # Equal values in two different arrays say nothing about their indices.
-        if len(places) == len(loads) and len({load.buffer for load in loads if load}) == 1:
+        if len(indices) == len(loads) and len({load.buffer for load in loads if load}) == 1:
             columns_of_it = [
                 tuple(form_of(at, {}, loops=loops) for at in column)
-                for column in zip(*places, strict=True)
+                for column in zip(*indices, strict=True)
             ]
             loaded += columns_of_it
             loaded += _loaded_indices(columns_of_it, distinct, loops=loops)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.inits import bind_iters, check_domains, place_init
+from gossamer_ir.interpret.inits import bind_iters, check_domains, hoist_init
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block
 
@@ -16,7 +16,7 @@ def block(node: Block, translator: Translator) -> Exec:
         check_domains(node.iters, node.name, translator),
     )
     predicate = translator.optional(node.predicate)
-    init = place_init(node, translator) if node.init else None
+    init = hoist_init(node, translator) if node.init else None
     (around, translator.around), (whiles, translator.whiles) = (
         (translator.around, []),
         (translator.whiles, []),

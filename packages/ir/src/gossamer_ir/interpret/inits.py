@@ -1,8 +1,8 @@
-"""Hoists the init of a block to the place where it runs.
+"""Hoists the init of a block to the point where it runs.
 
 An init runs once for every output element that the block visits, before any update: just before the
 outermost loop that feeds a reduction iterator (one on which the iterator's value depends). The loops
-between that place and the block run again for the init, except those that feed only reduction iterators.
+between that point and the block run again for the init, except those that feed only reduction iterators.
 Conjuncts of the predicate, and of enclosing conditions, are dropped if they use reduction iterators or
 loops that do not run again. If the remaining conjuncts hold, the iterators that the init needs must be in
 their domains, as all iterators must be if the whole predicate holds. A reduction iterator that the init
@@ -27,7 +27,7 @@ from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let
 from gossamer_ir.traversal.references import free_vars
 
 
-def place_init(node: Block, translator: Translator) -> Exec | None:
+def hoist_init(node: Block, translator: Translator) -> Exec | None:
     """Add the init to the loop before which it runs; return it if no loop feeds a reduction iterator."""
     feeding = _InitDependences(node, translator.around)
     outermost = _forget_before_loop(node, feeding, translator)
@@ -77,8 +77,8 @@ def _one_after_other(first: Exec, second: Exec) -> Exec:
 def _repeating_loops(
     translator: Translator, feeding: _InitDependences, outermost: int | None, depth: int
 ) -> tuple[str, ...]:
-    """Return the loops, between `outermost` and the place of the init, that feed no iterator: each of their
-    iterations initializes all elements again."""
+    """Return the loops, between `outermost` and the position of the init, that feed no iterator: each of
+    their iterations initializes all elements again."""
     if outermost is None:
         return ()
     loops = [
@@ -86,7 +86,7 @@ def _repeating_loops(
         for entry in translator.around[outermost:depth]
         if isinstance(entry.node, For)
     ]
-    whiles = [name for place, name in translator.whiles if outermost < place <= depth]
+    whiles = [name for level, name in translator.whiles if outermost < level <= depth]
     return (*(var for var in loops if var not in feeding.any), *whiles)
 
 

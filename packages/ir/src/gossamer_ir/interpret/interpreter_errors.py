@@ -43,7 +43,7 @@ class GuardFailed(InterpreterError):  # noqa: N818  (as above)
 
 def out_of_bounds(buffer: str, indices: Sequence[object], shape: Sequence[int]) -> InterpreterError:
     """Return the error for an access outside of a buffer."""
-    place = ", ".join(str(index) for index in indices)
+    subscript = ", ".join(str(index) for index in indices)
     return InterpreterError(
-        f"{buffer}[{place}] is out of bounds: the shape there is {tuple(shape)}.", buffer=buffer
+        f"{buffer}[{subscript}] is out of bounds: the shape there is {tuple(shape)}.", buffer=buffer
     )

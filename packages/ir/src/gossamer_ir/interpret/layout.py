@@ -139,8 +139,8 @@ class Layout:
 
 
 def _parent_index(buffer: SparseBuffer, level: Level) -> int | None:
-    place = buffer.axes.index(level.name)
-    if level.parent in buffer.axes[:place]:
+    at = buffer.axes.index(level.name)
+    if level.parent in buffer.axes[:at]:
         return buffer.axes.index(level.parent)
     if level.parent is None or (level.width is not None and level.indices is None):
         return None

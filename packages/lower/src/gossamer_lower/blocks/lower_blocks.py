@@ -48,7 +48,11 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost
-from gossamer_lower.blocks.helpers.conflicting_inits import InitPlace, is_fed_by_loop, place_of_init
+from gossamer_lower.blocks.helpers.conflicting_inits import (
+    InitPosition,
+    is_fed_by_loop,
+    position_of_init,
+)
 from gossamer_lower.blocks.helpers.inline_lets import inline_lets
 from gossamer_lower.blocks.helpers.marked_inits import Marks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -97,7 +101,7 @@ class _BlockLowerer:
     def __init__(self, function: Function) -> None:
         self._function = function
         self._namer = namer_of(function)
-        self._places: dict[str, InitPlace] = {}
+        self._init_positions: dict[str, InitPosition] = {}
         self._marks: dict[str, Marks] = {}
         self._units: dict[str, Expr] = {}
 
@@ -119,7 +123,7 @@ class _BlockLowerer:
         for block in _blocks_below(loop):
             # The nest of the init is copied before the block
             # is lowered, while its bindings are still there.
-            if block.init and self._place(loop, block).before == loop.var:
+            if block.init and self._init_position(loop, block).before == loop.var:
                 _require_allocated(loop, block)
                 inits += self._init_nest(loop, block)
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
@@ -132,38 +136,38 @@ class _BlockLowerer:
             return (*marks, *inits, *lets, *self.body(body))
         return (*marks, *inits, msgspec.structs.replace(loop, body=self.body(body)))
 
-    def _place(self, loop: For, block: Block) -> InitPlace:
+    def _init_position(self, loop: For, block: Block) -> InitPosition:
         """Return where the init of a block runs; called for the enclosing loops from the outside in."""
-        if block.name in self._places:
-            return self._places[block.name]
+        if block.name in self._init_positions:
+            return self._init_positions[block.name]
         # A loop around that does not feed the block repeats it as a whole, with its init.
         if not is_fed_by_loop(loop, block):
-            return InitPlace(None)
-        place = place_of_init(loop, block, self._function)
-        self._places[block.name] = place
-        return place
+            return InitPosition(None)
+        position = position_of_init(loop, block, self._function)
+        self._init_positions[block.name] = position
+        return position
 
     def _with_init_marks(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
         """Return the statements before a loop that clear marks, and the loop with inits that set them."""
         before: list[Stmt] = []
         for block in _blocks_below(loop):
-            place = self._place(loop, block) if block.init else InitPlace(None)
-            names = [name for name, var in place.marked.items() if var == loop.var]
+            position = self._init_position(loop, block) if block.init else InitPosition(None)
+            names = [name for name, var in position.marked.items() if var == loop.var]
             # The arrays of marks are shared by all loops of the
             # block, but cleared before the outermost of each.
             if names and block.name not in self._marks:
-                self._marks[block.name] = self._marks_of(loop, block, place)
+                self._marks[block.name] = self._marks_of(loop, block, position)
                 before += self._marks[block.name].numbered()
                 loop = _with_block_replaced(loop, block, self._marks[block.name].marking(block))
             if names:
                 before += self._marks[block.name].cleared(names)
         return tuple(before), loop
 
-    def _marks_of(self, loop: For, block: Block, place: InitPlace) -> Marks:
+    def _marks_of(self, loop: For, block: Block, position: InitPosition) -> Marks:
         shapes = {
             buffer.name: tuple(resolve(extent, self._units) for extent in buffer.shape)
             for buffer in all_buffers(self._function)
-            if isinstance(buffer, Buffer) and buffer.name in place.marked
+            if isinstance(buffer, Buffer) and buffer.name in position.marked
         }
         around = [item for item in _path_to(loop, block) or () if isinstance(item, For)]
         require_markable(block, shapes, around, function=self._function)

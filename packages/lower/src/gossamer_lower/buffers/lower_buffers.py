@@ -219,10 +219,10 @@ class _BufferLowerer:
                 end = own.end
         else:
             extent = self._storage.rest(buffer)
-        place = self._conditions.of_fibers(fibers)
+        location = self._conditions.of_fibers(fibers)
         if extent is not None:
-            place.add(*self._conditions.of_window(node, extent))
-        inside = place.is_present()
+            location.add(*self._conditions.of_window(node, extent))
+        inside = location.is_present()
         if inside is not None:
             inside = IfThenElse(Compare("ge", node.begin, node.end), TRUE, inside)
             begin = IfThenElse(inside, begin, build.index(-1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gossamer_ir.analysis.bounded_reads import places_read
+from gossamer_ir.analysis.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.lane_projection import LANE, in_lane, lane_count
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE
@@ -81,7 +81,7 @@ class UnprovedAccesses:
         """Return the part of the bounds check of a search window that is not proved. An empty window
         reads nothing, so it is always in bounds."""
         # The first and the last element are enough, since the window is contiguous.
-        pairs = places_read(search, self._point.shapes[search.buffer])
+        pairs = bounds_of_read(search, self._point.shapes[search.buffer])
         unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
         if unproved is None:
             return None

@@ -158,19 +158,19 @@ class _IterationLowerer:
 
     def _store(self, stmt: Store, scope: AxisIterators) -> tuple[Stmt, ...]:
         """Return a store, after a guard if the element may be absent."""
-        place = self._place(stmt, self._indices(stmt, scope))
+        location = self._location(stmt, self._indices(stmt, scope))
         value = self._value(stmt.value, scope)
         predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
-        present = place.is_present()
+        present = location.is_present()
         if present is None:
             return (
                 msgspec.structs.replace(
-                    stmt, indices=place.positions, value=value, predicate=predicate
+                    stmt, indices=location.positions, value=value, predicate=predicate
                 ),
             )
         stores = (
             msgspec.structs.replace(
-                stmt, indices=place.positions, value=_with_condition_true(present, value)
+                stmt, indices=location.positions, value=_with_condition_true(present, value)
             ),
         )
         guarded = (Guard(present, stmt.buffer), *stores)
@@ -187,29 +187,29 @@ class _IterationLowerer:
         """Return a prefetch under the condition that the element is present. A prefetch must not fail, so
         the bounds of dense axes are checked before index arrays are read."""
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
-        place, inside = self._place(node, indices), self._lookups.inside(axes, indices)
-        whole = ElementLocation(conditions=(*inside, *place.conditions))
+        location, inside = self._location(node, indices), self._lookups.inside(axes, indices)
+        whole = ElementLocation(conditions=(*inside, *location.conditions))
         present = whole.is_found(_coordinates(indices))
-        hint = Prefetch(node.buffer, place.positions)
+        hint = Prefetch(node.buffer, location.positions)
         return (hint if present is None else If(present, (hint,)),)
 
     def _load(self, node: Load, scope: AxisIterators) -> Expr:
         """Return a load, or the fill value if the element is absent."""
         buffer, indices = self._buffers[node.buffer], self._indices(node, scope)
-        place = self._place(node, indices)
+        location = self._location(node, indices)
         fill = buffer.fill if buffer.fill is not None else build.zero_of(buffer.dtype)
         predicate, otherwise = (
             None if operand is None else self._value(operand, scope)
             for operand in (node.predicate, node.passthrough)
         )
-        load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
-        present = place.is_found(_coordinates(indices))
+        load = Load(node.buffer, location.positions, node.dtype, predicate, otherwise)
+        present = location.is_found(_coordinates(indices))
         return value_if(present, load, otherwise=fill)
 
-    def _place(
+    def _location(
         self, node: Load | Store | Prefetch, indices: Sequence[AccessIndex]
     ) -> ElementLocation:
-        return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
+        return self._lookups.location(self._buffers[node.buffer].axes, indices, of=node.buffer)
 
     def _indices(self, node: Load | Store | Prefetch, scope: AxisIterators) -> list[AccessIndex]:
         return [

@@ -49,12 +49,12 @@ def accumulated_by_lane(
         before.extend((Allocate(kept), Store(kept.name, (_all_lanes(lanes),), vector)))
         return Load(kept.name, (lane,), kept.dtype)
 
-    def place(index: Expr) -> Expr:
+    def index_in_lane(index: Expr) -> Expr:
         if not DType.parse(dtype_of(index)).is_vector:
             return index
         return in_lane(index, lane) if isinstance(index, Ramp) else kept_lane(index)
 
-    at = tuple(place(index) for index in store.indices)
+    at = tuple(index_in_lane(index) for index in store.indices)
     made = step(Atomic(reduction.op, store.buffer, at, kept_lane(reduction.value)))
     if store.predicate is not None:
         made = If(kept_lane(store.predicate), (made,))

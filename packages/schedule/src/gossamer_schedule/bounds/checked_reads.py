@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gossamer_ir.analysis.bounded_reads import places_read
+from gossamer_ir.analysis.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.build import in_range
 from gossamer_ir.nodes import Buffer, Expr, Load, Search
@@ -39,7 +39,7 @@ def _bounds_checks(
 ) -> Iterator[Expr]:
     """Yield the bounds checks of the loads and searches in an expression that are not proved to hold."""
     for read in _reads_inner_first(expr):
-        for at, extent in places_read(read, shapes[read.buffer]):
+        for at, extent in bounds_of_read(read, shapes[read.buffer]):
             for condition in in_range(at, extent):
                 if not point.proves(condition):
                     point.assume(condition)

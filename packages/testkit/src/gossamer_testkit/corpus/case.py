@@ -123,8 +123,8 @@ def _wrong_elements(array: Array, wanted: Expected) -> Array | None:
 
 def _sentence(name: str, array: Array, expected: Array, wrong: Array) -> str:
     at = tuple(int(index[0]) for index in np.nonzero(wrong))
-    place = ", ".join(map(str, at))
+    subscript = ", ".join(map(str, at))
     more = int(wrong.sum()) - 1
     are = "element is" if more == 1 else "elements are"
     rest = f", and {more} more {are} wrong" if more else ""
-    return f"{name}[{place}] is {array[at]}; expected {expected[at]}{rest}."
+    return f"{name}[{subscript}] is {array[at]}; expected {expected[at]}{rest}."

@@ -83,19 +83,21 @@ def _load_sections(object_file: ObjectFile, entry: Symbol) -> int:
     for section, at in zip(object_file.sections, offsets, strict=True):
         if at is not None and section.kind != NO_BITS:
             image[at : at + section.size] = object_file.contents(section)
-    places = [_place_of(symbol, offsets) for symbol in object_file.symbols]
+    symbol_offsets = [_offset_of(symbol, offsets) for symbol in object_file.symbols]
     base = _reserve_memory(size)
     try:
         for target, rows in object_file.relocations:
             start = offsets[target]
             if start is not None:
                 for row in rows:
-                    _relocate(image, base, row, at=start + row.offset, to=places[row.symbol])
+                    _relocate(
+                        image, base, row, at=start + row.offset, to=symbol_offsets[row.symbol]
+                    )
         _fill_memory(base, image)
     except BaseException:
         _release_memory(base, size)
         raise
-    start = _place_of(entry, offsets)
+    start = _offset_of(entry, offsets)
     return base + start if start is not None else 0
 
 
@@ -127,7 +129,7 @@ def _section_offsets(sections: list[Section]) -> tuple[list[int | None], int]:
     return offsets, end
 
 
-def _place_of(symbol: Symbol, offsets: list[int | None]) -> int | None:
+def _offset_of(symbol: Symbol, offsets: list[int | None]) -> int | None:
     """Return the offset of a symbol in the image, None for one that is not in it."""
     start = offsets[symbol.section] if symbol.is_here else None
     return None if start is None else start + symbol.value

@@ -95,12 +95,12 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
             extent is not None and extent <= steps // common
             for extent, steps in ((many, second), (more, first))
         )
-    places = [0]
+    offsets = [0]
     for stride, extent in sizes:
-        if extent is None or extent * len(places) > MOST_ELEMENTS:
+        if extent is None or extent * len(offsets) > MOST_ELEMENTS:
             return False
-        places = [place + stride * at for place in places for at in range(extent)]
-    return len(set(places)) == len(places)
+        offsets = [offset + stride * at for offset in offsets for at in range(extent)]
+    return len(set(offsets)) == len(offsets)
 
 
 def _nested_layout(

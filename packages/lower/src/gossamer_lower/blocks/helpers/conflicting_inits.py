@@ -42,7 +42,7 @@ from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
 EnclosingStmt: TypeAlias = For | While | If
 
 
-class InitPlace(msgspec.Struct, frozen=True):
+class InitPosition(msgspec.Struct, frozen=True):
     """The loop before which an init runs; None if it stays in the block.
 
     `marked` maps each buffer whose initialized elements must be marked to the variable of the loop before
@@ -60,7 +60,7 @@ def is_fed_by_loop(loop: For, block: Block, kinds: str = "SR") -> bool:
     )
 
 
-def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace:
+def position_of_init(outermost: For, block: Block, function: Function) -> InitPosition:
     """Return where the init of a block runs; `outermost` is the outermost loop that feeds the block.
 
     Raises `UnsupportedError` (`lower.conflicting_inits`) if several points may write an element that a loop
@@ -68,7 +68,7 @@ def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace
     """
     around = tuple(_enclosing_statements(outermost, block))
     loops = [stmt for stmt in around if isinstance(stmt, For)]
-    conflicting, before = _conflicts_and_place(loops, block, function)
+    conflicting, before = _conflicts_and_position(loops, block, function)
     inner = [] if before is None else loops[loops.index(before) + 1 :]
     # Even after hoisting, spatial loops inside may visit an element
     # twice; that is harmless only if both visits store the same value.
@@ -76,12 +76,12 @@ def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace
         conflicting |= _conflicting_loops(inner, block, function)
     name = None if before is None else before.var
     if not conflicting:
-        return InitPlace(name)
+        return InitPosition(name)
     _require_no_repetition(around, before, block)
-    return InitPlace(name, _marked_from(loops, block))
+    return InitPosition(name, _marked_from(loops, block))
 
 
-def _conflicts_and_place(
+def _conflicts_and_position(
     loops: Sequence[For], block: Block, function: Function
 ) -> tuple[set[str], For | None]:
     """Return the enclosing loops whose iterations may write the same element, before which the init

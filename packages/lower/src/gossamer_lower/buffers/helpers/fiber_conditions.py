@@ -48,10 +48,10 @@ class FiberConditions:
 
     def of_fibers(self, fibers: Iterable[Fiber]) -> ElementLocation:
         """Return the conditions that positions lie in these fibers."""
-        place = ElementLocation()
+        location = ElementLocation()
         for fiber in fibers:
-            place.add(*self._conditions(fiber))
-        return place
+            location.add(*self._conditions(fiber))
+        return location
 
     def of_window(self, node: Search, extent: Expr) -> Iterator[Compare]:
         """Yield the conditions, unless implied, for the window of a search to lie in its fiber."""

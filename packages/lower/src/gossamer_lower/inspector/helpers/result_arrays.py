@@ -51,34 +51,34 @@ class ResultArrays:
             and axis.nnz is not None
         }
 
-    def places(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:
+    def dimensions(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:
         """Return an index and an extent for each dimension; None if the iterations cannot be numbered."""
         names = {loop.var for loop in loops}
-        places: list[tuple[Expr, Expr]] = []
+        dimensions: list[tuple[Expr, Expr]] = []
         for loop in loops:
             var = build.index_var(loop.var)
             if loop.start != build.ZERO:
                 return None
             if not free_vars(loop.extent) & names and _is_size(loop.extent):
-                places.append((var, loop.extent))
-            elif not self._add_fiber(places, loop, names):
+                dimensions.append((var, loop.extent))
+            elif not self._add_fiber(dimensions, loop, names):
                 return None
-        return places
+        return dimensions
 
-    def _add_fiber(self, places: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
+    def _add_fiber(self, dimensions: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
         offset = offset_of_length(loop.extent)
         size = self._sizes.get(offset.buffer) if offset is not None else None
         if offset is None or size is None or len(offset.indices) > 1 or not _is_size(size):
             return False
         (parent,) = offset.indices
         element = (build.add(build.widen(offset), build.index_var(loop.var)), size)
-        for count, (at, _) in enumerate(places):
+        for count, (at, _) in enumerate(dimensions):
             if at == parent:
-                places[count] = element
+                dimensions[count] = element
                 return True
         if free_vars(parent) & names:
             return False
-        places.append(element)
+        dimensions.append(element)
         return True
 
     def facts(

@@ -215,14 +215,14 @@ class _SearchExtractor:
             reads = BoundedReads(self._function, point_inside(self._function, kept))
             if not reads.are_in_bounds(value):
                 return None
-        places = self._arrays.places([item for item in kept if isinstance(item, For)])
-        if places is None:
+        dimensions = self._arrays.dimensions([item for item in kept if isinstance(item, For)])
+        if dimensions is None:
             return None
         name = next(node.buffer for node in collect(Search, value))
         handle = self._namer.fresh(f"{name}_found")
-        shape = tuple(size for _, size in places) or (build.ONE,)
+        shape = tuple(size for _, size in dimensions) or (build.ONE,)
         buffer = Buffer(self._namer.fresh(f"{handle}_data"), shape, self._dtype, handle)
-        indices = tuple(at for at, _ in places) or (build.ZERO,)
+        indices = tuple(at for at, _ in dimensions) or (build.ZERO,)
         search = ExtractedSearch(
             kept, value, buffer, indices, self._arrays.facts(value, kept, buffer)
         )

@@ -68,7 +68,7 @@ class Lookups:
             return iterator.position
         return self._buffers.coordinate(axis, path)
 
-    def place(
+    def location(
         self, axes: Sequence[str], indices: Sequence[AccessIndex], *, of: str
     ) -> ElementLocation:
         """Return where the element of the buffer `of`, over these axes, is stored.
@@ -76,7 +76,7 @@ class Lookups:
         Raises `UnsupportedError` (`lower.unsorted_lookup`) if a coordinate must be searched for in an axis
         that is not sorted or has duplicates.
         """
-        place = ElementLocation()
+        location = ElementLocation()
         positions: dict[str, Expr] = {}
         walked: dict[str, AccessIndex] = {}
         for name, index in zip(axes, indices, strict=True):
@@ -85,9 +85,9 @@ class Lookups:
             walked[name] = index
             above = tuple(positions[parent] for parent in chain[:-1])
             path = [walked[member] for member in chain]
-            positions[name] = self._position(axis, above, path=path, place=place, of=of)
-        place.positions = tuple(positions.values())
-        return place
+            positions[name] = self._position(axis, above, path=path, location=location, of=of)
+        location.positions = tuple(positions.values())
+        return location
 
     def inside(self, axes: Sequence[str], indices: Sequence[AccessIndex]) -> Iterator[Expr]:
         """Yield the bounds of the coordinates along dense axes that are parents of other axes of the
@@ -100,7 +100,12 @@ class Lookups:
                 yield from self._fiber_bounds(axis, (), index)
 
     def attached(
-        self, parent: Axis, above: tuple[Expr, ...], *, over: AxisIterator, place: ElementLocation
+        self,
+        parent: Axis,
+        above: tuple[Expr, ...],
+        *,
+        over: AxisIterator,
+        location: ElementLocation,
     ) -> Expr:
         """Return the position along `parent` of the coordinate of `over`, in the fiber at the positions
         `above`. A coordinate outside a dense axis is absent."""
@@ -108,9 +113,9 @@ class Lookups:
         is_below = over.axis.length == parent.length and not getattr(over.axis, "padded", False)
         if isinstance(parent, DenseFixed) and not is_below:
             is_inside = Compare("lt", coordinate, parent.length)
-            place.add(is_inside)
+            location.add(is_inside)
         index = AccessIndex(coordinate, over)
-        return self._position(parent, above, path=[index], place=place, of=parent.name)
+        return self._position(parent, above, path=[index], location=location, of=parent.name)
 
     def _position(
         self,
@@ -118,7 +123,7 @@ class Lookups:
         above: tuple[Expr, ...],
         *,
         path: Sequence[AccessIndex],
-        place: ElementLocation,
+        location: ElementLocation,
         of: str,
     ) -> Expr:
         coordinate, iterator = path[-1].coordinate, path[-1].iterator
@@ -128,12 +133,12 @@ class Lookups:
         if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
             return iterator.position
         if isinstance(axis, DenseVaried):
-            place.add(*self._fiber_bounds(axis, above, path[-1]))
+            location.add(*self._fiber_bounds(axis, above, path[-1]))
             return coordinate
         search = self._search(axis, above, coordinate, of=of)
         # A declared subset makes every search a hit, so no check is needed.
         if not self._is_subset(axis, path):
-            place.add(*self._is_found(axis, search, path[-1]))
+            location.add(*self._is_found(axis, search, path[-1]))
         return search
 
     def _search(self, axis: Compressed, above: tuple[Expr, ...], value: Expr, *, of: str) -> Search:

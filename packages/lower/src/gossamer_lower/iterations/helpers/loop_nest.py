@@ -92,11 +92,11 @@ class NestBuilder:
     ) -> Expr:
         """Add an iterator to the scope, and return the number of positions in its fiber."""
         axis = self._index_buffers.axis(item.axis)
-        place = ElementLocation()
-        above = self._fiber(axis, item, scope=scope, place=place)
+        location = ElementLocation()
+        above = self._fiber(axis, item, scope=scope, location=location)
         scope[name] = AxisIterator(axis, position, above)
         extent = self._index_buffers.extent(axis, above or ())
-        return value_if(place.is_present(), extent, otherwise=build.ZERO)
+        return value_if(location.is_present(), extent, otherwise=build.ZERO)
 
     def _fiber(
         self,
@@ -104,12 +104,12 @@ class NestBuilder:
         item: OverAxis | AttachAxis,
         *,
         scope: AxisIterators,
-        place: ElementLocation,
+        location: ElementLocation,
     ) -> tuple[Expr, ...] | None:
         """Return the positions along the ancestors of an iterated axis; None for a dense axis that is
         iterated without them."""
         if isinstance(item, AttachAxis):
-            return self._attached_positions(axis, item, scope=scope, place=place)
+            return self._attached_positions(axis, item, scope=scope, location=location)
         if axis.parent is None:
             return ()
         path = self._path(axis.parent, scope)
@@ -120,7 +120,7 @@ class NestBuilder:
         return path
 
     def _attached_positions(
-        self, axis: Axis, item: AttachAxis, *, scope: AxisIterators, place: ElementLocation
+        self, axis: Axis, item: AttachAxis, *, scope: AxisIterators, location: ElementLocation
     ) -> tuple[Expr, ...]:
         """Return the positions along the ancestors that the coordinate of another iterator selects."""
         assert axis.parent is not None
@@ -128,7 +128,7 @@ class NestBuilder:
         over = _innermost(item.parent, scope)
         assert over is not None
         above = self._ancestor_positions(parent, scope)
-        return (*above, self._lookups.attached(parent, above, over=over, place=place))
+        return (*above, self._lookups.attached(parent, above, over=over, location=location))
 
     def _ancestor_positions(self, axis: Axis, scope: AxisIterators) -> tuple[Expr, ...]:
         """Return the positions along the ancestors of an axis that is not iterated itself."""
@@ -164,7 +164,9 @@ class NestBuilder:
     ) -> Expr:
         """Add the iterators of fused axes to the scope, and return the number of elements."""
         axes = tuple(self._index_buffers.axis(name) for name in item.axes)
-        above = self._fiber(axes[0], OverAxis(axes[0].name), scope=scope, place=ElementLocation())
+        above = self._fiber(
+            axes[0], OverAxis(axes[0].name), scope=scope, location=ElementLocation()
+        )
         if above is None:
             raise _no_parent(axes[0].parent)
         chain = self._index_buffers.chain(axes[0])[:-1]

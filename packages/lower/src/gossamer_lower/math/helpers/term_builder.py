@@ -108,15 +108,15 @@ class CodeBuilder:
         for these runs only if the condition holds in some lane."""
         # Memory instead of a select of both sides: the rare code must not run in the usual case.
         # LLVM promotes the buffers to registers.
-        places = [self._place(value) for value in usual]
-        for place, value in zip(places, usual, strict=True):
-            self.statements.append(Store(place.buffer, place.indices, value.expr))
+        variables = [self._new_variable(value) for value in usual]
+        for variable, value in zip(variables, usual, strict=True):
+            self.statements.append(Store(variable.buffer, variable.indices, value.expr))
         inner = CodeBuilder(self.namer, self.lanes, instructions=self.instructions)
-        for place, before, value in zip(places, usual, rare(inner), strict=True):
+        for variable, before, value in zip(variables, usual, rare(inner), strict=True):
             chosen = Select(condition.expr, value.expr, before.expr)
-            inner.statements.append(Store(place.buffer, place.indices, chosen))
+            inner.statements.append(Store(variable.buffer, variable.indices, chosen))
         self.statements.append(If(self._any_lane(condition), tuple(inner.statements)))
-        return [self.term(place) for place in places]
+        return [self.term(variable) for variable in variables]
 
     def repeat(
         self,
@@ -127,20 +127,20 @@ class CodeBuilder:
         """Return the values after `step` was repeated while `more` holds in some lane."""
         goes_on = Buffer(self.namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
         self.statements.append(Allocate(goes_on))
-        places = [self._place(value) for value in start]
-        self._put([*places, Load(goes_on.name, (build.ZERO,), "bool")], start, more(start))
+        variables = [self._new_variable(value) for value in start]
+        self._put([*variables, Load(goes_on.name, (build.ZERO,), "bool")], start, more(start))
         inner = CodeBuilder(self.namer, self.lanes, instructions=self.instructions)
-        after = step([inner.term(place) for place in places])
-        inner._put([*places, Load(goes_on.name, (build.ZERO,), "bool")], after, more(after))
+        after = step([inner.term(variable) for variable in variables])
+        inner._put([*variables, Load(goes_on.name, (build.ZERO,), "bool")], after, more(after))
         condition = Load(goes_on.name, (build.ZERO,), "bool")
         self.statements.append(While(condition, tuple(inner.statements)))
-        return [self.term(place) for place in places]
+        return [self.term(variable) for variable in variables]
 
-    def _put(self, places: Sequence[Load], values: Sequence[Term], more: Term) -> None:
+    def _put(self, variables: Sequence[Load], values: Sequence[Term], more: Term) -> None:
         """Store the values and the condition of the loop."""
         operands = [*(value.expr for value in values), self._any_lane(more)]
-        for place, value in zip(places, operands, strict=True):
-            self.statements.append(Store(place.buffer, place.indices, value))
+        for variable, value in zip(variables, operands, strict=True):
+            self.statements.append(Store(variable.buffer, variable.indices, value))
 
     def _any_lane(self, condition: Term) -> Expr:
         return LaneReduce("or", condition.expr) if self.lanes.is_vector else condition.expr
@@ -159,7 +159,8 @@ class CodeBuilder:
     def _lanes(self) -> Lanes:
         return Lanes(self.lanes.lanes, self.lanes.scalable)
 
-    def _place(self, value: Term) -> Load:
+    def _new_variable(self, value: Term) -> Load:
+        """Allocate a local buffer for values like `value`, and return a load of all its lanes."""
         count: Expr = build.index(self.lanes.lanes)
         if self.lanes.scalable:
             count = Binary("mul", VScale(), count)

@@ -252,8 +252,8 @@ def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
     dimensions = {
         buffer.name: buffer.axes for buffer in function.buffers if isinstance(buffer, SparseBuffer)
     }
-    places = zip(store.indices, dimensions.get(store.buffer, ()), strict=False)
-    return bool(iteration.init) or all(ends.get(at) == lengths[name] for at, name in places)
+    stored = zip(store.indices, dimensions.get(store.buffer, ()), strict=False)
+    return bool(iteration.init) or all(ends.get(at) == lengths[name] for at, name in stored)
 
 
 def _accumulates(store: Store) -> bool:
