@@ -126,18 +126,12 @@ ORDER = TopologicalSorter(
 )
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
-UNWIRED = (
-    "benchmarks_*", "broken_primitives", "differential", "errors", "fuzzer", "generated", "monorepo",
-    "lowered_defects", "lowered_programs", "public_names", "sequences", "total",
-    *(f"gossamer_{name}" for name in (
-        "attention", "bsr", "cache", "exits", "forks", "layers", "listed_programs", "lookups",
-        "programs", "rule_promises", "trees",
-    )),
-)  # fmt: skip
-"""Test files, as patterns, that add nothing to the test of borders between packages: they test this
-repository, run other processes, draw programs, or call programs of other files with many arguments."""
-WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
-"""The options of pytest that select all other test files."""
+UNSERIALIZED = ("-m", "unserialized")
+"""Options of pytest that select the tests that add nothing to the test of borders between packages."""
+SERIALIZED = ("-m", "not unserialized")
+"""Options of pytest that select the other tests."""
+WIRED = ("-p", "tests.support.wire")
+"""Options of pytest that serialize everything that packages exchange."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
 PYTHONS = BY_SHORT["gossamer"].pythons
@@ -251,8 +245,8 @@ def tests(session: nox.Session, part: str) -> None:
     """Test one distribution with only its declared requirements, or the repository with all distributions.
 
     The tests of a distribution must execute most of its statements. If a session has several packages,
-    what they exchange is serialized, except in `UNWIRED` files. With arguments after --, nothing is
-    measured or serialized.
+    what they exchange is serialized, except in tests with the mark `unserialized`, which run on their own.
+    With arguments after --, nothing is measured or serialized.
     """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
@@ -274,17 +268,16 @@ def run_tests(
     env: dict[str, str],
     is_wired: bool = True,
 ) -> None:
-    """Run the tests of a folder: `UNWIRED` files as they are, the others with some options."""
+    """Run the tests of a folder with some options. A wired session first runs those with the mark
+    `unserialized`, as they are, and only the others with the options."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
         session.run(*pytest, path, *session.posargs, env=env)
         return
-    wired = ("-p", "tests.support.wire") if is_wired else ()
-    folder = ROOT / path
-    plain = [str(file) for name in UNWIRED for file in sorted(folder.glob(f"test_{name}.py"))]
-    if plain:
-        session.run(*pytest, *plain, env=env)
-    session.run(*pytest, *wired, path, *WIRED, *options, env=env)
+    if is_wired:
+        session.run(*pytest, path, *UNSERIALIZED, env=env)
+    wired = (*WIRED, *SERIALIZED) if is_wired else ()
+    session.run(*pytest, path, *wired, *options, env=env)
 
 
 @nox.session(requires=["build"])
@@ -299,11 +292,9 @@ def generate(session: nox.Session) -> None:
 def wire(session: nox.Session) -> None:
     """Run the tests that serialize everything that packages exchange; see tests/support/wire.py."""
     install(session, DISTRIBUTIONS, *group_requirements("test"))
-    places = session.posargs or ["packages/gossamer/tests", "tests", *WIRED]
+    places = session.posargs or ["packages/gossamer/tests", "tests", *SERIALIZED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
-    session.run(
-        "python", "-m", "pytest", "-q", *PARALLEL, "-p", "tests.support.wire", *places, env=env
-    )
+    session.run("python", "-m", "pytest", "-q", *PARALLEL, *WIRED, *places, env=env)
 
 
 @nox.session(requires=["build"])

@@ -19,6 +19,8 @@ from benchmarks.peers.peer import Prepared, UnavailableError
 from benchmarks.variants import load_variants
 from tests.support.benchmark_cases import QUICK, problem, run_of, task
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 class Local:
     """A contender in this process, for tests."""

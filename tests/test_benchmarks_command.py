@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from scipy import sparse
 
 from benchmarks import (
@@ -14,6 +15,8 @@ from benchmarks import (
 from benchmarks.harness import tasks
 from benchmarks.harness.process import Remote
 from tests.support.benchmark_cases import CSR, cell, run_of
+
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 
 def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):

@@ -10,6 +10,8 @@ import pytest
 
 import benchmarks
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 ROOT = Path(benchmarks.__file__).parent
 MODULES = sorted(
     ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks import (
     machine,
 )
+
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 
 def test_the_processor_is_named_with_its_model(tmp_path):

@@ -11,6 +11,8 @@ from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.mkl_library import MklMatrix, library_path, load_mkl, set_num_threads
 from benchmarks.peers.peer import UnavailableError
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 needs_mkl = pytest.mark.skipif(
     library_path() is None, reason="MKL is not installed beside this Python"
 )

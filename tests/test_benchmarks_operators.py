@@ -19,6 +19,8 @@ from benchmarks.operators import OPERATORS
 from benchmarks.peers.peer import UnavailableError
 from tests.support.benchmark_cases import CSR, EMPTY, exact, problem
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("dense", [CSR, EMPTY], ids=["some", "none"])

@@ -20,6 +20,8 @@ from benchmarks.harness.progress import progress_bar
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 def test_calls_are_right_and_their_costs_are_told_apart(monkeypatch, tmp_path):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))

@@ -18,6 +18,8 @@ from benchmarks.harness import tasks
 from benchmarks.operators import OPERATORS
 from tests.support.benchmark_cases import QUICK, problem, task
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 def test_a_missing_matrix_is_named_with_its_path(monkeypatch, tmp_path):
     monkeypatch.setenv("GOSSAMER_DATASETS", str(tmp_path))

@@ -20,6 +20,8 @@ from benchmarks.harness.process import ContenderStart, Process, Remote
 from benchmarks.peers.peer import UnavailableError
 from tests.support.benchmark_cases import problem
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 @pytest.fixture(scope="module")
 def remote():

@@ -19,6 +19,8 @@ from benchmarks import (
 from benchmarks.operators import OPERATORS
 from tests.support.benchmark_cases import cell, figure, run_of
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 def test_ratios_are_of_medians():
     assert cell().ratio("mkl", "gossamer") == 1.5

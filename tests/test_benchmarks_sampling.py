@@ -15,6 +15,8 @@ from benchmarks.harness.rounds import Sample, Samples
 from benchmarks.peers.peer import UnavailableError
 from tests.support.benchmark_cases import QUICK
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 @pytest.mark.parametrize(
     ("busy", "stolen", "own", "disturbed"),

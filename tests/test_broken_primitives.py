@@ -15,6 +15,8 @@ from tests.generated.defects.broken_primitives import DEFECTS, Defect
 from tests.generated.programs.program import Program
 from tests.generated.schedules.sequences import Sequence, is_too_large, kept
 
+pytestmark = pytest.mark.unserialized
+
 SEQUENCES = 500
 """A defect that so many sequences do not reveal counts as undetected."""
 

@@ -6,7 +6,11 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import pytest
+
 from gossamer_testkit import BackendSuite
+
+pytestmark = pytest.mark.no_error_examples
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = ROOT / "packages" / "backend" / "tests" / "plugins"

@@ -26,6 +26,8 @@ from tests.generated.programs.engines import ByHypothesis, Programs
 from tests.generated.programs.strategies import programs
 from tests.generated.schedules.draw_schedule import REFUSED_SCHEDULES, random_schedule
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 MET = frozenset({
     "dense_fixed", "dense_fixed under a parent", "dense_varied", "compressed_fixed",
     "compressed_varied", "forest of depth 3", "fused axes: 2", "fused axes: 3", "attached axis",

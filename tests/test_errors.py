@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import fnmatch
 
+import pytest
+
 from tools.generators.errors import codes_of_source, is_covered, stored_examples
+
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 
 def test_every_code_of_the_source_has_an_example_and_no_other():

@@ -19,6 +19,8 @@ from tests.generated.fuzz.processes import TooLong, at_most
 from tests.generated.programs.draw_program import draw_program
 from tests.generated.schedules.draw_schedule import scheduled
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 PROGRAMS = 600
 """A defect that so many programs do not reveal counts as undetected."""
 

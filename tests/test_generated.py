@@ -11,6 +11,8 @@ from tools import ROOT
 from tools.generate import NAMES, generated_files, main, outdated_files
 from tools.generators.primitives import primitives
 
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_generated_file_is_up_to_date(name):

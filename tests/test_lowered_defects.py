@@ -28,6 +28,8 @@ from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.programs.lowered_program import Lowered
 from tests.generated.lowered.step_drawing import Steps, replayed
 
+pytestmark = pytest.mark.unserialized
+
 PROGRAMS = 4000
 """A defect that so many programs do not reveal counts as undetected."""
 

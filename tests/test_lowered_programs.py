@@ -27,6 +27,8 @@ from tests.generated.lowered.step_drawing import COMMON, WEIGHTS
 from tests.generated.oracle.coordinate_tables import Undecided
 from tests.generated.schedules.drawers import DRAWERS
 
+pytestmark = pytest.mark.unserialized
+
 PLAIN = {"seed": "tests", "native": 0.15, "scheduled": 0.0}
 SCHEDULED = {"seed": "tests", "native": 0.1, "scheduled": 1.0}
 

@@ -16,6 +16,8 @@ import pytest
 
 import gossamer
 
+pytestmark = pytest.mark.unserialized
+
 MAY_NEED = {
     "gossamer-ir": set(),
     "gossamer-formats": {"gossamer-ir"},

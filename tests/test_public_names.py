@@ -15,6 +15,8 @@ import pytest
 from gossamer_ir.errors import GossamerError
 from gossamer_testkit.examples import MATMUL
 
+pytestmark = pytest.mark.unserialized
+
 BESIDES = {
     "gossamer_ir": ("arith.simplify.simplify", "transform.specialize.specialize", "verify.verify"),
     "gossamer_schedule": ("rules.choose", "rules.explain"),

@@ -26,6 +26,8 @@ from tests.generated.schedules.drawers import DRAWERS, Scene
 from tests.generated.schedules.drawers.from_signature import drawer_from_signature
 from tests.generated.schedules.sequences import Sequence
 
+pytestmark = pytest.mark.unserialized
+
 
 def test_each_primitive_has_a_drawer():
     assert DRAWERS.keys() == {name for name in PRIMITIVES if not name.startswith("unsafe_")}

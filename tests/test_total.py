@@ -20,6 +20,8 @@ from gossamer_schedule import apply
 from gossamer_schedule.trace.replay import PRIMITIVES, parameters_of
 from gossamer_testkit import script
 
+pytestmark = pytest.mark.unserialized
+
 POSITION = """
 @T.prim_func
 def f(a: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64) -> None:

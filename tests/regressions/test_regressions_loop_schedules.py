@@ -41,6 +41,8 @@ from tests.regressions.loop_programs import (
 )
 from tests.regressions.refusals import refusals
 
+pytestmark = pytest.mark.no_error_examples
+
 I32 = np.int32
 
 CASES = {

@@ -14,6 +14,8 @@ from tests.generated import Program
 from tests.generated.checks.disagreements import Verdict, judged
 from tests.generated.schedules.draw_schedule import by_rules
 
+pytestmark = pytest.mark.no_error_examples
+
 I32 = np.int32
 
 CASES = {

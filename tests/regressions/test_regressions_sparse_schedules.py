@@ -47,6 +47,8 @@ from tests.regressions.sparse_programs import (
     UNSIZED,
 )
 
+pytestmark = pytest.mark.no_error_examples
+
 I32 = np.int32
 
 IN_PARTS = (

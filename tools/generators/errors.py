@@ -27,20 +27,8 @@ CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
 MISSING = re.compile(r"^ERROR: (?:file or directory )?not found: (.+)$", re.MULTILINE)
 RAISERS = ("report", "Diagnostic", "_too_deep")
 """The functions that take a code, besides the error classes."""
-WITHOUT_EXAMPLES = (
-    "fuzz",
-    "random",
-    "damaged",
-    "mutations",
-    "generated",
-    "benchmarks",
-    "differential",
-    "test_conformance",
-    "test_errors.py",
-    "prove",
-    "simplify_rules",
-)
-"""Parts of the names of test files that raise no errors of their own and take long, or run this generator."""
+SEARCHED = ("packages", "plugins", "tests", "-m", "not no_error_examples")
+"""The arguments of pytest that select the tests that may be run for their errors."""
 
 Row: TypeAlias = dict[str, str]
 """An example: the code, the test, the text of the message, and for an unsupported construct the program."""
@@ -79,7 +67,7 @@ def current_examples(folder: Path) -> list[Row]:
 
 def searched_examples(folder: Path, patterns: Iterable[str]) -> dict[str, Row]:
     """Return examples of these codes from all tests, if they raise the same message when they run alone."""
-    record = recorded_messages(folder / "all", files_with_examples())
+    record = recorded_messages(folder / "all", SEARCHED)
     codes = {code for pattern in patterns for code in fnmatch.filter(record, pattern)}
     chosen = [shortest_example(code, record[code]) for code in sorted(codes)]
     rows = [row for row in chosen if row is not None]
@@ -124,17 +112,6 @@ def run_recorder(folder: Path, tests: Iterable[str]) -> subprocess.CompletedProc
         [*command, "-p", "no:cacheprovider", *tests],
         cwd=ROOT, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
-
-
-def files_with_examples() -> list[str]:
-    """Return the test files that may be run for their errors."""
-    places = ("packages/*/tests/test_*.py", "plugins/*/tests/test_*.py", "tests/test_*.py")
-    paths = [path for place in places for path in sorted(ROOT.glob(place))]
-    return [
-        path.relative_to(ROOT).as_posix()
-        for path in paths
-        if not any(part in path.name for part in WITHOUT_EXAMPLES)
-    ]
 
 
 def shown(row: Row) -> Shown:

@@ -22,6 +22,8 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.rules import choose
 from gossamer_testkit import attention, attention_bound
 
+pytestmark = pytest.mark.unserialized
+
 FEATURES = (0, 1, 7, 16, 33, 128)
 
 

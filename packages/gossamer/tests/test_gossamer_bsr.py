@@ -19,6 +19,8 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_testkit import bsr_spmm
 
+pytestmark = pytest.mark.unserialized
+
 SCRIPT = """
 @T.prim_func
 def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,

@@ -23,6 +23,8 @@ from gossamer_backend import ArtifactCache
 from gossamer_backend.store.entry import pack_entry
 from gossamer_ir.script import parse_module
 
+pytestmark = pytest.mark.unserialized
+
 PROGRAM = """
 import numpy as np, scipy.sparse, gossamer as gs
 A = scipy.sparse.random(30, 20, density=0.2, format="csr", dtype=np.float32, random_state=0)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.unserialized
+
 PROGRAM = """
 import atexit, os, sys, time
 import gossamer as gs

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.unserialized
+
 FORKS = """
 import random, sys, time
 import race_setup

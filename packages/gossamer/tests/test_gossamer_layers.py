@@ -13,6 +13,8 @@ from script_runs import assert_everywhere, call, guards, kernels, program, resul
 
 from gossamer_ir.errors import ArgumentError
 
+pytestmark = pytest.mark.unserialized
+
 # --- attention
 
 LENGTHS = {

@@ -15,6 +15,8 @@ from script_runs import assert_everywhere, assert_refused, guards, program
 from gossamer_ir.traversal.equality import structural_equal
 from gossamer_testkit import script_names
 
+pytestmark = pytest.mark.unserialized
+
 OTHER_PROGRAM = ("argmin_rows_paper", "sparse_softmax_paper")
 """The scripts that differ from all other scripts of the same name."""
 

@@ -14,6 +14,8 @@ from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.script import parse_module, print_module
 
+pytestmark = pytest.mark.unserialized
+
 SORTED = {", sorted=False, unique=False": ""}
 """The replacement in the script that turns look-ups of one matrix in another into a walk."""
 FILLS = {"0.0": 0.0, 'T.float32("nan")': np.nan, 'T.float32("inf")': np.inf, "7.0": 7.0}

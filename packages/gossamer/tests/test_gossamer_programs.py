@@ -19,6 +19,8 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_testkit import retyped
 
+pytestmark = pytest.mark.unserialized
+
 TARGET = Target("generic-cpu")
 KINDS = [(dtype, index) for dtype in ("float32", "float64") for index in ("int32", "int64")]
 MEANS = {"short rows": 2.0, "middle rows": 20.0, "long rows": 100.0}

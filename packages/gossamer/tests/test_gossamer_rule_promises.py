@@ -18,6 +18,8 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect, walk
 
+pytestmark = pytest.mark.unserialized
+
 SIZES = [
     1,
     2,

@@ -16,6 +16,8 @@ from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.script import parse_module
 
+pytestmark = pytest.mark.unserialized
+
 SPELLINGS = ["", "_paper"]
 
 

@@ -21,6 +21,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.script import parse_expr
 
+pytestmark = pytest.mark.no_error_examples
+
 NAN = Const("float32", "nan")
 MASK = Compare("lt", index_var("i"), index_var("m"))
 MASKED = Load("P", (index_var("i"),), "int32", MASK, Const("int32", "-9"))

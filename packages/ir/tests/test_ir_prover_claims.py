@@ -16,6 +16,8 @@ from proofs import Statement, random_expression, random_premises
 
 from gossamer_ir.script import parse_expr
 
+pytestmark = pytest.mark.no_error_examples
+
 J = ("j", "0", "n")
 K = ("k", "0", "nnz")
 OTHER = ("l", "0", "T.int64(P[k + 1]) - T.int64(P[k])")

@@ -9,6 +9,8 @@ import pytest
 from gossamer_ir.errors import ParseError
 from gossamer_ir.script import parse_module, print_module
 
+pytestmark = pytest.mark.no_error_examples
+
 BASE = """
 @T.prim_func
 def f(a: T.handle, p: T.handle, q: T.handle, n: T.int64, x: T.float32):

@@ -35,6 +35,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 
+pytestmark = pytest.mark.no_error_examples
+
 VALUES = range(-6, 7)
 V, J = Var("i", "int64"), Var("j", "int64")
 A, B = Var("a", "bool"), Var("b", "bool")

@@ -14,6 +14,8 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.equality import structural_hash
 from gossamer_ir.verify import diagnostics, verify
 
+pytestmark = pytest.mark.no_error_examples
+
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("0.1-[es]*.json"))
 TEXTS = {path.stem: path.read_bytes() for path in SAMPLES}
 STAGES = ("coordinate", "position", "loop", "flat")

@@ -9,6 +9,8 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.traversal.equality import structural_equal, structural_hash
 from gossamer_ir.verify import diagnostics, diagnostics_of_format
 
+pytestmark = pytest.mark.no_error_examples
+
 SETTINGS = settings(
     max_examples=50,
     deadline=None,

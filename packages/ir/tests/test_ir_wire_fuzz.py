@@ -17,6 +17,8 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.interchange import serialization
 from gossamer_ir.script import parse_module
 
+pytestmark = pytest.mark.no_error_examples
+
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")

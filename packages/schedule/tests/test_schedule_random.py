@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from gossamer_ir.nodes import Block, For
 from gossamer_schedule import AmbiguousNameWarning, ScheduleBuilder, get_blocks, get_loops, replay
 from gossamer_schedule.cursor.cursor import addressable_statements
 from gossamer_testkit import examples
+
+pytestmark = pytest.mark.no_error_examples
 
 FACTORS = st.sampled_from([(None, 2), (None, 3), (2, None), (2, None, 3), (2, 8), (None, 1)])
 STEPS = st.sampled_from(

@@ -30,6 +30,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 
+pytestmark = pytest.mark.no_error_examples
+
 LENGTH = 24
 LANES = Lanes(8)
 PROGRAMS_PER_SEED = 25
