@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer_ir.arith.integer_value import NotArithmeticError, integer_value
+from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -70,7 +70,7 @@ def axes_by_name(description: FormatDescription) -> dict[str, Axis]:
 def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
     """Return the value of a size."""
     try:
-        return integer_value(expr, sizes)
+        return evaluate_integer(expr, sizes)
     except ZeroDivisionError:
         raise FormatError("format.shape", "A size of the format is divided by zero.") from None
     except NotArithmeticError as error:

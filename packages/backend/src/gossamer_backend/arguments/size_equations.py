@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.arith.integer_value import NotArithmeticError, integer_value
+from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, Var
 from gossamer_ir.support.counted import counted
@@ -27,7 +27,7 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
     5
     """
     try:
-        return integer_value(expr, scalars, element=partial(_array_element, arrays))
+        return evaluate_integer(expr, scalars, element=partial(_array_element, arrays))
     except ZeroDivisionError:
         raise ArgumentError("kernel.size", "A size of the kernel is divided by zero.") from None
     except NotArithmeticError as error:

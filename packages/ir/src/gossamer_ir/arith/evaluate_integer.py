@@ -16,7 +16,7 @@ class NotArithmeticError(Exception):
     """An expression that has no value here; its argument is the name of the node's class."""
 
 
-def integer_value(
+def evaluate_integer(
     expr: Expr,
     variables: Mapping[str, int | float | bool],
     *,
@@ -28,7 +28,7 @@ def integer_value(
     `NotArithmeticError` for other expressions than constants, variables, elements and arithmetic.
 
     >>> from gossamer_ir.core.build import add, index, index_var
-    >>> integer_value(add(index_var("m"), index(1)), {"m": 4})
+    >>> evaluate_integer(add(index_var("m"), index(1)), {"m": 4})
     5
     """
     match expr:
@@ -37,13 +37,13 @@ def integer_value(
         case Var():
             return int(variables[expr.name])
         case Binary() if expr.op in _OPERATIONS:
-            left = integer_value(expr.lhs, variables, element=element)
-            right = integer_value(expr.rhs, variables, element=element)
+            left = evaluate_integer(expr.lhs, variables, element=element)
+            right = evaluate_integer(expr.rhs, variables, element=element)
             if right == 0 and expr.op in ("floordiv", "floormod"):
                 raise ZeroDivisionError
             return UNBOUNDED[expr.op](left, right)
         case Cast():
-            return integer_value(expr.value, variables, element=element)
+            return evaluate_integer(expr.value, variables, element=element)
         case Load(indices=(position,)) if element is not None:
-            return element(expr.buffer, integer_value(position, variables, element=element))
+            return element(expr.buffer, evaluate_integer(position, variables, element=element))
     raise NotArithmeticError(type(expr).__name__)
