@@ -8,12 +8,12 @@ import pytest
 
 from gossamer_backend.arguments.fact_errors import (
     check_disjoint,
-    check_facts,
     check_monotone,
     check_range,
     check_segments,
     check_subset,
     check_value,
+    require_facts,
 )
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
@@ -108,14 +108,14 @@ def test_offsets_that_are_no_sums_of_products_are_named_by_the_first(dtype):
     arrays = {"X": good, "L": sides[0], "R": sides[1]}
     names = {"X": "x", "L": "l", "R": "r"}
     needed = (ProductSteps("X", "L", "R"),)
-    check_facts(needed, {}, arrays=arrays, names=names)
+    require_facts(needed, {}, arrays=arrays, names=names)
     for at in range(1, 5):
         wrong = np.where(np.arange(5) < at, good, good + 1).astype(dtype)
         with pytest.raises(ArgumentError, match=rf"Element {at} of 'x' is {wrong[at]}") as caught:
-            check_facts(needed, {}, arrays=arrays | {"X": wrong}, names=names)
+            require_facts(needed, {}, arrays=arrays | {"X": wrong}, names=names)
         assert caught.value.code == "kernel.product"
     with pytest.raises(ArgumentError, match="'x' has 4 elements; expected as many"):
-        check_facts(needed, {}, arrays=arrays | {"X": good[:4]}, names=names)
+        require_facts(needed, {}, arrays=arrays | {"X": good[:4]}, names=names)
 
 
 DTYPES = ["uint8", "int8", "uint16", "int32", "int64", "uint64", "float32"]
@@ -128,7 +128,7 @@ def test_each_value_is_there_once(dtype):
     for size in (0, 1, 2, 100):
         for low, step in ((0, 1), (20, 1), (-50 if dtype[0] in "if" else 0, 1), (0, 2)):
             good = random.permutation(np.arange(low, low + step * size, step)[:size]).astype(dtype)
-            check_facts(needed, {}, arrays={"X": good}, names=names)
+            require_facts(needed, {}, arrays={"X": good}, names=names)
             if size < 2:
                 continue
             first, second = sorted(random.choice(size, 2, replace=False))
@@ -136,7 +136,7 @@ def test_each_value_is_there_once(dtype):
             wrong[second] = wrong[first]
             found = f"Element {second} of 'x' is {wrong[first]}, as is element {first}"
             with pytest.raises(ArgumentError, match=found) as caught:
-                check_facts(needed, {}, arrays={"X": wrong}, names=names)
+                require_facts(needed, {}, arrays={"X": wrong}, names=names)
             assert caught.value.code == "kernel.distinct"
             rows = wrong.reshape(-1, 2)
             assert not holds(check_needed, needed, arrays={"X": rows}, names=names)
@@ -155,10 +155,10 @@ def test_values_far_apart_are_there_once(dtype):
 def test_padding_may_be_there_several_times():
     values, names = np.array([9, 3, 9, 1], np.int32), {"X": "x"}
     needed = (Distinct("X"), PaddedSlots("X", index(9)))
-    check_facts(needed, {}, arrays={"X": values}, names=names)
+    require_facts(needed, {}, arrays={"X": values}, names=names)
     wrong = np.array([9, 9, 3, 1, 3], np.int32)
     with pytest.raises(ArgumentError, match="Element 4 of 'x' is 3, as is element 2"):
-        check_facts(needed, {}, arrays={"X": wrong}, names=names)
+        require_facts(needed, {}, arrays={"X": wrong}, names=names)
 
 
 def test_a_product_that_wraps_around_is_none():
@@ -180,26 +180,26 @@ def test_unused_slots_of_a_padded_axis_may_repeat():
     slots = np.array([[0, 2, 2], [1, 1, 2]], np.int32)
     arrays, names = {"X": slots[:1]}, {"X": "x"}
     needed = (SortedSegments("X", None, True), PaddedSlots("X", index(2)))
-    check_facts(needed, {}, arrays=arrays, names=names)
+    require_facts(needed, {}, arrays=arrays, names=names)
     with pytest.raises(ArgumentError, match="Element 4 of 'x' is 1, which is equal to"):
-        check_facts(needed, {}, arrays={"X": slots}, names=names)
+        require_facts(needed, {}, arrays={"X": slots}, names=names)
 
 
 def test_segments_with_wild_offsets_are_refused_not_followed():
     arrays = {"X": np.array([1, 0], np.int32), "P": np.array([0, -5, 9], np.int32)}
     needed = (SortedSegments("X", "P", True),)
     with pytest.raises(ArgumentError, match="Element 1 of 'p' is -5") as caught:
-        check_facts(needed, {}, arrays=arrays, names={"X": "x", "P": "p"})
+        require_facts(needed, {}, arrays=arrays, names={"X": "x", "P": "p"})
     assert caught.value.code == "kernel.range"
 
 
 def test_relations_are_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"subset\(I, J\)"):
-        check_facts((Relation("subset", "I", "J"),), {}, arrays={}, names={})
+        require_facts((Relation("subset", "I", "J"),), {}, arrays={}, names={})
 
 
 def check_needed(_name, needed, **options):
-    check_facts(needed, {}, **options)
+    require_facts(needed, {}, **options)
 
 
 def test_a_subset_is_one_in_each_segment():
@@ -236,12 +236,12 @@ def test_padding_is_in_no_set():
     with pytest.raises(
         ArgumentError, match="Element 2 of 'x' is 1, which is in its segment of 'y'"
     ) as c:
-        check_facts((Relation("disjoint", "X", "Y"), *padded), {}, arrays=arrays, names=names)
+        require_facts((Relation("disjoint", "X", "Y"), *padded), {}, arrays=arrays, names=names)
     assert c.value.code == "kernel.disjoint"
     arrays["X"][1, 0] = 0
-    check_facts((Relation("disjoint", "X", "Y"), *padded), {}, arrays=arrays, names=names)
+    require_facts((Relation("disjoint", "X", "Y"), *padded), {}, arrays=arrays, names=names)
     arrays["X"][:] = [[1, 3], [2, 3]]
-    check_facts((Relation("subset", "X", "Y"), *padded), {}, arrays=arrays, names=names)
+    require_facts((Relation("subset", "X", "Y"), *padded), {}, arrays=arrays, names=names)
 
 
 def test_padding_of_another_axis_is_a_value_of_a_longer_one():
@@ -249,10 +249,10 @@ def test_padding_of_another_axis_is_a_value_of_a_longer_one():
     rows = (SortedSegments("X", None, True), SortedSegments("Y", None, True))
     needed = (*rows, PaddedSlots("X", index(9)), PaddedSlots("Y", index(3)))
     names = {"X": "x", "Y": "y"}
-    check_facts((Relation("disjoint", "X", "Y"), *needed), {}, arrays=arrays, names=names)
+    require_facts((Relation("disjoint", "X", "Y"), *needed), {}, arrays=arrays, names=names)
     arrays["X"][0] = [1, 3]
     with pytest.raises(ArgumentError, match="Element 1 of 'x' is 3, which is not in its segment"):
-        check_facts((Relation("subset", "X", "Y"), *needed), {}, arrays=arrays, names=names)
+        require_facts((Relation("subset", "X", "Y"), *needed), {}, arrays=arrays, names=names)
 
 
 def test_coordinates_as_large_as_there_are_are_told_apart_by_segment():

@@ -9,7 +9,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.kernel_cache import build_named, fact_checker
 from gossamer_backend import GeneratedCheck
-from gossamer_backend.arguments.fact_errors import check_facts
+from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_backend.checks.check_program import MIN_THREAD_ELEMENTS
 from gossamer_formats import borrow_scipy
@@ -44,7 +44,7 @@ def holds(facts, arrays, **scalars):
     """The result of the NumPy check, with which the generated check must agree."""
     names = {name: name for name in arrays}
     try:
-        check_facts(facts, scalars, arrays=arrays, names=names)
+        require_facts(facts, scalars, arrays=arrays, names=names)
         expected = True
     except ArgumentError:
         expected = False

@@ -39,7 +39,7 @@ def buffer_of(fact: Fact) -> str:
     return fact.left if isinstance(fact, Relation) else fact.buffer
 
 
-def check_facts(
+def require_facts(
     facts: tuple[Fact, ...],
     scalars: Scalars,
     *,

@@ -14,7 +14,7 @@ from gossamer_backend.arguments.array_checks import (
     require_no_overlap,
     require_shape,
 )
-from gossamer_backend.arguments.fact_errors import buffer_of, check_facts
+from gossamer_backend.arguments.fact_errors import buffer_of, require_facts
 from gossamer_backend.arguments.scalar_checks import limits_of, require_scalar, require_size
 from gossamer_backend.arguments.size_equations import Array, Linear, evaluate, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
@@ -236,4 +236,4 @@ class Arguments:
         by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
         # The fast check says only that something is wrong; the slow one finds where.
         if self.fact_checker is None or not self.fact_checker(facts, scalars, by_alias):
-            check_facts(facts, scalars, arrays=by_alias, names=self._names)
+            require_facts(facts, scalars, arrays=by_alias, names=self._names)

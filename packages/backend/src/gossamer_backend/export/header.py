@@ -12,7 +12,7 @@ from gossamer_backend.export.spelling import (
     element_type,
     extent_texts,
     fact_in_words,
-    names_of,
+    parameters_by_buffer,
     parameters_of,
     scalar_type_of,
 )
@@ -90,7 +90,7 @@ def header_text(artifact: Artifact, *, symbol: str, requires: Sequence[str]) -> 
 
 
 def _description_lines(artifact: Artifact, symbol: str, requires: Sequence[str]) -> Iterator[str]:
-    names = names_of(artifact.signature)
+    names = parameters_by_buffer(artifact.signature)
     yield f"{symbol}: the kernel '{artifact.signature.entry}' of gossamer, ABI {ABI_VERSION}."
     yield f"Compiled for {artifact.target}"
     yield f"by {artifact.backend} {artifact.backend_version}."
@@ -118,7 +118,7 @@ def _fact_lines(params: Sequence[BufferParam], names: Names) -> Iterator[str]:
 
 
 def _declaration(artifact: Artifact, symbol: str) -> str:
-    signature, names = artifact.signature, names_of(artifact.signature)
+    signature, names = artifact.signature, parameters_by_buffer(artifact.signature)
     rows = [_parameter_declaration(param, names) for param in parameters_of(signature)]
     rows.append(("struct gossamer_workspace *", "workspace"))
     kinds = [f"{kind}," for kind, _ in rows[:-1]] + [f"{rows[-1][0]});"]

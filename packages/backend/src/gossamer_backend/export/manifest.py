@@ -15,7 +15,7 @@ from gossamer_backend.export.spelling import (
     element_type,
     extent_texts,
     fact_as_data,
-    names_of,
+    parameters_by_buffer,
     parameters_of,
     scalar_type_of,
 )
@@ -36,7 +36,7 @@ def manifest_text(
     """Return the manifest. `files` are name and contents by role (`object`, `header`, ...); the manifest
     holds their checksums, so that readers can check that files belong together."""
     signature = artifact.signature
-    names = names_of(signature)
+    names = parameters_by_buffer(signature)
     manifest = {
         "gossamer_export": FORMAT,
         "abi_version": ABI_VERSION,

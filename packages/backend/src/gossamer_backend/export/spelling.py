@@ -60,7 +60,7 @@ def parameters_of(signature: Signature) -> tuple[Parameter, ...]:
     return tuple(buffers.get(name) or scalars[name] for name in signature.order)
 
 
-def names_of(signature: Signature) -> dict[str, str]:
+def parameters_by_buffer(signature: Signature) -> dict[str, str]:
     """Return the parameter of every buffer that shapes or facts may name."""
     return {
         buffer: param.name

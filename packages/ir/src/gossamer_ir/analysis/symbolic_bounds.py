@@ -16,7 +16,7 @@ from typing import Literal
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.lane_projection import LANE, lane_count, lane_of, lanes_of
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of, factors_of, product
+from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of, factors_of, multiply
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Binary,
@@ -182,7 +182,7 @@ class Bounds:
             return None
         result = self._end_of_atom(moving[0], loop, up=up)
         for factor in others:
-            result = result and product(result, affine_of(factor))
+            result = result and multiply(result, affine_of(factor))
         return result
 
     def _end_of_division(

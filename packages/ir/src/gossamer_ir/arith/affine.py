@@ -63,7 +63,7 @@ def affine_of(expr: Expr) -> Affine:
         if expr.op == "sub":
             return combine(affine_of(expr.lhs), affine_of(expr.rhs), -1)
         if expr.op == "mul":
-            return product(affine_of(expr.lhs), affine_of(expr.rhs)) or Affine({expr: 1}, 0)
+            return multiply(affine_of(expr.lhs), affine_of(expr.rhs)) or Affine({expr: 1}, 0)
     if isinstance(expr, Unary) and expr.op == "neg":
         return scale(affine_of(expr.operand), -1)
     # Only of constants: the cast of a narrow sum is not the sum of the casts if the sum wraps.
@@ -103,7 +103,7 @@ def normal_form(expr: Expr) -> Affine:
     return affine_of(normal(expr))
 
 
-def product(lhs: Affine, rhs: Affine) -> Affine | None:
+def multiply(lhs: Affine, rhs: Affine) -> Affine | None:
     """Return the form lhs * rhs; None if it has more than `MAX_TERMS` terms."""
     if rhs.is_constant:
         return scale(lhs, rhs.constant)
@@ -177,7 +177,7 @@ def times(lhs: Affine, rhs: Affine) -> Affine:
     """Return the form lhs * rhs; a single atom, their product, if it has more than `MAX_TERMS` terms."""
     if not (lhs.terms or rhs.terms):
         return Affine({}, lhs.constant * rhs.constant)
-    return product(lhs, rhs) or Affine({_multiplied(expr_of(lhs), expr_of(rhs)): 1}, 0)
+    return multiply(lhs, rhs) or Affine({_multiplied(expr_of(lhs), expr_of(rhs)): 1}, 0)
 
 
 def quotient(form: Affine, by: Affine) -> Affine | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gossamer_ir.arith.affine import Affine, affine_of, factors_of, product
+from gossamer_ir.arith.affine import Affine, affine_of, factors_of, multiply
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.nonaffine_bounds import (
@@ -74,7 +74,7 @@ class AtomInequalities:
             for premise in self.about(factor, goal):
                 multiple: Affine | None = premise
                 for other in (*factors[:at], *factors[at + 1 :]):
-                    multiple = multiple and product(multiple, affine_of(other))
+                    multiple = multiple and multiply(multiple, affine_of(other))
                 if multiple is not None:
                     yield multiple
 

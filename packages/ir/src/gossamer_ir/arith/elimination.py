@@ -18,7 +18,7 @@ from gossamer_ir.arith.affine import (
     combine,
     expr_of,
     multiplier_of,
-    product,
+    multiply,
     scale,
     shared_factors,
 )
@@ -231,7 +231,7 @@ class Elimination:
             return
         divisor = affine_of(atom.rhs)
         coefficient = goal.terms[atom]
-        rest = product(without_atom(goal, atom), divisor)
+        rest = multiply(without_atom(goal, atom), divisor)
         if rest is not None:
             total = combine(rest, affine_of(atom.lhs), coefficient)
             slack = combine(divisor, Affine({}, -1), 1)
@@ -265,7 +265,7 @@ class Elimination:
                     continue
                 for premise in self._inequalities.about(factor, goal):
                     if premise.terms.get(factor) == sign:
-                        multiple = product(premise, scale(multiplier, sign))
+                        multiple = multiply(premise, scale(multiplier, sign))
                         if multiple is not None:
                             yield combine(goal, multiple, -1)
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import permutations
 from typing import TypeAlias, TypeGuard
 
-from gossamer_ir.arith.affine import Affine, affine_of, combine, distance, expr_of, product, scale
+from gossamer_ir.arith.affine import Affine, affine_of, combine, distance, expr_of, multiply, scale
 from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.arith.offsets import length_of, next_offset, offset_of
@@ -150,7 +150,7 @@ class IndexArrayFacts:
             step, *steps = (
                 _step(array, position) for array in (load, read[fact.left], read[fact.right])
             )
-            total = product(*steps)
+            total = multiply(*steps)
             if total is not None:
                 rest = combine(step, total, -1)
                 yield from (rest, scale(rest, -1))

@@ -70,10 +70,10 @@ def namer_of(function: Function) -> Namer:
     >>> namer_of(Function("scale", (), ())).fresh("scale")
     'scale_1'
     """
-    return Namer(names_of(function))
+    return Namer(names_in(function))
 
 
-def names_of(function: Function) -> Iterator[str]:
+def names_in(function: Function) -> Iterator[str]:
     """Yield every name that a function declares, its own included."""
     declared = (*function.params, *function.axes, *function.buffers, *function.reducers)
     yield from (function.name, *[declaration.name for declaration in declared])

@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import NAMING
-from gossamer_ir.traversal.names import Namer, bound_variables, names_of
+from gossamer_ir.traversal.names import Namer, bound_variables, names_in
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
@@ -89,7 +89,7 @@ def outline_parallel(module: Module) -> Module:
     used = {function.name for function in module.functions}
     functions: list[Function] = []
     for function in module.functions:
-        outliner = _LoopOutliner(function, Namer(used | set(names_of(function))))
+        outliner = _LoopOutliner(function, Namer(used | set(names_in(function))))
         body = tuple(outliner.statement(stmt) for stmt in function.body)
         functions += [msgspec.structs.replace(function, body=body), *outliner.functions]
     return _require_bound_pointers(Module("flat", tuple(functions), module.entry))

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Body, map_statements, with_bodies, with_body
+from gossamer_lower.statements.rebuild import Statements, map_statements, with_bodies, with_body
 
 
 @lowering_pass(takes=("flat",))
@@ -50,7 +50,7 @@ def _unswitch_function(function: Function) -> Function:
     return with_body(function, _body(function.body, function, namer))
 
 
-def _body(body: Body, function: Function, namer: Namer) -> Body:
+def _body(body: Statements, function: Function, namer: Namer) -> Statements:
     return map_statements(body, lambda stmt: (_statement(stmt, function, namer),))
 
 

@@ -9,7 +9,7 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import Function, Stmt
 from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.names import namer_of
-from gossamer_lower.statements.rebuild import Body, map_statements, replace_bodies
+from gossamer_lower.statements.rebuild import Statements, map_statements, replace_bodies
 
 T = TypeVar("T", bound=Stmt)
 
@@ -42,7 +42,7 @@ class PointVisitor:
         self.namer = namer_of(function)
         self.point = ProgramPoint(function)
 
-    def body(self, body: Body) -> Body:
+    def body(self, body: Statements) -> Statements:
         """Return the statements of a body, each visited at its point."""
         with self.point.scope():
             return map_statements(body, self._visit)
@@ -58,7 +58,7 @@ class PointVisitor:
 
     def inside(self, stmt: T) -> T:
         """Return a statement with its bodies visited, each at the point where it begins."""
-        visited: dict[str, Body] = {}
+        visited: dict[str, Statements] = {}
         for body in effects_of(stmt).bodies:
             with self.point.in_body(stmt, body):
                 visited[body.field] = self.body(body.statements)

@@ -27,17 +27,17 @@ def axis_entries(node: Iteration) -> tuple[AxisEntry, ...]:
     entries: list[AxisEntry] = []
     start = 0
     for axis in node.axes:
-        end = start + len(axes_of(axis))
+        end = start + len(axis_names(axis))
         entries.append(AxisEntry(axis, node.kinds[start:end], node.vars[start:end]))
         start = end
     return tuple(entries)
 
 
-def axes_of(item: IterationAxis) -> tuple[str, ...]:
+def axis_names(item: IterationAxis) -> tuple[str, ...]:
     """Return the axes of an `OverAxis`, `FuseAxes` or `AttachAxis`.
 
     >>> from gossamer_ir.nodes import AttachAxis
-    >>> axes_of(AttachAxis("J", "I")), axes_of(FuseAxes(("I", "J")))
+    >>> axis_names(AttachAxis("J", "I")), axis_names(FuseAxes(("I", "J")))
     (('J',), ('I', 'J'))
     """
     return item.axes if isinstance(item, FuseAxes) else (item.axis,)

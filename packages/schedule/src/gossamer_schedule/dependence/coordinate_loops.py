@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_schedule.cursor.axis_entries import axes_of
+from gossamer_schedule.cursor.axis_entries import axis_names
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 
@@ -56,7 +56,7 @@ def _nested_loops(
             return None
         return _nested_loops(statement, axes, namer=namer, init=statement.init)[0]
 
-    names = [name for item in node.axes for name in axes_of(item)]
+    names = [name for item in node.axes for name in axis_names(item)]
     # Inner inits run within each point of this iteration,
     # so their stores count as part of its body.
     body: tuple[Stmt, ...] = (*init, *rewrite_body(node.body, inside, leaves=False))

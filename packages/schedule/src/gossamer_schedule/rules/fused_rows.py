@@ -25,7 +25,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     Fiber,
     axes_of,
     is_clashing,
-    names_of,
+    names_used,
     slots_before,
 )
 from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
@@ -100,7 +100,7 @@ def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None
     if any(over[0] != axes[0][0] for over in axes) or any(item.kinds[0] != "S" for item in found):
         return None
     loops = tuple(name for iteration in found for name in iteration.vars[1:])
-    taken = set().union(*(names_of(function, iteration) for iteration in found))
+    taken = set().union(*(names_used(function, iteration) for iteration in found))
     return None if is_clashing(taken, loops) else (function, found)
 
 

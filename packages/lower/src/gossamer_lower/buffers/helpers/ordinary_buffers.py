@@ -8,7 +8,7 @@ from typing import Any
 from gossamer_ir.core import build
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuffer
-from gossamer_ir.traversal.names import Namer, namer_of, names_of
+from gossamer_ir.traversal.names import Namer, namer_of, names_in
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower.axes.index_buffers import IndexBuffers
@@ -33,7 +33,7 @@ class OrdinaryBuffers:
         self.storage = StorageLayout(self.axes, self._read_offset, ranges=ranges)
         self.offsets: dict[str, Buffer] = {}
         self._added: list[SparseBuffer] = []
-        self._namer = Namer((*names_of(function), *self.names.values()))
+        self._namer = Namer((*names_in(function), *self.names.values()))
         self._add_offsets(self._namer, sparse)
         self.flat = {
             buffer.name: self.names[indptr.name]

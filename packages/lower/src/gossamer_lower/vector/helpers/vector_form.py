@@ -54,7 +54,7 @@ class Vectors:
         self._namer = namer
         self._lets: list[Let] = []
         self._is_whole = is_whole or _never_whole
-        self.lanes = lanes_of(loop)
+        self.lanes = lanes_of_loop(loop)
         self._values: dict[str, Expr] = {loop.var: Ramp(loop.start, build.ONE, self.lanes)}
 
     def dtype(self, scalar: str) -> str:
@@ -265,7 +265,7 @@ class Vectors:
         return self.vector(lhs), self.vector(rhs)
 
 
-def lanes_of(loop: For) -> Lanes:
+def lanes_of_loop(loop: For) -> Lanes:
     """Return the lanes of a vectorized loop, whose extent is a constant or a constant times vscale."""
     count = build.integer_value(loop.extent)
     if count is not None and count > 1:

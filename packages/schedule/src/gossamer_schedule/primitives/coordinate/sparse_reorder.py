@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Annotations, AttachAxis, Axis, Iteration, IterationAxis
-from gossamer_schedule.cursor.axis_entries import AxisEntry, axes_of, axis_entries
+from gossamer_schedule.cursor.axis_entries import AxisEntry, axis_entries, axis_names
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -102,17 +102,17 @@ def _required_entries(cursor: Cursor, order: Sequence[str]) -> list[AxisEntry]:
 def _require_parents_first(cursor: Cursor, entries: Sequence[AxisEntry]) -> None:
     """Refuse an axis outside of its parent, whose elements select the fibers of the axis."""
     axes: Mapping[str, Axis] = {axis.name: axis for axis in cursor.function.axes}
-    iterated = {name for entry in entries for name in axes_of(entry.axis)}
+    iterated = {name for entry in entries for name in axis_names(entry.axis)}
     seen: set[str] = set()
     for entry in entries:
         for parent in _parents_of(entry.axis, axes):
-            if parent in iterated - seen - set(axes_of(entry.axis)):
+            if parent in iterated - seen - set(axis_names(entry.axis)):
                 raise schedule_error(
                     "sparse_reorder.dependence",
-                    f"Axis '{axes_of(entry.axis)[0]}' must come after axis '{parent}', on which it "
+                    f"Axis '{axis_names(entry.axis)[0]}' must come after axis '{parent}', on which it "
                     "depends.",
                 )
-        seen.update(axes_of(entry.axis))
+        seen.update(axis_names(entry.axis))
 
 
 def _parents_of(entry: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _parents_of(entry: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]
         if own is not None and own.parent is not None:
             yield own.parent
         return
-    for name in axes_of(entry):
+    for name in axis_names(entry):
         axis = axes.get(name)
         if axis is not None and axis.parent is not None:
             yield axis.parent

@@ -184,11 +184,11 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> SparseR
 def has_taken(function: Function, iteration: Iteration, *, names: set[str]) -> bool:
     """Return whether a program uses one of these names, or one that primitives would make for its loops, so
     that lowering and primitives would make other names."""
-    taken = names_of(function, iteration)
+    taken = names_used(function, iteration)
     return not names.isdisjoint(taken) or is_clashing(taken, iteration.vars)
 
 
-def names_of(function: Function, iteration: Iteration) -> set[str]:
+def names_used(function: Function, iteration: Iteration) -> set[str]:
     """Return the names that a function of this iteration uses."""
     declared = (*function.params, *function.axes, *function.buffers)
     return {found.name for found in declared} | {iteration.name, *iteration.vars}
