@@ -36,11 +36,11 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.effects import (
-    BINDING,
+    BOUND_VARIABLES,
+    BUFFER_NODES,
     CALLS,
+    DECLARED_NAMES,
     EFFECTS,
-    NAMING_BUFFERS,
-    TAKING,
     WRITES,
     always_evaluated,
     body_in,
@@ -102,17 +102,17 @@ def test_every_text_field_is_an_effect(kind):
         if field.type is str
     }
     told = {*declared_names(stmt), effects.calls, *(write.buffer for write in effects.writes)}
-    known = {"buffer": kind in NAMING_BUFFERS, "reducer": kind is Combine, "kinds": True}
+    known = {"buffer": kind in BUFFER_NODES, "reducer": kind is Combine, "kinds": True}
     assert [name for name, text in texts.items() if not known.get(name, text in told)] == []
 
 
 def test_kinds_that_name_a_buffer():
-    assert {Load, Search, Store, Atomic, Prefetch, Guard} == NAMING_BUFFERS
+    assert {Load, Search, Store, Atomic, Prefetch, Guard} == set(BUFFER_NODES)
 
 
 def test_what_reads_memory_is_what_names_a_buffer():
     reading = {kind for kind, entry in EXPRESSION_KINDS.items() if entry.reads}
-    assert reading == NAMING_BUFFERS & set(EXPRESSIONS)
+    assert reading == set(BUFFER_NODES) & set(EXPRESSIONS)
 
 
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
@@ -144,9 +144,11 @@ def test_kinds_that_write_and_call_are_what_the_table_says():
 def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
     effects = effects_of(SAMPLES[kind])
     allocated = () if effects.allocates is None else (effects.allocates.name,)
-    assert (BINDING[kind](SAMPLES[kind]) if kind in BINDING else ()) == effects.binds
+    assert (
+        BOUND_VARIABLES[kind](SAMPLES[kind]) if kind in BOUND_VARIABLES else ()
+    ) == effects.binds
     assert declared_names(SAMPLES[kind]) == (*effects.labels, *effects.binds, *allocated)
-    assert (kind in TAKING) == bool(declared_names(SAMPLES[kind]))
+    assert (kind in DECLARED_NAMES) == bool(declared_names(SAMPLES[kind]))
 
 
 def test_the_variables_of_each_kind_that_binds_some():

@@ -12,7 +12,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import Atomic, Guard, IfThenElse, Load
 from gossamer_ir.script import parse_module
-from gossamer_ir.traversal.effects import NAMING_BUFFERS
+from gossamer_ir.traversal.effects import BUFFER_NODES
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify import verify
 from gossamer_lower import lower_buffers, lower_to_flat
@@ -145,7 +145,7 @@ def test_a_search_beyond_a_fiber_stops_the_program():
 
 def test_every_kind_that_accesses_a_buffer_is_lowered():
     """Guards name a buffer but no element, and atomic accumulations are made later."""
-    assert set(ACCESSES) == NAMING_BUFFERS - {Guard, Atomic}
+    assert set(ACCESSES) == set(BUFFER_NODES) - {Guard, Atomic}
 
 
 NESTED = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
-from gossamer_ir.traversal.effects import TAKING
+from gossamer_ir.traversal.effects import DECLARED_NAMES
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
 from gossamer_schedule.tensorization.emit import RENAMING_RULES
 
@@ -22,4 +22,4 @@ def test_schedules_look_into_every_statement_that_holds_others():
 
 
 def test_every_name_that_a_statement_of_an_emission_takes_is_fresh():
-    assert RENAMING_RULES.keys() == TAKING.keys() - {Let, Iteration, ParallelFor}
+    assert RENAMING_RULES.keys() == DECLARED_NAMES.keys() - {Let, Iteration, ParallelFor}

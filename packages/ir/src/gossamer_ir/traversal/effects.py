@@ -151,7 +151,7 @@ def _for(stmt: For) -> Effects:
     repeats = extent is None or extent > 1
     body = Body("body", stmt.body, always_runs=(extent or 0) > 0, repeats=repeats)
     parts = _present(stmt.start, stmt.extent, stmt.weight, stmt.grain)
-    return Effects(parts, binds=BINDING[For](stmt), bodies=(body,))
+    return Effects(parts, binds=BOUND_VARIABLES[For](stmt), bodies=(body,))
 
 
 def _block(stmt: Block) -> Effects:
@@ -159,19 +159,24 @@ def _block(stmt: Block) -> Effects:
     init = (Body("init", stmt.init, is_init=True),) if stmt.init else ()
     body = Body("body", stmt.body, stmt.predicate, always_runs=stmt.predicate is None)
     values = (*[iterator.value for iterator in stmt.iters], *_present(stmt.predicate))
-    return Effects(values, binds=BINDING[Block](stmt), labels=(stmt.name,), bodies=(*init, body))
+    return Effects(
+        values, binds=BOUND_VARIABLES[Block](stmt), labels=(stmt.name,), bodies=(*init, body)
+    )
 
 
 def _iteration(stmt: Iteration) -> Effects:
     init = (Body("init", stmt.init, repeats=True, is_init=True),) if stmt.init else ()
     bodies = (*init, Body("body", stmt.body, repeats=True))
-    return Effects(binds=BINDING[Iteration](stmt), labels=(stmt.name,), bodies=bodies)
+    return Effects(binds=BOUND_VARIABLES[Iteration](stmt), labels=(stmt.name,), bodies=bodies)
 
 
 def _parallel_for(stmt: ParallelFor) -> Effects:
     parts = _present(stmt.start, stmt.extent, *_scalars(stmt.args), stmt.weight, stmt.grain)
     return Effects(
-        parts, binds=BINDING[ParallelFor](stmt), calls=stmt.function, passes=_handles(stmt.args)
+        parts,
+        binds=BOUND_VARIABLES[ParallelFor](stmt),
+        calls=stmt.function,
+        passes=_handles(stmt.args),
     )
 
 
@@ -197,7 +202,7 @@ EFFECTS: dict[type[Any], Callable[[Any], Effects]] = {
     Store: _store,
     Combine: _combine,
     Atomic: _atomic,
-    Let: lambda stmt: Effects((stmt.value,), binds=BINDING[Let](stmt)),
+    Let: lambda stmt: Effects((stmt.value,), binds=BOUND_VARIABLES[Let](stmt)),
     Allocate: lambda stmt: Effects(stmt.buffer.shape, allocates=stmt.buffer),
     If: _if,
     While: _while,
@@ -231,20 +236,18 @@ def always_evaluated(node: Any) -> tuple[Any, ...]:
     return tuple([getattr(node, field) for field in kind.__struct_fields__ if field not in lazy])
 
 
-def _naming_a_buffer() -> frozenset[type[Any]]:
-    """Return the types of nodes with a field `buffer` that holds a name."""
-    return frozenset(kind for kind in (*EXPRESSIONS, *STATEMENTS) if "buffer" in name_fields(kind))
+def _buffer_nodes() -> tuple[type[Any], ...]:
+    """Return the types of nodes with a field `buffer` that holds a name, ordered by their names."""
+    kinds = (kind for kind in (*EXPRESSIONS, *STATEMENTS) if "buffer" in name_fields(kind))
+    return tuple(sorted(kinds, key=lambda kind: kind.__name__))
 
 
-NAMING_BUFFERS = _naming_a_buffer()
+BUFFER_NODES: Any = _buffer_nodes()
 """The types of nodes that name a buffer, to access, guard or prefetch it."""
-
-_WITH_BODIES = frozenset(kind for kind in STATEMENTS if has_bodies(kind)) - NAMING_BUFFERS
-
-NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
-"""The same types as a tuple, in a fixed order."""
-INDEXING: Any = tuple(kind for kind in NAMING if kind is not Guard)
+INDEXED_NODES: Any = tuple(kind for kind in BUFFER_NODES if kind is not Guard)
 """Those of them that have indices: a `Guard` names a buffer only for its error message."""
+
+_WITH_BODIES = frozenset(filter(has_bodies, STATEMENTS)).difference(BUFFER_NODES)
 
 READS: tuple[type[Load], type[Search]] = (Load, Search)
 """The types of expressions that read memory."""
@@ -267,7 +270,7 @@ def buffers_accessed(*nodes: Node) -> frozenset[str]:
     >>> sorted(buffers_accessed(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
     ['X', 'Y']
     """
-    return frozenset([node.buffer for node in collect(INDEXING, *nodes)])
+    return frozenset([node.buffer for node in collect(INDEXED_NODES, *nodes)])
 
 
 @lru_cache(maxsize=4096)
@@ -275,7 +278,7 @@ def _buffers_named_by(node: Node) -> frozenset[str]:
     # Statement by statement, since callers often query the statements of a body next.
     if type(node) in _WITH_BODIES:
         return frozenset().union(*map(_buffers_named_by, children(node)))
-    return frozenset([named.buffer for named in collect(NAMING, node)])
+    return frozenset([named.buffer for named in collect(BUFFER_NODES, node)])
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
@@ -329,7 +332,7 @@ ACCESSES: Any = (*READS, *WRITES)
 _WRITING = frozenset({*WRITES, *CALLS}) - {Store}
 
 
-BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+BOUND_VARIABLES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     Let: lambda stmt: (stmt.var.name,),
     For: lambda stmt: (stmt.var,),
     Block: lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
@@ -338,9 +341,9 @@ BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
 }
 """The variables that each type of statement binds. `EFFECTS` takes `binds` from here; this table is a
 shortcut that builds nothing else."""
-TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
-    **BINDING,
-    Block: lambda stmt: (stmt.name, *BINDING[Block](stmt)),
+DECLARED_NAMES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+    **BOUND_VARIABLES,
+    Block: lambda stmt: (stmt.name, *BOUND_VARIABLES[Block](stmt)),
     Iteration: lambda stmt: (stmt.name, *stmt.vars),
     Allocate: lambda stmt: (stmt.buffer.name,),
 }
@@ -349,7 +352,7 @@ TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
 
 def declared_names(stmt: Stmt) -> tuple[str, ...]:
     """Return every name that a statement declares: variables, labels and buffers."""
-    names = TAKING.get(type(stmt))
+    names = DECLARED_NAMES.get(type(stmt))
     return () if names is None else names(stmt)
 
 

@@ -38,7 +38,7 @@ from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.guards.guard_list import GuardList, disjunction
 from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.rebuild import (
-    Body,
+    Statements,
     replace_bodies,
     with_body,
 )
@@ -115,7 +115,7 @@ class _AccessGuarder:
 
     def _inside(self, stmt: S) -> S:
         """Return a statement with its bodies visited, each under its condition."""
-        visited: dict[str, Body] = {}
+        visited: dict[str, Statements] = {}
         for body in effects_of(stmt).bodies:
             condition = TRUE if body.condition is None else body.condition
             with self._unproved.holding(condition, while_running=body.statements):

@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import NAMING
+from gossamer_ir.traversal.effects import BUFFER_NODES
 from gossamer_ir.traversal.names import Namer, bound_variables, names_in
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
@@ -135,7 +135,7 @@ class _LoopOutliner:
         # First: what an inner parallel loop captures is then simply part of the body.
         loop = _with_serial_loops(loop)
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
-        inside = collect((Var, *NAMING), *loop.body)
+        inside = collect((Var, *BUFFER_NODES), *loop.body)
         buffers = self._captured_buffers(inside)
         variables = _captured_variables(loop, inside, buffers)
         bound = [self._bound(buffer) for buffer in buffers]

@@ -31,7 +31,7 @@ from gossamer_ir.traversal.walk import statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import (
-    Body,
+    Statements,
     with_body,
 )
 
@@ -104,7 +104,7 @@ class _IndexSetSplitter(PointVisitor):
         is_same = self.point.is_invariant(end, loop.body)
         return is_exact and is_same and self.point.is_speculatable_before(bound, loop)
 
-    def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
+    def _rest(self, loop: For, body: Statements, *, bound: Expr, end: Expr) -> Stmt:
         """Return the loop from the bound on; a statement under a condition if it has at most one
         iteration."""
         # Names are unique in a function.

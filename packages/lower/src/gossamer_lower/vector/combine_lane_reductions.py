@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Store,
     TransposeReduce,
 )
-from gossamer_ir.traversal.effects import INDEXING, buffers_named, buffers_written, handles_of
+from gossamer_ir.traversal.effects import INDEXED_NODES, buffers_named, buffers_written, handles_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -216,7 +216,7 @@ class _LaneReductionCombiner:
     def _next_access(self, body: list[Stmt], at: int, store: Store) -> int | None:
         """Return the index of the next statement that may access the stored element; None if none does."""
         for after in range(at + 1, len(body)):
-            accesses = collect(INDEXING, body[after])
+            accesses = collect(INDEXED_NODES, body[after])
             if any(self._may_alias(node, store) for node in accesses):
                 return after
         return None

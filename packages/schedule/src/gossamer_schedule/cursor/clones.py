@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Allocate, Block, BlockIter, For, Region, Stmt, Var
-from gossamer_ir.traversal.effects import NAMING_BUFFERS, effects_of
+from gossamer_ir.traversal.effects import BUFFER_NODES, effects_of
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements
@@ -88,7 +88,7 @@ def _renamed_clone(
     buffers: dict[str, str],
 ) -> Clone:
     naming: dict[type, tuple[str, Mapping[str, str]]] = {
-        **dict.fromkeys((*NAMING_BUFFERS, Region), ("buffer", buffers)),
+        **dict.fromkeys((*BUFFER_NODES, Region), ("buffer", buffers)),
         Block: ("name", blocks),
         BlockIter: ("var", variables),
         For: ("var", variables),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer_ir.nodes import For, Stmt
-from gossamer_ir.traversal.effects import INDEXING, all_buffers
+from gossamer_ir.traversal.effects import INDEXED_NODES, all_buffers
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import (
     Cursor,
@@ -60,7 +60,7 @@ def escaping_private_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
 
 def _accessed_buffers(body: tuple[Stmt, ...]) -> set[str]:
     """Return the names of the buffers that statements access."""
-    return {access.buffer for access in collect(INDEXING, *body)}
+    return {access.buffer for access in collect(INDEXED_NODES, *body)}
 
 
 def _is_private(loop: For, scope: str) -> bool:

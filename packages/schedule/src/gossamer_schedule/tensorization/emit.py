@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Guard, Load, Stmt, Store, Var
-from gossamer_ir.traversal.effects import NAMING, declared_names
+from gossamer_ir.traversal.effects import BUFFER_NODES, declared_names
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -26,7 +26,7 @@ def emitted_body(implementation: Function, match: Match, *, namer: Namer) -> tup
     bindings = {buffer.name: match.bindings[buffer.name] for buffer in implementation.buffers}
 
     def rule(node: Any) -> Any | None:
-        if isinstance(node, NAMING):
+        if isinstance(node, BUFFER_NODES):
             binding = bindings.get(node.buffer)
             if binding is not None:
                 return _rebound_access(node, binding)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var
-from gossamer_ir.traversal.effects import NAMING_BUFFERS
+from gossamer_ir.traversal.effects import BUFFER_NODES
 from gossamer_ir.traversal.references import free_vars
 
 COMMUTATIVE = ("add", "mul", "min", "max", "and", "or")
@@ -91,7 +91,7 @@ def _unified_nodes(pattern: Any, node: Any, match: Match) -> Iterator[Match]:
                 yield extended
             else:
                 yield from _unified_nodes(pattern.value, node.value, extended)
-    elif type(pattern) in NAMING_BUFFERS:
+    elif type(pattern) in BUFFER_NODES:
         return  # they name buffers, and those of the pattern are not the buffers of the nest
     elif type(pattern) is type(node):
         yield from _unified_sequences(_field_values(pattern), _field_values(node), match)

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.effects import (
-    INDEXING,
+    INDEXED_NODES,
     buffers_accessed,
     buffers_allocated,
     buffers_written,
@@ -189,7 +189,7 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     do so before that point runs, and would read the new value if the init were hoisted."""
     own = {(store.buffer, store.indices) for store in collect(Store, *block.init)}
     predicate = () if block.predicate is None else (block.predicate,)
-    indexing = collect(INDEXING, *block.body, *predicate)
+    indexing = collect(INDEXED_NODES, *block.body, *predicate)
     return any(
         isinstance(node, Search) or (node.buffer, node.indices) not in own
         for node in indexing

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.nodes import Allocate, Expr, For, ParallelFor, Stmt, Var
-from gossamer_ir.traversal.effects import NAMING_BUFFERS, declared_names
+from gossamer_ir.traversal.effects import BUFFER_NODES, declared_names
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements
@@ -45,7 +45,7 @@ def _copied(node: Any, names: Mapping[str, str], values: Mapping[str, Expr]) -> 
     if kind is Var:
         name = names.get(node.name)
         return values.get(node.name) if name is None else Var(name, node.dtype)
-    if kind in NAMING_BUFFERS:
+    if kind in BUFFER_NODES:
         name = names.get(node.buffer)
         return None if name is None else msgspec.structs.replace(node, buffer=name)
     if kind in _COUNTING and node.var in names:

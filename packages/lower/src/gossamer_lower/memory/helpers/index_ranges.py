@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import INDEXING, READS, effects_of
+from gossamer_ir.traversal.effects import INDEXED_NODES, READS, effects_of
 from gossamer_ir.traversal.walk import collect, statements
 
 BufferAccess: TypeAlias = Load | Store | Prefetch
@@ -86,7 +86,7 @@ def _accesses(
     """Yield the accesses to a buffer, and the searches in it, each with the enclosing conditions."""
     for stmt in body:
         effects = effects_of(stmt)
-        for node in collect(INDEXING, *(effects.evaluates if effects.bodies else (stmt,))):
+        for node in collect(INDEXED_NODES, *(effects.evaluates if effects.bodies else (stmt,))):
             if node.buffer == name:
                 yield node, enclosing
         for inner in effects.bodies:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Load, Store
-from gossamer_ir.traversal.effects import NAMING, buffers_accessed, outer_writes
+from gossamer_ir.traversal.effects import BUFFER_NODES, buffers_accessed, outer_writes
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
@@ -101,7 +101,7 @@ def _require_unchanged_inputs(cursor: Cursor) -> None:
 
 def _require_only_loads(function: Function, store: Store) -> None:
     """Refuse accesses of the buffer that an expression cannot replace."""
-    for node in collect(NAMING, *function.body):
+    for node in collect(BUFFER_NODES, *function.body):
         if node.buffer == store.buffer and not isinstance(node, (Load, Store)):
             raise schedule_error(
                 "compute_inline.other_access",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Combine, Load, Stmt, Store
-from gossamer_ir.traversal.effects import NAMING, buffers_accessed
+from gossamer_ir.traversal.effects import BUFFER_NODES, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor
@@ -170,7 +170,7 @@ def _require_uses_in_body_only(nest: BlockNest, buffer: str) -> None:
         )
     require_sole_user(nest.block, nest.top, buffer)
     header = replace(block, body=(), init=(), reads=None, writes=None)
-    inside = (node for node in collect(NAMING, *block.body) if node.buffer == buffer)
+    inside = (node for node in collect(BUFFER_NODES, *block.body) if node.buffer == buffer)
     if buffer in buffers_accessed(header) or any(
         type(node) not in (Load, Store) for node in inside
     ):

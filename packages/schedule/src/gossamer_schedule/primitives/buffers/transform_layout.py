@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import INDEXING, buffers_accessed
+from gossamer_ir.traversal.effects import INDEXED_NODES, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
@@ -238,7 +238,7 @@ def _require_no_vectors(function: Function, buffer: str, layout: BufferLayout) -
                 f"'{loop.var}' uses.",
                 hint=f"Apply transform_layout before '{loop.var}' is made vectorized.",
             )
-    accesses = (node for node in collect(INDEXING, *function.body) if node.buffer == buffer)
+    accesses = (node for node in collect(INDEXED_NODES, *function.body) if node.buffer == buffer)
     if any(DType.parse(dtype_of(at)).is_vector for node in accesses for at in node.indices):
         raise schedule_error(
             "transform_layout.kind",

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Function
-from gossamer_ir.traversal.effects import NAMING_BUFFERS, outer_writes
+from gossamer_ir.traversal.effects import BUFFER_NODES, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
@@ -103,7 +103,7 @@ def _function_with_redirected(owner: Function, buffer: str, *, to: str) -> Funct
     """Return the function with accesses moved to another buffer: all, or those of the filtered blocks."""
 
     def use(node: Any) -> Any | None:
-        if type(node) in NAMING_BUFFERS and node.buffer == buffer:
+        if type(node) in BUFFER_NODES and node.buffer == buffer:
             return replace(node, buffer=to)
         return None
 
