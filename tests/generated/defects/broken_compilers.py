@@ -75,7 +75,7 @@ DEFECTS = (
     Defect(
         "an element is initialized in every step of its reduction",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="if block.init and self._place(loop, block).before == loop.var:", instead="if False:",
+        line="if block.init and self._init_position(loop, block).before == loop.var:", instead="if False:",
     ),
     Defect(
         "a search finds a position after its window",
