@@ -90,7 +90,7 @@ def test_tiles_of_a_product_are_outer_products():
 @pytest.mark.parametrize("intrinsic", INTRINSICS, ids=lambda found: found.name)
 def test_what_is_emitted_is_compiled(intrinsic):
     """Natively, too, the semantics and the implementation compute the same."""
-    texts = (intrinsic.semantics, intrinsic.template)
+    texts = (intrinsic.semantics, intrinsic.implementation)
     kernels = [build_kernel(parse_module(text)).kernel for text in texts]
     (function,) = parse_module(texts[0]).functions
     dtype = function.buffers[0].dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
 from gossamer_ir.traversal.effects import DECLARED_NAMES
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
-from gossamer_schedule.tensorization.emit import RENAMING_RULES
+from gossamer_schedule.tensorization.implementation import RENAMING_RULES
 
 HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
 

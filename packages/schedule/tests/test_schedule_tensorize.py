@@ -35,7 +35,7 @@ OUTER = Intrinsic(
                     vp, vi, vj = T.axis.remap("RSS", [p, i, j])
                     C[vi, vj] = C[vi, vj] + A[vp, vi] * B[vp, vj]
 """,
-    template=HEADER
+    implementation=HEADER
     + """
     R = T.alloc_buffer((2, 4), "float32", scope="local")
     for i in T.unroll(2):
@@ -61,7 +61,7 @@ ROW = Intrinsic(
                 vp, vj = T.axis.remap("RS", [p, j])
                 C[vj] = C[vj] + A[vp] * B[vp, vj]
 """,
-    template=ROW_HEADER
+    implementation=ROW_HEADER
     + """
     for p in T.serial(n):
         for j in T.vectorized(4):
@@ -112,7 +112,9 @@ def test_gathered_rows_of_spmm_are_an_operand(require_spmm, features, module):
 def test_what_an_emission_announces_and_guards_is_what_it_matches(require_spmm):
     """Prefetches and guards name the buffers of the program, and elements of the matched regions."""
     more = "        T.prefetch(B[p, 0])\n        T.guard(n > 0, B)\n        for j in T.vectorized"
-    announcing = replace(ROW, template=ROW.template.replace("        for j in T.vectorized", more))
+    announcing = replace(
+        ROW, implementation=ROW.implementation.replace("        for j in T.vectorized", more)
+    )
     builder = ScheduleBuilder(examples.SPMM, intrinsics=(announcing,)).split("k", factors=(None, 4))
     found = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
     assert "T.prefetch(B, T.int64(J_indices[" in body_text(found.module)
@@ -133,7 +135,7 @@ def test_the_module_carries_the_name_and_the_digest():
     )
     texts = [
         body_text(tensorize(fours.module, "j_1", intrinsic="dot_4", intrinsics=(found,)).module)
-        for found in (DOT_4, replace(DOT_4, template=DOT_4.template + "\n"))
+        for found in (DOT_4, replace(DOT_4, implementation=DOT_4.implementation + "\n"))
     ]
     assert '"intrinsic": "dot_4@' in texts[0]
     assert texts[0] != texts[1]
@@ -194,9 +196,12 @@ def with_idle(text: str) -> str:
 
 @pytest.mark.parametrize(("reason", "body", "arguments"), REFUSED)
 def test_refusals(program, reason, body, arguments):
-    broken = replace(DOT_4, name="broken", template=OUTER.template)
+    broken = replace(DOT_4, name="broken", implementation=OUTER.implementation)
     idle = replace(
-        DOT_4, name="idle", semantics=with_idle(DOT_4.semantics), template=with_idle(DOT_4.template)
+        DOT_4,
+        name="idle",
+        semantics=with_idle(DOT_4.semantics),
+        implementation=with_idle(DOT_4.implementation),
     )
     with pytest.raises(ScheduleError) as caught:
         tensorize(program(body), **arguments, intrinsics=(*BOTH, broken, idle))
@@ -213,7 +218,7 @@ def test_what_does_not_match_is_shown_beside_the_intrinsic(program):
 @pytest.mark.parametrize("intrinsic", BOTH)
 def test_both_texts_of_an_intrinsic_compute_the_same(intrinsic):
     found = []
-    for text in (intrinsic.semantics, intrinsic.template):
+    for text in (intrinsic.semantics, intrinsic.implementation):
         random = np.random.default_rng(2)
         (function,) = verify(parse_module(text)).functions
         given = {"n": 5} if any(param.name == "n" for param in function.params) else {}

@@ -25,9 +25,9 @@ def shapes(module, length):
 
 @pytest.mark.parametrize("length", [0, 1, 3, 16, 31, 32, 33, 100])
 @pytest.mark.parametrize("intrinsic", intrinsics(), ids=lambda found: found.name)
-def test_semantics_and_emission_compute_the_same(intrinsic, length):
-    semantics, emission = (
-        verify(parse_module(text)) for text in (intrinsic.semantics, intrinsic.template)
+def test_semantics_and_implementation_compute_the_same(intrinsic, length):
+    semantics, implementation = (
+        verify(parse_module(text)) for text in (intrinsic.semantics, intrinsic.implementation)
     )
     random = np.random.default_rng(length)
     dtype = "float64" if "float64" in intrinsic.name else "float32"
@@ -36,7 +36,7 @@ def test_semantics_and_emission_compute_the_same(intrinsic, length):
         for name, shape in shapes(semantics, length).items()
     }
     found = []
-    for module in (semantics, emission):
+    for module in (semantics, implementation):
         given = {name: array.copy() for name, array in arrays.items()} | {"n": length}
         run(module, given)
         found.append(given["c"])

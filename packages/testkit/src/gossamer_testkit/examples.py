@@ -279,12 +279,12 @@ DOT_4 = Intrinsic(
             vp = T.axis.reduce(4, p)
             C[0] = C[0] + A[vp] * B[vp]
 """,
-    template=_DOT_4
+    implementation=_DOT_4
     + """
     C[0] = C[0] + (A[0] * B[0] + A[1] * B[1] + (A[2] * B[2] + A[3] * B[3]))
 """,
 )
-"""C = C + A B for vectors of four elements, with the template summing pairwise."""
+"""C = C + A B for vectors of four elements, with the implementation summing pairwise."""
 
 ROW_SUMS = parse_module("""
 @T.prim_func

@@ -74,8 +74,10 @@ def _intrinsic(kind: str, lanes: int, dtype: str) -> Intrinsic:
             vp = T.axis.{"spatial" if kind == "copy" else "reduce"}({lanes}, p)
             {target.format(at="vp")} = {value.format(at="vp")}
 """
-    emission = "".join(f"\n    {target} = {value}".format(at=at) for at in reversed(range(lanes)))
-    return Intrinsic(name=name, semantics=head + nest, template=head + emission + "\n")
+    implementation = "".join(
+        f"\n    {target} = {value}".format(at=at) for at in reversed(range(lanes))
+    )
+    return Intrinsic(name=name, semantics=head + nest, implementation=head + implementation + "\n")
 
 
 INTRINSICS = tuple(

@@ -210,11 +210,11 @@ class Signature(Record, frozen=True):
 class Intrinsic(Record, frozen=True):
     """A machine operation for tensorization.
 
-    `semantics` is a script of what it computes, one loop nest around one block; `template` is a script of
-    the code that replaces it. Both have one function of the loop stage, with the same parameters and
+    `semantics` is a script of what it computes, one loop nest around one block. `implementation` is a script
+    of the code that replaces it. Both have one function of the loop stage, with the same parameters and
     buffers. Intrinsics come from installed plugins only; modules and traces refer to them by name.
     """
 
     name: str
     semantics: str
-    template: str
+    implementation: str

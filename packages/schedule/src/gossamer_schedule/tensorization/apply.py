@@ -24,7 +24,11 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.tensorization.emit import emitted_body, is_contiguous, vector_loops
+from gossamer_schedule.tensorization.implementation import (
+    implementation_body,
+    is_contiguous,
+    vector_loops,
+)
 from gossamer_schedule.tensorization.intrinsic import (
     INTRINSIC,
     ParsedIntrinsic,
@@ -72,7 +76,7 @@ def with_intrinsic(
     complete = _required_full_condition(nest)
 
     namer = namer_of(root.function)
-    implementation = emitted_body(parsed.implementation, match, namer=namer)
+    implementation = implementation_body(parsed.implementation, match, namer=namer)
 
     def instead(loops: For) -> tuple[Stmt, ...]:
         return implementation if complete is None else (If(complete, implementation, (loops,)),)

@@ -60,7 +60,7 @@ def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, at: Cursor) ->
 def _parsed_intrinsic(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
     from gossamer_ir.script import parse_module  # the parser is for intrinsics only
 
-    texts = (intrinsic.semantics, intrinsic.template)
+    texts = (intrinsic.semantics, intrinsic.implementation)
     (semantics,), (implementation,) = (parse_module(text).functions for text in texts)
     is_same = (
         semantics.params == implementation.params and semantics.buffers == implementation.buffers

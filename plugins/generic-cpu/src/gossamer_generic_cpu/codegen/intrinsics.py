@@ -30,7 +30,7 @@ _OUTER_SEMANTICS = """
                     vp, vi, vj = T.axis.remap("RSS", [p, i, j])
                     C[vi, vj] = C[vi, vj] + A[vp, vi] * B[vp, vj]
 """
-_OUTER_EMISSION = """
+_OUTER_IMPLEMENTATION = """
     R = T.alloc_buffer(({rows}, {columns}), "{dtype}", scope="local")
     for i in T.unroll({rows}):
         for u in T.unroll(2):
@@ -60,7 +60,7 @@ _DOT_SEMANTICS = """
             vp = T.axis.reduce(n, p)
             C[0] = C[0] + A[vp] * B[vp]
 """
-_DOT_EMISSION = """
+_DOT_IMPLEMENTATION = """
     S = T.alloc_buffer(({all_lanes},), "{dtype}", scope="local")
     for u in T.unroll(4):
         for l in T.vectorized({lanes}):
@@ -83,9 +83,9 @@ def outer_product(dtype: str, rows: int) -> Intrinsic:
     """
     lanes = LANES[dtype]
     sizes = {"dtype": dtype, "rows": rows, "columns": 2 * lanes, "lanes": lanes}
-    semantics, emission = _OUTER + _OUTER_SEMANTICS, _OUTER + _OUTER_EMISSION
+    semantics, implementation = _OUTER + _OUTER_SEMANTICS, _OUTER + _OUTER_IMPLEMENTATION
     name = f"outer_product_{dtype}_{rows}x{2 * lanes}"
-    return Intrinsic(name, semantics.format(**sizes), emission.format(**sizes))
+    return Intrinsic(name, semantics.format(**sizes), implementation.format(**sizes))
 
 
 def dot_product(dtype: str) -> Intrinsic:
@@ -96,9 +96,9 @@ def dot_product(dtype: str) -> Intrinsic:
     """
     lanes = LANES[dtype]
     sizes = {"dtype": dtype, "lanes": lanes, "all_lanes": 4 * lanes}
-    semantics, emission = _DOT + _DOT_SEMANTICS, _DOT + _DOT_EMISSION
+    semantics, implementation = _DOT + _DOT_SEMANTICS, _DOT + _DOT_IMPLEMENTATION
     name = f"dot_product_{dtype}"
-    return Intrinsic(name, semantics.format(**sizes), emission.format(**sizes))
+    return Intrinsic(name, semantics.format(**sizes), implementation.format(**sizes))
 
 
 def intrinsics() -> tuple[Intrinsic, ...]:

@@ -19,7 +19,9 @@ from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule.tensorization.unify import BufferBinding, Match
 
 
-def emitted_body(implementation: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ...]:
+def implementation_body(
+    implementation: Function, match: Match, *, namer: Namer
+) -> tuple[Stmt, ...]:
     """Return the body of an implementation with fresh names and the scalars and buffers of the match."""
     # The implementation may be inserted several times, and names are unique in a function.
     names = {name: namer.fresh(name) for name in _bound_names(implementation)}
