@@ -16,15 +16,16 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
+
+import pytest
 
 from tools import ROOT
 
 GOLDEN = ROOT / "tests/golden/errors.json"
 CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
-MISSING = re.compile(r"^ERROR: (?:file or directory )?not found: (.+)$", re.MULTILINE)
 RAISERS = ("report", "Diagnostic", "_too_deep")
 """The functions that take a code, besides the error classes."""
 SEARCHED = ("packages", "plugins", "tests", "-m", "not no_error_examples")
@@ -48,7 +49,8 @@ def files() -> dict[Path, str]:
 def current_examples(folder: Path) -> list[Row]:
     """Return an example of each code, sorted by code."""
     stored, patterns = stored_examples(), codes_of_source()
-    record = recorded_messages(folder / "stored", [row["test"] for row in stored.values()])
+    existing = existing_tests(row["test"] for row in stored.values())
+    record = recorded_messages(folder / "stored", existing)
     rows = {}
     for code, row in stored.items():
         if not is_covered(code, patterns):
@@ -59,15 +61,24 @@ def current_examples(folder: Path) -> list[Row]:
         if example is not None:
             rows[code] = example
     lost = [code for code in stored.keys() - rows.keys() if is_covered(code, patterns)]
+    if lost:
+        # Most often a case got another name, in the same file.
+        files = {stored[code]["test"].partition("::")[0] for code in lost}
+        present = sorted(file for file in files if (ROOT / file).exists())
+        rows |= searched_examples(folder / "lost", lost, present)
+        lost = [code for code in lost if code not in rows]
     new = [pattern for pattern in patterns if not fnmatch.filter(rows, pattern)]
     if lost or new:
-        rows |= searched_examples(folder, [*lost, *new])
+        rows |= searched_examples(folder / "all", [*lost, *new], SEARCHED)
     return [rows[code] for code in sorted(rows)]
 
 
-def searched_examples(folder: Path, patterns: Iterable[str]) -> dict[str, Row]:
-    """Return examples of these codes from all tests, if they raise the same message when they run alone."""
-    record = recorded_messages(folder / "all", SEARCHED)
+def searched_examples(
+    folder: Path, patterns: Iterable[str], tests: Sequence[str]
+) -> dict[str, Row]:
+    """Return examples of these codes from tests, if they raise the same message when they run alone."""
+    folder.mkdir()
+    record = recorded_messages(folder / "found", tests)
     codes = {code for pattern in patterns for code in fnmatch.filter(record, pattern)}
     chosen = [shortest_example(code, record[code]) for code in sorted(codes)]
     rows = [row for row in chosen if row is not None]
@@ -81,20 +92,13 @@ def stored_examples() -> dict[str, Row]:
     return {row["code"]: row for row in rows}
 
 
-def recorded_messages(folder: Path, tests: Iterable[str]) -> Recorded:
-    """Run pytest and return what the tests raise; tests that do not exist any more are left out."""
-    remaining = list(dict.fromkeys(tests))
-    while remaining:
-        done = run_recorder(folder, remaining)
-        missing = {place.removeprefix(f"{ROOT}/") for place in MISSING.findall(done.stderr)}
-        existing = [
-            test for test in remaining if missing.isdisjoint((test, test.partition("[")[0]))
-        ]
-        if existing == remaining:
-            if done.returncode:
-                raise RuntimeError(f"the tests that raise errors fail:\n{done.stdout[-3000:]}")
-            break
-        remaining = existing
+def recorded_messages(folder: Path, tests: Sequence[str]) -> Recorded:
+    """Run pytest with these arguments and return what the tests raise."""
+    if not tests:  # without any, pytest would run all
+        return {}
+    done = run_pytest(tests, "-p", "tools.error_recorder", folder=folder)
+    if done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise RuntimeError(f"the tests that raise errors fail:\n{done.stdout[-3000:]}")
     record: dict[str, dict[str, list[Shown]]] = defaultdict(lambda: defaultdict(list))
     for path in folder.glob("*.jsonl"):
         for line in path.read_text().splitlines():
@@ -103,15 +107,28 @@ def recorded_messages(folder: Path, tests: Iterable[str]) -> Recorded:
     return record
 
 
-def run_recorder(folder: Path, tests: Iterable[str]) -> subprocess.CompletedProcess[str]:
-    """Run pytest with the plugin that records errors in a folder."""
-    folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.error_recorder"]
-    env = {**os.environ, "GOSSAMER_ERRORS": str(folder)}
-    return subprocess.run(
-        [*command, "-p", "no:cacheprovider", *tests],
-        cwd=ROOT, env=env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+def existing_tests(tests: Iterable[str]) -> list[str]:
+    """Return those of the tests that exist.
+
+    Pytest runs nothing if one does not, and names only the function of a case that it does not find.
+    """
+    asked = list(dict.fromkeys(tests))
+    files = {test.partition("::")[0] for test in asked}
+    found = sorted(file for file in files if (ROOT / file).exists())
+    collected = set(run_pytest(found, "--collect-only").stdout.splitlines())
+    return [test for test in asked if test in collected]
+
+
+def run_pytest(
+    tests: Iterable[str], *options: str, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run pytest; the plugin that records errors writes to a folder."""
+    env = {**os.environ}
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+        env["GOSSAMER_ERRORS"] = str(folder)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def shown(row: Row) -> Shown:
