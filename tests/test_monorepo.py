@@ -28,6 +28,8 @@ MAY_NEED = {
     "gossamer-testkit": {"gossamer-ir", "gossamer-backend"},
     "gossamer-generic-cpu": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
 }
+END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
+"""Folders of tests that no folder of the sources corresponds to."""
 
 
 def name_of(requirement):
@@ -51,10 +53,14 @@ def test_it_is_whole(distribution):
     assert readme.startswith(f"# {distribution.name}\n")
     assert "```python" in readme, "the README has no example"
     assert (distribution.source / "py.typed").exists()
-    tests = [path.name for path in distribution.folder.rglob("tests/test_*.py")]
-    assert tests, "no tests"
-    prefix = f"test_{distribution.folder.name.replace('-', '_')}_"
-    assert [name for name in tests if not name.startswith(prefix)] == []
+    assert any(distribution.folder.glob("tests/**/test_*.py")), "no tests"
+
+
+def test_tests_are_in_the_folders_of_what_they_test(distribution):
+    tests = distribution.folder / "tests"
+    folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
+    folders -= END_TO_END.get(distribution.name, set())
+    assert [name for name in sorted(folders) if not (distribution.source / name).is_dir()] == []
 
 
 def test_it_says_who_it_is(distribution):
@@ -224,9 +230,10 @@ def test_paths_that_contributors_are_sent_to_exist(name, root):
     assert [path for path in sorted(paths) if not (root / path).exists()] == []
 
 
-def test_every_test_file_has_a_name_of_its_own(distributions, root):
-    places = [*(found.folder / "tests" for found in distributions), root / "tests"]
-    names = Counter(path.name for place in places for path in place.rglob("test_*.py"))
+def test_every_helper_of_tests_has_a_name_of_its_own(distributions):
+    """Helpers are imported by their names, and the tests of all distributions may run in one process."""
+    folders = [found.folder / "tests/helpers" for found in distributions]
+    names = Counter(path.name for folder in folders for path in folder.glob("*.py"))
     assert [name for name, count in names.items() if count > 1] == []
 
 

@@ -24,7 +24,7 @@ TESTS = ROOT / "packages" / "gossamer" / "tests"
 MAX_ELEMENTS = 400
 """The maximum number of elements in all arrays of a sample."""
 
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(TESTS / "helpers"))
 
 import script_runs  # noqa: E402
 import sparse_programs  # noqa: E402
@@ -133,7 +133,7 @@ def main() -> None:
     recorder = Recorder()
     recorder.watch()
     files = [
-        str(path) for path in sorted(TESTS.glob("test_*.py")) if "script_runs" in path.read_text()
+        str(path) for path in sorted(TESTS.rglob("test_*.py")) if "script_runs" in path.read_text()
     ]
     status = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", *files])
     if status:

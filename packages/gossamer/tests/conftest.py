@@ -14,7 +14,7 @@ from scipy import sparse
 import gossamer.cli
 from gossamer_backend.call.threads import reset_num_threads
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 
 class Outcome(NamedTuple):

@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 ROW, J, M, N, NNZ = (index_var(name) for name in ("i", "j", "m", "n", "nnz"))
 LOW, HIGH, COLUMN = (index_var(name) for name in ("low", "high", "column"))

@@ -1,0 +1,187 @@
+"""`decompose_padding`, and buffers of other dtypes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from program_results import outcome, same
+from refused import reason_of
+
+from gossamer_ir.interpret import InterpreterError, run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, get_loops
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
+
+FRAME = """
+for i in T.serial({rows}):
+    for j in T.serial({columns}):
+        with T.block("pad"):
+            vi = T.axis.spatial({rows}, i)
+            vj = T.axis.spatial({columns}, j)
+            Y[vi, vj] = T.if_then_else({inside}, X[vi - 1, vj], {padding})
+"""
+INSIDE = (
+    "vi >= 1", "vi >= 1 and vj < n", "vi > 0 and vi <= 5 and vj >= 2 and vj < 6", "1 <= vi and n > vj",
+    "vi >= 1 and vi + vj < 7", "vi >= n and vi >= 1", "vi >= 1 and vj < vi", "vi >= 1 and n < 4",
+    "vi >= 1 and vj < T.int64(P[3])",
+)  # fmt: skip
+EXTREME = (-(2**63), -(2**62), -1, 0, 1, 3, 7, 8, 2**62, 2**63 - 1)
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("loop", ["i", "j"])
+@pytest.mark.parametrize("size", ["8", "T.int64(P[6])", "0"])
+def test_padding_and_interior_make_the_whole(program, inside, loop, size):
+    text = FRAME.format(rows="8", columns=size, inside=inside, padding="T.float32(vi * 10 + n)")
+    module = program(text)
+    builder = ScheduleBuilder(module).decompose_padding("pad", loop=loop)
+    assert builder.names[0] == "pad_pad"
+    assert "if_then_else" not in body_text(builder.module)
+    for n in EXTREME:
+        assert same(builder, module, n=n)
+
+
+def test_a_loop_over_the_interior_is_as_short_as_that(program):
+    text = FRAME.format(rows="8", columns="8", padding="0.0", inside=INSIDE[2])
+    module = ScheduleBuilder(program(text)).decompose_padding("pad", loop="i").module
+    assert get_loops(module, "pad") == ("i", "j")
+    assert "for i in T.serial(5):\n    for j in T.serial(4):" in body_text(module)
+    assert "T.where" not in body_text(module)
+
+
+BESIDE = (
+    FRAME
+    + """
+        with T.block("other"):
+            ui, uj = T.axis.remap("SS", [i, j])
+            Z[ui, uj] = Z[ui, uj] + 1.0
+"""
+)
+
+
+def test_what_stands_beside_runs_as_often_as_before(program):
+    text = BESIDE.format(rows="8", columns="4", padding="2.0", inside="vi >= 1 and vj >= 1")
+    module = program(text)
+    builder = ScheduleBuilder(module).decompose_padding("pad", loop="i")
+    assert "T.where" in body_text(builder.module)
+    assert same(builder, module)
+
+
+def test_conditions_and_loops_around_are_kept(program):
+    text = (
+        FRAME.format(rows="8", columns="i + 1", padding="2.0", inside="vi >= 1 and vj >= 1")
+        .replace("        with T.block", "        if i != n:\n          with T.block")
+        .replace("        vi =", "          vi =")
+        .replace("        vj =", "          vj =")
+        .replace("        Y[", "          Y[")
+        .replace("T.axis.spatial(i + 1, j)", "T.axis.spatial(vi + 1, j)")
+    )
+    module = program(text)
+    for loop, n in product("ij", (0, 3, 9)):
+        builder = ScheduleBuilder(module).decompose_padding("pad", loop=loop)
+        assert same(builder, module, n=n)
+
+
+def test_points_that_meet_are_not_taken_apart(program):
+    text = FRAME.format(rows="8", columns="8", padding="0.0", inside="vi >= 1")
+    meeting = program(text.replace("Y[vi, vj]", "V[vi]"))
+    code = reason_of(ScheduleBuilder(meeting).decompose_padding, "pad", loop="i")
+    assert code == "decompose_padding.not_proved"
+    scattered = program(text.replace("Y[vi, vj]", "Y[T.int64(P[vi]), vj]"))
+    code = reason_of(ScheduleBuilder(scattered).decompose_padding, "pad", loop="i")
+    assert code == "decompose_padding.not_proved"
+
+
+def test_a_select_reads_only_the_interior(program):
+    text = FRAME.format(rows="8", columns="8", padding="0.0", inside="vj < 4")
+    module = program(text.replace("T.if_then_else", "T.Select").replace("vi - 1", "vi"))
+    assert same(ScheduleBuilder(module).decompose_padding("pad", loop="i"), module)
+
+
+def test_what_stops_a_select_outside_the_interior_is_not_computed(program):
+    """As documented: the program reads the row before the first, although it is not selected."""
+    text = FRAME.format(rows="8", columns="8", padding="0.0", inside="vi >= 1")
+    module = program(text.replace("T.if_then_else", "T.Select"))
+    with pytest.raises(InterpreterError, match="out of bounds"):
+        outcome(module)
+    chosen = program(text)
+    assert same(ScheduleBuilder(module).decompose_padding("pad", loop="i"), chosen)
+
+
+SUMS = parse_module("""
+@T.prim_func
+def sums(x: T.handle, y: T.handle, m: T.int64, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m, n), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    S = T.alloc_buffer((m,), "float32")
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    S[vi] = 0.0
+                S[vi] = S[vi] + X[vi, vj] - 0.1
+    for k in T.serial(m):
+        with T.block("copy"):
+            vk = T.axis.spatial(m, k)
+            Y[vk] = S[vk]
+""")
+
+
+def summed(module, x) -> np.ndarray:
+    y = np.zeros(len(x), np.float32)
+    run(verify(module), {"x": x, "y": y, "m": len(x), "n": x.shape[1]})
+    return y
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (2, 500)])
+def test_a_wider_accumulator_rounds_once(shape):
+    x = np.random.default_rng(1).random(shape).astype(np.float32)
+    module = ScheduleBuilder(SUMS).unsafe_set_dtype("S", dtype="float64").module
+    exact = (x.astype(np.float64) - np.float64(np.float32(0.1))).sum(1)
+    np.testing.assert_array_equal(summed(module, x), exact.astype(np.float32))
+    if x.size:
+        assert not np.array_equal(summed(SUMS, x), exact.astype(np.float32))
+
+
+def test_a_narrower_buffer_keeps_less():
+    x = np.full((1, 3), 1000.3, np.float32)
+    module = ScheduleBuilder(SUMS).unsafe_set_dtype("S", dtype="float16").module
+    assert summed(module, x)[0] == np.float16(summed(module, x)[0])
+    assert module.functions[0].annotations == (("unsafe", "set_dtype(S)"),)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float64", "float16", "bfloat16"])
+def test_small_integers_are_the_same_in_every_dtype(program, dtype):
+    text = """
+Q = T.alloc_buffer((8, 8), "float32")
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("make"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Q[vi, vj] = X[vi, vj] + 1.0
+for k in T.serial(8):
+    Q[k, 0] = Q[k, 1]
+    Q[k, 2] = T.max(Q[k, 3], V[k]) * Q[k, 4]
+    Y[k, T.int64(P[T.int64(T.abs(Q[k, 0]))])] = Q[k, 2]
+"""
+    module = program(text)
+    builder = ScheduleBuilder(module).unsafe_set_dtype("Q", dtype=dtype)
+    assert outcome(builder.module) == outcome(module)
+    back = builder.unsafe_set_dtype("Q", dtype="float32")
+    assert outcome(back.module) == outcome(module)
+
+
+def test_a_sparse_buffer_and_its_fill_value():
+    cached = ScheduleBuilder(examples.SPMM_POSITION).cache_read("csrmm", buffer="A", scope="local")
+    module = cached.unsafe_set_dtype("A_local", dtype="float64").module
+    assert (
+        next(found for found in module.functions[0].buffers if found.name == "A_local").dtype
+        == "float64"
+    )
+    verify(module)
