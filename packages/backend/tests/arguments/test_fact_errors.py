@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gossamer_backend.arguments.fact_errors import (
+    FACT_CHECKS,
     check_disjoint,
     check_monotone,
     check_range,
@@ -15,9 +16,23 @@ from gossamer_backend.arguments.fact_errors import (
     check_value,
     require_facts,
 )
+from gossamer_backend.checks.compiled_check import GeneratedCheck
+from gossamer_backend.export.spelling import FACT_SENTENCES
 from gossamer_ir.core.build import index
-from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import Distinct, PaddedSlots, ProductSteps, Relation, SortedSegments
+from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
+from gossamer_ir.nodes import (
+    FACTS,
+    Distinct,
+    Expr,
+    HasValue,
+    Monotone,
+    Name,
+    Node,
+    PaddedSlots,
+    ProductSteps,
+    Relation,
+    SortedSegments,
+)
 from gossamer_ir.support import index_arrays
 from gossamer_ir.support.index_arrays import Segments, first_wrong_product, is_distinct
 
@@ -196,6 +211,30 @@ def test_segments_with_wild_offsets_are_refused_not_followed():
 def test_relations_are_refused_by_name():
     with pytest.raises(UnsupportedError, match=r"subset\(I, J\)"):
         require_facts((Relation("subset", "I", "J"),), {}, arrays={}, names={})
+
+
+class Multiples(Node, frozen=True):
+    """A type of fact that the language lacks: every value is a multiple of `factor`."""
+
+    buffer: Name
+    factor: Expr
+
+
+def test_every_kind_of_fact_has_a_check_and_a_sentence():
+    assert set(FACT_CHECKS) == set(FACT_SENTENCES) == set(FACTS)
+
+
+def test_a_fact_without_a_check_is_refused():
+    arrays, needed = {"X": np.array([0, 5])}, (Monotone("X"), Multiples("X", index(4)))
+    with pytest.raises(InternalError, match="Facts have no check: Multiples"):
+        require_facts(needed, {}, arrays=arrays, names={"X": "x"})
+
+
+def test_a_fact_without_a_compiled_check_is_left_to_numpy():
+    check = GeneratedCheck(lambda name, program: pytest.fail("compiled"), max_numpy_elements=0)
+    arrays, known = {"X": np.array([0, 5])}, HasValue("X", index(1), index(5))
+    assert check((known,), {}, arrays)
+    assert not check((known, Multiples("X", index(4))), {}, arrays)
 
 
 def check_needed(_name, needed, **options):

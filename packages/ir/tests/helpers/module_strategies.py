@@ -13,7 +13,6 @@ import msgspec
 from hypothesis import strategies as st
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
-from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.core.build import handle, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType, with_lanes
@@ -78,6 +77,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.region_coverage import uncovered_regions
 
@@ -641,8 +641,7 @@ class Generator:
 
 def named_by(fact: Any) -> frozenset[str]:
     """The buffers that a fact names, which callers must pass."""
-    names = (getattr(fact, field, None) for field in NAMING_FIELDS)
-    return buffers_read(fact).union(name for name in names if name is not None)
+    return buffers_read(fact).union(buffers_of_fact(fact))
 
 
 @st.composite

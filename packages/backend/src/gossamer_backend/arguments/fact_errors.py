@@ -5,12 +5,16 @@ The positions are found by `gossamer_ir.support.index_arrays`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate
-from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,
+    Expr,
     Fact,
     HasValue,
     InRange,
@@ -34,9 +38,25 @@ from gossamer_ir.support.index_arrays import (
 )
 
 
-def buffer_of(fact: Fact) -> str:
-    """Return the buffer that a fact is about."""
-    return fact.left if isinstance(fact, Relation) else fact.buffer
+class PassedArrays(msgspec.Struct, frozen=True):
+    """What the checks of facts read."""
+
+    scalars: Scalars
+    arrays: Mapping[str, Array]
+    """The arrays by buffer, in the shapes of the signature."""
+    names: Mapping[str, str]
+    """The parameter of each buffer, which messages name."""
+    pads: Mapping[str, int]
+    """The value of unused slots by buffer."""
+    segments: Mapping[str, SortedSegments]
+    """The fact about the segments of each buffer that has one."""
+
+    def size(self, expr: Expr) -> int:
+        return evaluate(expr, self.scalars, arrays=self.arrays)
+
+    def named(self, buffer: str) -> tuple[str, Array]:
+        """Return the name that messages give to a buffer, and its array."""
+        return self.names[buffer], self.arrays[buffer]
 
 
 def require_facts(
@@ -49,57 +69,70 @@ def require_facts(
     """Raise `ArgumentError` for the first fact that does not hold.
 
     `arrays` are by buffer and have the shapes of the signature; `names` are the names of their parameters.
-    Facts about segments are checked last, since they rely on the others.
+    Facts about segments are checked last, since they rely on the others. Raises `InternalError` for a fact
+    of a type that has no check: the program was compiled as if it held.
     """
+    if unknown := {type(fact).__name__ for fact in facts if type(fact) not in FACT_CHECKS}:
+        raise InternalError(f"Facts have no check: {', '.join(sorted(unknown))}.")
     pads = {
         fact.buffer: evaluate(fact.length, scalars, arrays=arrays)
         for fact in facts
         if isinstance(fact, PaddedSlots)
     }
-    for fact in facts:
-        _check_values(fact, scalars, arrays=arrays, names=names)
-        if isinstance(fact, Distinct):
-            check_distinct(names[fact.buffer], arrays[fact.buffer], pad=pads.get(fact.buffer))
-    for fact in facts:
-        if isinstance(fact, SortedSegments):
-            _check_order(fact, arrays=arrays, names=names, pad=pads.get(fact.buffer))
-    cuts = {fact.buffer: fact for fact in facts if isinstance(fact, SortedSegments)}
-    for fact in facts:
-        if isinstance(fact, Relation):
-            _check_relation(fact, cuts, arrays=arrays, names=names, pads=pads)
+    segments = {fact.buffer: fact for fact in facts if isinstance(fact, SortedSegments)}
+    passed = PassedArrays(scalars, arrays, names, pads, segments)
+    for fact in sorted(facts, key=_turn):
+        FACT_CHECKS[type(fact)](fact, passed)
 
 
-def _check_values(
-    fact: Fact, scalars: Scalars, *, arrays: Mapping[str, Array], names: Mapping[str, str]
-) -> None:
-    """Check a fact about single values or neighbors."""
-    match fact:
-        case InRange():
-            low = evaluate(fact.low, scalars, arrays=arrays)
-            high = evaluate(fact.high, scalars, arrays=arrays)
-            check_range(names[fact.buffer], arrays[fact.buffer], low=low, high=high)
-        case Monotone():
-            check_monotone(names[fact.buffer], arrays[fact.buffer])
-        case HasValue():
-            at = evaluate(fact.index, scalars, arrays=arrays)
-            value = evaluate(fact.value, scalars, arrays=arrays)
-            check_value(names[fact.buffer], arrays[fact.buffer], at=at, value=value)
-        case ProductSteps():
-            of = [(names[name], arrays[name]) for name in (fact.left, fact.right)]
-            check_products(names[fact.buffer], arrays[fact.buffer], of=of)
+def _turn(fact: Fact) -> int:
+    return _RELYING.index(type(fact)) if type(fact) in _RELYING else -1
 
 
-def _check_relation(
-    fact: Relation,
-    cuts: Mapping[str, SortedSegments],
-    *,
-    arrays: Mapping[str, Array],
-    names: Mapping[str, str],
-    pads: Mapping[str, int],
-) -> None:
+def _check_in_range(fact: InRange, passed: PassedArrays) -> None:
+    low, high = passed.size(fact.low), passed.size(fact.high)
+    check_range(*passed.named(fact.buffer), low=low, high=high)
+
+
+def _check_monotone(fact: Monotone, passed: PassedArrays) -> None:
+    check_monotone(*passed.named(fact.buffer))
+
+
+def _check_has_value(fact: HasValue, passed: PassedArrays) -> None:
+    at, value = passed.size(fact.index), passed.size(fact.value)
+    check_value(*passed.named(fact.buffer), at=at, value=value)
+
+
+def _check_product_steps(fact: ProductSteps, passed: PassedArrays) -> None:
+    of = [passed.named(fact.left), passed.named(fact.right)]
+    check_products(*passed.named(fact.buffer), of=of)
+
+
+def _check_distinct(fact: Distinct, passed: PassedArrays) -> None:
+    check_distinct(*passed.named(fact.buffer), pad=passed.pads.get(fact.buffer))
+
+
+def _check_padded_slots(_fact: PaddedSlots, _passed: PassedArrays) -> None:
+    """Every value is allowed: the fact only says which slots the other facts exclude."""
+
+
+def _check_sorted_segments(fact: SortedSegments, passed: PassedArrays) -> None:
+    """Check the offsets of segments first, then the order within the segments."""
+    name, array = passed.named(fact.buffer)
+    indptr = None
+    if fact.indptr is not None:
+        offsets, indptr = passed.named(fact.indptr)
+        # First: offsets outside of the array would make the
+        # check of the segments itself read out of bounds.
+        check_range(offsets, indptr, low=0, high=array.size + 1)
+    pad = passed.pads.get(fact.buffer)
+    check_segments(name, array, indptr=indptr, unique=fact.unique, pad=pad)
+
+
+def _check_relation(fact: Relation, passed: PassedArrays) -> None:
     """Check that each segment of one buffer is a subset of the segment of the same number of another, or
     disjoint from it; both buffers are sorted."""
-    left, right = cuts.get(fact.left), cuts.get(fact.right)
+    left, right = passed.segments.get(fact.left), passed.segments.get(fact.right)
     if fact.kind not in ("subset", "disjoint") or left is None or right is None:
         raise UnsupportedError(
             "backend.relation",
@@ -108,14 +141,29 @@ def _check_relation(
         )
     parts = [
         segments_of(
-            arrays[cut.buffer],
-            None if cut.indptr is None else arrays[cut.indptr],
-            pad=pads.get(cut.buffer),
+            passed.arrays[cut.buffer],
+            None if cut.indptr is None else passed.arrays[cut.indptr],
+            pad=passed.pads.get(cut.buffer),
         )
         for cut in (left, right)
     ]
     check = check_subset if fact.kind == "subset" else check_disjoint
-    check(names[fact.left], *parts, of=names[fact.right])
+    check(passed.names[fact.left], *parts, of=passed.names[fact.right])
+
+
+FACT_CHECKS: Mapping[type, Callable[[Any, PassedArrays], None]] = {
+    InRange: _check_in_range,
+    Monotone: _check_monotone,
+    HasValue: _check_has_value,
+    ProductSteps: _check_product_steps,
+    Distinct: _check_distinct,
+    PaddedSlots: _check_padded_slots,
+    SortedSegments: _check_sorted_segments,
+    Relation: _check_relation,
+}
+"""One entry for each type of fact."""
+_RELYING = (SortedSegments, Relation)
+"""Types of facts whose checks rely on those of all types before them, and so come last, in this order."""
 
 
 def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None:
@@ -140,23 +188,6 @@ def check_disjoint(name: str, left: Segments, right: Segments, *, of: str) -> No
             "too.",
             hint="Pass index arrays that have nothing in common.",
         )
-
-
-def _check_order(
-    fact: SortedSegments,
-    *,
-    arrays: Mapping[str, Array],
-    names: Mapping[str, str],
-    pad: int | None,
-) -> None:
-    """Check the offsets of segments first, then the order within the segments."""
-    array, indptr = arrays[fact.buffer], None
-    if fact.indptr is not None:
-        indptr = arrays[fact.indptr]
-        # First: offsets outside of the array would make the
-        # check of the segments itself read out of bounds.
-        check_range(names[fact.indptr], indptr, low=0, high=array.size + 1)
-    check_segments(names[fact.buffer], array, indptr=indptr, unique=fact.unique, pad=pad)
 
 
 def check_range(name: str, array: Array, *, low: int, high: int) -> None:

@@ -14,7 +14,7 @@ from gossamer_backend.arguments.array_checks import (
     require_no_overlap,
     require_shape,
 )
-from gossamer_backend.arguments.fact_errors import buffer_of, require_facts
+from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.arguments.scalar_checks import limits_of, require_scalar, require_size
 from gossamer_backend.arguments.size_equations import Array, Linear, evaluate, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
@@ -22,6 +22,7 @@ from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
+from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.references import free_vars
 
 Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
@@ -63,7 +64,7 @@ class Arguments:
         self._aliases = {
             name: param
             for param in signature.buffers
-            for name in (param.buffer, *(buffer_of(fact) for fact in param.facts))
+            for name in (param.buffer, *(subject_of(fact) for fact in param.facts))
         }
         self._names = {name: param.name for name, param in self._aliases.items()}
         self._is_related = any(

@@ -1,6 +1,6 @@
 """Check facts about large index arrays with a compiled kernel.
 
-The kernel is only a fast path. If it does not find that all facts hold, `fact_errors.check_facts` decides and
+The kernel is only a fast path. If it does not find that all facts hold, `fact_errors.require_facts` decides and
 reports the first violation.
 """
 
@@ -9,13 +9,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Union, get_args
 
 import msgspec
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.fact_errors import buffer_of
 from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate
 from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
 from gossamer_backend.checks.check_program import ArrayTest, check_module
@@ -29,10 +28,10 @@ from gossamer_ir.nodes import (
     Monotone,
     PaddedSlots,
     ProductSteps,
-    Relation,
     SortedSegments,
 )
 from gossamer_ir.support.index_arrays import LONGEST_LIST, first_wrong_product, has_value
+from gossamer_ir.traversal.fact_kinds import subject_of
 
 if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel
@@ -47,6 +46,9 @@ _Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distin
 """A fact about one buffer."""
 _SINGLE = (HasValue, ProductSteps)
 """Facts that NumPy checks as fast as a kernel."""
+_CHECKED: tuple[type[Any], ...] = (*get_args(_Local), *_SINGLE)
+"""The types of facts that are checked here. Any other, such as a relation, is left to `require_facts`: the
+result must not be True because a fact was ignored."""
 _Layout: TypeAlias = "tuple[str, np.dtype[Any], int]"
 """A buffer, the dtype of its array and its number of dimensions."""
 
@@ -74,11 +76,12 @@ class GeneratedCheck:
     def __call__(
         self, facts: Sequence[Fact], scalars: Scalars, arrays: Mapping[str, Array]
     ) -> bool:
-        names = {fact.buffer: None for fact in facts if not isinstance(fact, Relation)}
-        read = {name: arrays[name] for name in names}
+        if not all(isinstance(fact, _CHECKED) for fact in facts):
+            return False
+        read = {name: arrays[name] for name in map(subject_of, facts)}
         if sum(array.size for array in read.values()) <= self._max_numpy_elements:
             return False
-        several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
+        several: tuple[Any, ...] = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
         single = (fact for fact in facts if isinstance(fact, _SINGLE))
         if not all(_fact_holds(fact, scalars, arrays) for fact in single):
             return False
@@ -88,10 +91,10 @@ class GeneratedCheck:
         return all(map(_is_plain, read.values())) and self._all_pass(several, scalars, arrays)
 
     def _all_pass(
-        self, facts: tuple[Fact, ...], scalars: Scalars, arrays: Mapping[str, Array]
+        self, facts: tuple[_Local, ...], scalars: Scalars, arrays: Mapping[str, Array]
     ) -> bool:
         """Run the kernel for these facts; False also if there is none."""
-        read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in facts}
+        read = {fact.buffer: arrays[fact.buffer] for fact in facts}
         plans = _test_plans(
             facts, tuple((name, array.dtype, array.ndim) for name, array in read.items())
         )
@@ -153,12 +156,12 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _test_plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan, ...] | None:
+def _test_plans(
+    facts: tuple[_Local, ...], layouts: tuple[_Layout, ...]
+) -> tuple[_Plan, ...] | None:
     """Return a plan for each buffer, offsets first; None if one cannot be tested."""
     by_buffer: dict[str, list[_Local]] = {}
     for fact in facts:
-        if isinstance(fact, (Relation, *_SINGLE)):
-            return None
         by_buffer.setdefault(fact.buffer, []).append(fact)
     plans: list[_Plan] = []
     for name, dtype, dimensions in sorted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.script import print_expr
+from gossamer_ir.traversal.fact_kinds import buffer_fields, subject_of
 from gossamer_ir.traversal.rewrite import map_children
 
 Names: TypeAlias = Mapping[str, str]
@@ -65,7 +66,7 @@ def parameters_by_buffer(signature: Signature) -> dict[str, str]:
     return {
         buffer: param.name
         for param in signature.buffers
-        for buffer in (param.buffer, *(_subject_text(fact) for fact in param.facts))
+        for buffer in (param.buffer, *(subject_of(fact) for fact in param.facts))
     }
 
 
@@ -93,33 +94,7 @@ def fact_in_words(fact: Fact, names: Names) -> str:
     >>> fact_in_words(InRange("J_indices", index(0), index_var("n")), {})
     'every value is at least 0 and less than n'
     """
-    match fact:
-        case InRange():
-            low, high = expression_text(fact.low, names), expression_text(fact.high, names)
-            return f"every value is at least {low} and less than {high}"
-        case Monotone():
-            return "no value is less than the one before it"
-        case HasValue():
-            at, value = expression_text(fact.index, names), expression_text(fact.value, names)
-            return f"the value at {at} is {value}"
-        case ProductSteps():
-            left, right = (names.get(name, name) for name in (fact.left, fact.right))
-            return f"each step is the product of those of {left} and {right}"
-        case SortedSegments():
-            order = "greater than" if fact.unique else "at least"
-            where = (
-                "row"
-                if fact.indptr is None
-                else f"segment of {names.get(fact.indptr, fact.indptr)}"
-            )
-            return f"in each {where}, every value is {order} the one before it"
-        case Distinct():
-            return "no two values are the same"
-        case PaddedSlots():
-            return f"a value of {expression_text(fact.length, names)} is padding"
-        case Relation():
-            left, right = (names.get(name, name) for name in (fact.left, fact.right))
-            return f"{fact.kind}({left}, {right})"
+    return FACT_SENTENCES[type(fact)](fact, names)
 
 
 def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
@@ -133,12 +108,60 @@ def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
         value: Any = getattr(fact, field.name)
         if isinstance(value, EXPRESSIONS):
             data[field.name] = expression_text(value, names)
-        elif field.name in ("indptr", "left", "right"):
-            data[field.name] = names.get(value, value)
-        elif field.name != "buffer":
+        # The fact is listed with its array, so only further ones are named.
+        elif field.name in buffer_fields(type(fact)):
+            data |= {} if field.name == "buffer" else {field.name: names.get(value, value)}
+        else:
             data[field.name] = value
     return {**data, "says": fact_in_words(fact, names)}
 
 
-def _subject_text(fact: Fact) -> str:
-    return fact.left if isinstance(fact, Relation) else fact.buffer
+def _in_range(fact: InRange, names: Names) -> str:
+    low, high = expression_text(fact.low, names), expression_text(fact.high, names)
+    return f"every value is at least {low} and less than {high}"
+
+
+def _monotone(_fact: Monotone, _names: Names) -> str:
+    return "no value is less than the one before it"
+
+
+def _has_value(fact: HasValue, names: Names) -> str:
+    at, value = expression_text(fact.index, names), expression_text(fact.value, names)
+    return f"the value at {at} is {value}"
+
+
+def _product_steps(fact: ProductSteps, names: Names) -> str:
+    left, right = (names.get(name, name) for name in (fact.left, fact.right))
+    return f"each step is the product of those of {left} and {right}"
+
+
+def _sorted_segments(fact: SortedSegments, names: Names) -> str:
+    order = "greater than" if fact.unique else "at least"
+    where = "row" if fact.indptr is None else f"segment of {names.get(fact.indptr, fact.indptr)}"
+    return f"in each {where}, every value is {order} the one before it"
+
+
+def _distinct(_fact: Distinct, _names: Names) -> str:
+    return "no two values are the same"
+
+
+def _padded_slots(fact: PaddedSlots, names: Names) -> str:
+    return f"a value of {expression_text(fact.length, names)} is padding"
+
+
+def _relation(fact: Relation, names: Names) -> str:
+    left, right = (names.get(name, name) for name in (fact.left, fact.right))
+    return f"{fact.kind}({left}, {right})"
+
+
+FACT_SENTENCES: Mapping[type, Callable[[Any, Names], str]] = {
+    InRange: _in_range,
+    Monotone: _monotone,
+    HasValue: _has_value,
+    ProductSteps: _product_steps,
+    SortedSegments: _sorted_segments,
+    Distinct: _distinct,
+    PaddedSlots: _padded_slots,
+    Relation: _relation,
+}
+"""One entry for each type of fact."""

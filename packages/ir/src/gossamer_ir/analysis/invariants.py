@@ -8,11 +8,9 @@ from functools import lru_cache
 from gossamer_ir.nodes import Fact, Function, Node, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.effects import buffers_written, directly_written, handles_of
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import every_statement
-
-NAMING_FIELDS = ("buffer", "indptr", "left", "right")
-"""The fields of facts that contain the name of a buffer, or None."""
 
 
 @memoize_by_identity
@@ -84,5 +82,4 @@ def invariant_facts(function: Function) -> tuple[Fact, ...]:
 @lru_cache(maxsize=1024)
 def _buffers_read_by(fact: Fact) -> frozenset[str]:
     """Return the buffers that a fact is about, and those that its bounds read."""
-    names = (getattr(fact, field, None) for field in NAMING_FIELDS)
-    return buffers_read(fact).union(name for name in names if name is not None)
+    return buffers_read(fact).union(buffers_of_fact(fact))

@@ -25,21 +25,18 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
-    HasValue,
     IfThenElse,
     InRange,
     Let,
     Load,
-    Monotone,
-    ProductSteps,
     Search,
     Select,
-    SortedSegments,
     Stmt,
     Unary,
     Var,
     VScale,
 )
+from gossamer_ir.traversal.fact_kinds import FACT_KINDS, subject_of
 from gossamer_ir.traversal.walk import statements
 
 LARGEST_VSCALE = 2**10
@@ -53,9 +50,7 @@ class _IndexFacts:
         self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         # These facts constrain an element by its index. A proof may use them, so the index must be exact.
         self.ordered = frozenset(
-            fact.buffer
-            for fact in facts
-            if isinstance(fact, (HasValue, Monotone, ProductSteps, SortedSegments))
+            subject_of(fact) for fact in facts if FACT_KINDS[type(fact)].orders_elements
         )
 
 

@@ -10,18 +10,17 @@ from gossamer_ir.nodes import (
     Atomic,
     Buffer,
     Expr,
-    Fact,
     Function,
     Launch,
     Load,
     Module,
     ParallelFor,
-    Relation,
     Search,
     Store,
     Var,
 )
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 
 Names = set[str]
@@ -86,12 +85,8 @@ def _buffer_param(handle: str, buffer: object, entry: Function, usage: Usage) ->
         buffer.shape,
         is_read=handle in usage[0],
         is_written=handle in usage[1],
-        facts=tuple(fact for fact in entry.facts if _subject(fact) in aliases),
+        facts=tuple(fact for fact in entry.facts if subject_of(fact) in aliases),
     )
-
-
-def _subject(fact: Fact) -> str:
-    return fact.left if isinstance(fact, Relation) else fact.buffer
 
 
 def _usage(function: Function, functions: Mapping[str, Function], done: dict[str, Usage]) -> Usage:

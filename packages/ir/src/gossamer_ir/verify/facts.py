@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.invariants import NAMING_FIELDS
-from gossamer_ir.nodes import (
-    AnyBuffer,
-    Distinct,
-    Fact,
-    HasValue,
-    InRange,
-    Monotone,
-    PaddedSlots,
-    ProductSteps,
-    Relation,
-    SortedSegments,
-)
+from gossamer_ir.nodes import AnyBuffer, Fact, Relation
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
+from gossamer_ir.traversal.fields import FIELDS
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.operand_dtypes import check_size
@@ -55,8 +45,8 @@ def check_facts(
     for count, fact in enumerate(facts):
         inner = at.down("facts", count)
         _check_fact(ctx, fact, inner)
-        named = [str(getattr(fact, field, "")) for field in NAMING_FIELDS]
-        for name in sorted(buffers_read(fact).union(named) & ctx.buffers.keys() - passed):
+        named = buffers_read(fact).union(buffers_of_fact(fact))
+        for name in sorted(named & ctx.buffers.keys() - passed):
             ctx.report(
                 "verify.fact.unchecked",
                 f"A fact is about '{name}', which the function allocates, so it cannot be checked at "
@@ -70,26 +60,14 @@ def _check_fact(ctx: VerifyContext, fact: Fact, at: At) -> None:
     if isinstance(fact, Relation):
         _check_relation(ctx, fact, at)
         return
-    _check_subject(ctx, fact.buffer, at)
-    match fact:
-        case InRange():
-            check_size(ctx, fact.low, at.down("low"))
-            check_size(ctx, fact.high, at.down("high"))
-        case HasValue():
-            check_size(ctx, fact.index, at.down("index"))
-            check_size(ctx, fact.value, at.down("value"))
-        case ProductSteps():
-            _check_subject(ctx, fact.left, at)
-            _check_subject(ctx, fact.right, at)
-        case PaddedSlots():
-            check_size(ctx, fact.length, at.down("length"))
-        case SortedSegments() if fact.indptr is not None:
-            _check_subject(ctx, fact.indptr, at)
-        case SortedSegments() | Monotone() | Distinct():
-            pass
+    for name in buffers_of_fact(fact):
+        _check_buffer(ctx, name, at)
+    # All expressions of facts are bounds, indices or values of index arrays.
+    for field in FIELDS[type(fact)]:
+        check_size(ctx, getattr(fact, field), at.down(field))
 
 
-def _check_subject(ctx: VerifyContext, name: str, at: At) -> None:
+def _check_buffer(ctx: VerifyContext, name: str, at: At) -> None:
     if name in ctx.buffers:
         ctx.trusted.add(name)
     else:

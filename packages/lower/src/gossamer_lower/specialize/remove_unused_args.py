@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.nodes import (
     FACTS,
     Axis,
@@ -19,6 +18,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import CALLS
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.lowering_pass import lowering_pass
@@ -119,9 +119,7 @@ def _buffers_named(nodes: Iterable[Any]) -> Iterator[str]:
     for top in nodes:
         for node in walk(top):
             if isinstance(node, FACTS):
-                yield from (
-                    buffer for name in NAMING_FIELDS if (buffer := getattr(node, name, None))
-                )
+                yield from buffers_of_fact(node)
             elif isinstance(buffer := getattr(node, "buffer", None), str):
                 yield buffer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Mapping
 
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import (
@@ -25,10 +26,6 @@ from gossamer_ir.script.parser.name_lookup import plain_buffer_named
 from gossamer_ir.script.parser.statics import require_bool
 
 _RELATIONS = ("subset", "disjoint", "covers")
-_FACTS = (
-    *_RELATIONS, "in_range", "monotone", "has_value", "product_steps", "sorted_segments",
-    "distinct", "padded_slots",
-)  # fmt: skip
 
 
 def assume_axes(ctx: ParserContext, call: ast.Call) -> None:
@@ -41,8 +38,8 @@ def assume_axes(ctx: ParserContext, call: ast.Call) -> None:
 
 def assume_buffers(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
-    inner = _claim(ctx, call, _FACTS)
-    ctx.function.facts.append(ctx.mark(_fact(ctx, inner), call))
+    inner = _claim(ctx, call, tuple(FACTS))
+    ctx.function.facts.append(ctx.mark(FACTS[_name(inner)](ctx, inner), call))
 
 
 def assume_buffer_domain(ctx: ParserContext, call: ast.Call) -> None:
@@ -82,40 +79,62 @@ def _name(call: ast.Call) -> str:
     return (dotted(call.func) or "").removeprefix("sp.")
 
 
-def _fact(ctx: ParserContext, call: ast.Call) -> Fact:
-    name = _name(call)
-    if name in _RELATIONS:
-        given = bind(ctx, call, "left right", required=2)
-        left, right = (plain_buffer_named(ctx, given[side]).name for side in ("left", "right"))
-        return Relation(name, left, right)  # type: ignore[arg-type]  # checked above
-    if name == "monotone":
-        return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
-    if name == "distinct":
-        return Distinct(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
-    if name == "sorted_segments":
-        return _sorted_segments(ctx, call)
-    if name == "has_value":
-        given = bind(ctx, call, "buffer index value", required=3)
-        at, value = index_expr(ctx, given["index"]), index_expr(ctx, given["value"])
-        return HasValue(_buffer(ctx, given), at, value)
-    if name == "product_steps":
-        given = bind(ctx, call, "buffer left right", required=3)
-        left, right = (plain_buffer_named(ctx, given[side]).name for side in ("left", "right"))
-        return ProductSteps(_buffer(ctx, given), left, right)
-    if name == "padded_slots":
-        given = bind(ctx, call, "buffer length", required=2)
-        return PaddedSlots(_buffer(ctx, given), index_expr(ctx, given["length"]))
+def _relation(ctx: ParserContext, call: ast.Call) -> Fact:
+    given = bind(ctx, call, "left right", required=2)
+    left, right = (plain_buffer_named(ctx, given[side]).name for side in ("left", "right"))
+    return Relation(_name(call), left, right)  # type: ignore[arg-type]  # checked by _claim
+
+
+def _in_range(ctx: ParserContext, call: ast.Call) -> Fact:
     given = bind(ctx, call, "buffer low high", required=3)
     low, high = index_expr(ctx, given["low"]), index_expr(ctx, given["high"])
     return InRange(_buffer(ctx, given), low, high)
 
 
-def _sorted_segments(ctx: ParserContext, call: ast.Call) -> SortedSegments:
+def _monotone(ctx: ParserContext, call: ast.Call) -> Fact:
+    return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
+
+
+def _has_value(ctx: ParserContext, call: ast.Call) -> Fact:
+    given = bind(ctx, call, "buffer index value", required=3)
+    at, value = index_expr(ctx, given["index"]), index_expr(ctx, given["value"])
+    return HasValue(_buffer(ctx, given), at, value)
+
+
+def _product_steps(ctx: ParserContext, call: ast.Call) -> Fact:
+    given = bind(ctx, call, "buffer left right", required=3)
+    left, right = (plain_buffer_named(ctx, given[side]).name for side in ("left", "right"))
+    return ProductSteps(_buffer(ctx, given), left, right)
+
+
+def _sorted_segments(ctx: ParserContext, call: ast.Call) -> Fact:
     given = bind(ctx, call, "buffer indptr unique", required=1)
     indptr = plain_buffer_named(ctx, given["indptr"]).name if "indptr" in given else None
     unique = require_bool(ctx, given["unique"], "unique") if "unique" in given else False
     return SortedSegments(_buffer(ctx, given), indptr, unique)
 
 
+def _distinct(ctx: ParserContext, call: ast.Call) -> Fact:
+    return Distinct(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
+
+
+def _padded_slots(ctx: ParserContext, call: ast.Call) -> Fact:
+    given = bind(ctx, call, "buffer length", required=2)
+    return PaddedSlots(_buffer(ctx, given), index_expr(ctx, given["length"]))
+
+
 def _buffer(ctx: ParserContext, given: dict[str, ast.expr]) -> str:
     return plain_buffer_named(ctx, given["buffer"]).name
+
+
+FACTS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
+    **dict.fromkeys(_RELATIONS, _relation),
+    "in_range": _in_range,
+    "monotone": _monotone,
+    "has_value": _has_value,
+    "product_steps": _product_steps,
+    "sorted_segments": _sorted_segments,
+    "distinct": _distinct,
+    "padded_slots": _padded_slots,
+}
+"""The readers of facts, by their name in `T.assume`."""

@@ -31,7 +31,7 @@ from gossamer_ir.script.printer.writer import Writer
 def write_axis(w: Writer, axis: Any) -> None:
     """Write `I = T.sp.dense_fixed(m)`."""
     w.put(f"{axis.name} = T.sp.")
-    _AXES[type(axis)](w, axis)
+    AXES[type(axis)](w, axis)
 
 
 def write_buffer(w: Writer, buffer: AnyBuffer) -> None:
@@ -72,7 +72,7 @@ def write_reducer(w: Writer, reducer: Reducer) -> None:
 def write_fact(w: Writer, fact: Any) -> None:
     """Write `T.assume(monotone(X))`."""
     w.put("T.assume(")
-    _FACTS[type(fact)](w, fact)
+    FACTS[type(fact)](w, fact)
     w.put(")")
 
 
@@ -188,13 +188,13 @@ def _padded_slots(w: Writer, fact: PaddedSlots) -> None:
     w.put(")")
 
 
-_AXES: Mapping[type, Callable[[Writer, Any], None]] = {
+AXES: Mapping[type, Callable[[Writer, Any], None]] = {
     DenseFixed: _dense_fixed,
     DenseVaried: _dense_varied,
     CompressedFixed: _compressed_fixed,
     CompressedVaried: _compressed_varied,
 }
-_FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
+FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
     Relation: _relation,
     InRange: _in_range,
     Monotone: _monotone,

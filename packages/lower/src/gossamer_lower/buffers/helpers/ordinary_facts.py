@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgspec
 
 from gossamer_ir.analysis.axis_facts import facts_of_axis
-from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
@@ -24,9 +23,9 @@ from gossamer_ir.nodes import (
     Monotone,
     ProductSteps,
     Relation,
-    SortedSegments,
     SparseBuffer,
 )
+from gossamer_ir.traversal.fact_kinds import FACT_KINDS, buffer_fields, subject_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 
@@ -38,8 +37,9 @@ def stated_facts(
     if the rows are flattened into one dimension, of which it does not hold."""
     ordinary = buffers.names | buffers.flat
     for fact in facts:
-        if not (_is_of_each_row(fact) and _joins_rows(buffers, fact.buffer)):
-            fields = {field: getattr(fact, field, None) for field in NAMING_FIELDS}
+        is_of_each_row = FACT_KINDS[type(fact)].is_of_each_row(fact)
+        if not (is_of_each_row and _joins_rows(buffers, subject_of(fact))):
+            fields = {field: getattr(fact, field) for field in buffer_fields(type(fact))}
             names = {field: ordinary[name] for field, name in fields.items() if name in ordinary}
             yield msgspec.structs.replace(map_children(fact, lower), **names)
 
@@ -85,10 +85,6 @@ def _relation_facts(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> 
         match names:
             case [str() as one, str() as two]:
                 yield Relation(relation.kind, one, two)
-
-
-def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
-    return isinstance(fact, Monotone) or (isinstance(fact, SortedSegments) and fact.indptr is None)
 
 
 def _offset_facts(offsets: Buffer) -> list[Fact]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
@@ -33,6 +32,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import INDEXED_NODES, buffers_accessed
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
@@ -215,7 +215,7 @@ def _parsed_constant(text: str, dtype: str) -> Const | None:
 
 def _require_only_elements(function: Function, buffer: str) -> None:
     """Refuse a buffer with searches or facts, which refer to the order of its elements."""
-    named = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
+    named = {name for fact in function.facts for name in buffers_of_fact(fact)}
     searched = {search.buffer for search in collect(Search, *function.body)}
     if buffer in named | searched:
         raise schedule_error(

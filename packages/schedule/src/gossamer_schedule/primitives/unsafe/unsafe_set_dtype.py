@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.analysis.reductions import reads_buffer
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import SCALARS, DType
@@ -25,6 +24,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
@@ -123,7 +123,7 @@ def _require_plain(function: Function, buffer: str) -> None:
         for store in statement.stores
     }
     searched = {search.buffer for search in collect(Search, *function.body)}
-    stated = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
+    stated = {name for fact in function.facts for name in buffers_of_fact(fact)}
     for names, what in (
         (combined, "combined by a declared reducer"),
         (searched, "searched"),
